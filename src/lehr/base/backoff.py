@@ -1,0 +1,41 @@
+"""Delays between tries: exponential, capped, with full jitter.
+
+Full jitter after "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): the
+delay is uniform between half of the bound and the bound, so that many losers of one
+race do not meet again, and no retry follows at once.
+"""
+
+from __future__ import annotations
+
+from lehr.base.chance import Chance
+
+
+def delay(failures: int, chance: Chance, *, first: float = 1.0, longest: float = 300.0) -> float:
+    """Seconds to wait after `failures` (>= 1) failures in a row."""
+    bound = min(longest, first * 2.0 ** min(failures - 1, 32))
+    return chance.uniform(bound / 2, bound)
+
+
+class RetryBudget:
+    """A token bucket that bounds retries over all assets of one plugin.
+
+    When a provider is down, a thousand assets' own backoffs still add up to a flood; the
+    budget bounds the sum. First tries are never counted, only retries.
+    """
+
+    def __init__(self, *, capacity: float = 20.0, per_second: float = 5.0) -> None:
+        self._capacity = capacity
+        self._per_second = per_second
+        self._tokens = capacity
+        self._at: float | None = None
+
+    def take(self, monotonic: float) -> float:
+        """Take a token. Returns 0.0, or the seconds after which there will be one."""
+        if self._at is not None:
+            refill = (monotonic - self._at) * self._per_second
+            self._tokens = min(self._capacity, self._tokens + refill)
+        self._at = monotonic
+        if self._tokens >= 1.0:
+            self._tokens -= 1.0
+            return 0.0
+        return (1.0 - self._tokens) / self._per_second

@@ -1,0 +1,49 @@
+"""The only door to time.
+
+Architecture invariant: no other module reads the wall clock or sleeps by itself;
+a lint rule checks it. Durations and deadlines inside the program are monotonic,
+so that a wall clock that jumps delays nothing; wall time is only ever recorded,
+shown, and compared with calendars.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Source of time. Implementations: `SystemClock`, `lehr.testing.VirtualClock`."""
+
+    def now(self) -> float:
+        """Wall-clock time in seconds since the epoch (UTC). May jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an arbitrary start. Never goes back."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Suspend the calling task for at least `seconds`."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def iso(timestamp: float) -> str:
+    """`timestamp` (seconds since the epoch) as ISO 8601 in UTC, to the second."""
+    moment = dt.datetime.fromtimestamp(timestamp, tz=dt.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,60 @@
+"""Errors in user input, as values: collected, all shown at once, each with a place."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Severity(enum.StrEnum):
+    """How bad it is. Only an error keeps an incarnation from being published."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """A place in a source file. `line` and `column` count from 1; 0 means the file as a whole."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.file
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
+
+
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+    """One problem with what a user wrote.
+
+    Attributes:
+        code: stable, with a page in `docs/reference/diagnostics.md` (`GEN004`).
+        what: what is wrong.
+        why: why that is a problem, or how it came about.
+        fix: what to do about it.
+        subject: the asset id or file it is about.
+        at: where; None when there is no file to point into.
+    """
+
+    code: str
+    what: str
+    why: str = ""
+    fix: str = ""
+    subject: str = ""
+    at: Position | None = None
+    severity: Severity = Severity.ERROR
+
+
+def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Those that keep an incarnation from being published."""
+    return [item for item in diagnostics if item.severity is Severity.ERROR]
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Sorted for people: by place, then code."""
+    nowhere = Position("")
+    return sorted(diagnostics, key=lambda item: (item.at or nowhere, item.code, item.subject))

@@ -1,0 +1,49 @@
+"""Canonical bytes and content digests.
+
+Architecture invariant: one encoder makes all canonical bytes. Encoders disagree on
+floats and key order; two of them would make two digests of one content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, NewType
+
+import msgspec
+
+Digest = NewType("Digest", str)
+"""BLAKE2b of 160 bits as 40 hexadecimal characters."""
+
+_SIZE = 20
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def canonical(value: Any) -> bytes:
+    """`value` (msgspec-encodable) as JSON with sorted keys: equal values, equal bytes."""
+    return _encoder.encode(value)
+
+
+def digest_bytes(content: bytes) -> Digest:
+    """Digest of `content`."""
+    return Digest(hashlib.blake2b(content, digest_size=_SIZE).hexdigest())
+
+
+def digest(value: Any) -> Digest:
+    """Digest of the canonical bytes of `value`."""
+    return digest_bytes(canonical(value))
+
+
+def digest_all(parts: Iterable[str]) -> Digest:
+    """Digest of a sequence of strings. The parts' borders count: `["ab"]` is not `["a", "b"]`."""
+    state = hashlib.blake2b(digest_size=_SIZE)
+    for part in parts:
+        encoded = part.encode()
+        state.update(len(encoded).to_bytes(8, "big"))
+        state.update(encoded)
+    return Digest(state.hexdigest())
+
+
+def short(value: str) -> str:
+    """The first 12 characters: enough for people to tell digests apart."""
+    return value[:12]

@@ -1,0 +1,44 @@
+"""Exceptions: this step cannot go on.
+
+Errors in what a user wrote are not exceptions but values (`lehr.base.diagnostics`).
+Adapters translate a library's errors into these at the edge, with `raise ... from`.
+"""
+
+from __future__ import annotations
+
+
+class LehrError(Exception):
+    """Base of all our exceptions.
+
+    Attributes:
+        what: what happened, one sentence without a full stop.
+        why: the reason, as far as it is known.
+        fix: what the reader can do about it.
+    """
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        why = f": {self.why}" if self.why else ""
+        fix = f" ({self.fix})" if self.fix else ""
+        return f"{self.what}{why}{fix}"
+
+
+class TransientError(LehrError):
+    """May go away by itself: try again, with backoff."""
+
+
+class WaitingError(LehrError):
+    """Cannot go on before `until` (wall-clock seconds since the epoch); not a failure."""
+
+    def __init__(self, what: str, *, until: float, why: str = "", fix: str = "") -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.until = until
+
+
+class StalledError(LehrError):
+    """Trying again is useless until a person acts or the intent changes."""

@@ -1,0 +1,83 @@
+"""Addons that Lehr itself understands, for assets of whatever type."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.types import AnyReference
+
+DEPENDS_ON = "lehr.DependsOn"
+TURNDOWN = "lehr.Turndown"
+OWNER = "lehr.Owner"
+LABELS = "lehr.Labels"
+AFFECTED_CLUSTERS = "lehr.AffectedClusters"
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Push this asset only when the assets named here need no push.
+
+    Attributes:
+        assets: ids of the dependencies.
+    """
+
+    assets: list[AnyReference]
+
+
+class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Take this asset out of production: the only request for it there is.
+
+    Attributes:
+        reason: why, for whoever asks later.
+        stand_seconds: how long this addon must have stood before anything is touched.
+        fence_seconds: how long the asset stays fenced (out of service, but brought back at once
+            by taking this addon away) before it is removed for good.
+    """
+
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+    stand_seconds: Seconds = 0.0
+    fence_seconds: Seconds = 0.0
+
+
+class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who answers for this asset.
+
+    Attributes:
+        team: name of a team or person.
+        contact: address, channel or rota.
+    """
+
+    team: str
+    contact: str = ""
+
+
+class Labels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Names to select and group assets by.
+
+    Attributes:
+        labels: value by key.
+    """
+
+    labels: dict[str, str]
+
+
+class AffectedClusters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where trouble with this asset would be felt.
+
+    Attributes:
+        clusters: names of clusters; the single name `global` stands for all.
+    """
+
+    clusters: list[str]
+
+
+ADDONS: dict[str, type[msgspec.Struct]] = {
+    DEPENDS_ON: DependsOn,
+    TURNDOWN: Turndown,
+    OWNER: Owner,
+    LABELS: Labels,
+    AFFECTED_CLUSTERS: AffectedClusters,
+}

@@ -1,0 +1,86 @@
+"""Assets: one aspect of production each, with a typed payload and typed addons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NewType
+
+import msgspec
+
+from lehr.base.diagnostics import Position
+from lehr.base.digest import Digest, canonical, digest_all
+
+AssetId = NewType("AssetId", str)
+"""Unique within a partition."""
+
+Partition = NewType("Partition", str)
+"""Name of the unit of generation, access control and enforcement."""
+
+MAX_ASSET_BYTES = 150_000
+WARN_ASSET_BYTES = 10_000
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@-]*(/[A-Za-z0-9_][A-Za-z0-9._:@-]*)*")
+_MAX_ID = 200
+_PARTITION = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class AssetKey(NamedTuple):
+    """An asset among all partitions."""
+
+    partition: Partition
+    id: AssetId
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.id}"
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """An asset as it stands in an incarnation.
+
+    Attributes:
+        body: canonical JSON, `{"addons": {type: value}, "payload": value}`, every default
+            spelt out. Kept as bytes; `lehr.model.types.Registry` decodes it when asked.
+        digest: of id, type and body. Where it was declared does not count.
+        origin: where it was declared, at the revision in which it last changed.
+    """
+
+    id: AssetId
+    type: str
+    body: bytes
+    digest: Digest
+    origin: Position | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The asset as plain data, for people and programs: id, type, payload, addons."""
+        body = msgspec.json.decode(self.body)
+        return {"id": self.id, "type": self.type, "payload": body["payload"], "addons": body["addons"]}
+
+
+def make_asset(
+    id: AssetId, type: str, payload: Any, addons: Mapping[str, Any], origin: Position | None = None
+) -> Asset:
+    """The asset with this payload and these addons (typed values or plain data)."""
+    body = canonical({"addons": dict(addons), "payload": payload})
+    return Asset(id, type, body, digest_all((id, type, body.decode())), origin)
+
+
+def id_problem(text: str) -> str | None:
+    """Why `text` cannot be an asset id; None when it can."""
+    if not text:
+        return "it is empty"
+    if len(text) > _MAX_ID:
+        return f"it has {len(text)} characters, more than {_MAX_ID}"
+    if not _ID.fullmatch(text):
+        return (
+            "an id is made of letters, digits and _ . : @ -, in parts divided by single slashes, "
+            "and each part starts with a letter, a digit or _"
+        )
+    return None
+
+
+def partition_problem(text: str) -> str | None:
+    """Why `text` cannot name a partition; None when it can."""
+    if _PARTITION.fullmatch(text):
+        return None
+    return "a partition's name has 1 to 63 lower-case letters, digits and inner hyphens"

@@ -1,0 +1,69 @@
+"""Words of people to a running Lehr: pins, pauses, freezes, approvals, overrides.
+
+They are kept in the store, each with who said it, when, why and until when.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId, Partition
+from lehr.model.selector import Selector
+
+
+class ControlKind(enum.StrEnum):
+    """What a control does to the assets it selects.
+
+    PAUSE: no turn at all. FREEZE: everything but the push. PIN: content stays at one
+    incarnation. APPROVAL: one exact diff may be carried out. OVERRIDE: a check that allows
+    it lets pushes through.
+    """
+
+    PAUSE = "pause"
+    FREEZE = "freeze"
+    PIN = "pin"
+    APPROVAL = "approval"
+    OVERRIDE = "override"
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """One word of a person that stands until it is lifted or runs out.
+
+    Attributes:
+        id: sorts by time.
+        actor: who said it, as the control channel's peer credentials tell.
+        at, expires_at: wall-clock seconds; None never expires.
+        incarnation: for PIN, the sequence to stay at.
+        diff_digest: for APPROVAL, the exact diff.
+        check: for OVERRIDE, the id of the asset that configures the check.
+    """
+
+    id: str
+    kind: ControlKind
+    partition: Partition
+    selector: Selector
+    reason: str
+    actor: str
+    at: float
+    expires_at: float | None = None
+    incarnation: int | None = None
+    diff_digest: Digest | None = None
+    check: AssetId | None = None
+
+    def stands(self, now: float) -> bool:
+        """True until it runs out (`now` in wall-clock seconds)."""
+        return self.expires_at is None or now < self.expires_at
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One command that a person gave over the control channel, and what came of it."""
+
+    at: float
+    actor: str
+    command: str
+    arguments: dict[str, Any]
+    result: str

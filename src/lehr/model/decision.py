@@ -1,0 +1,121 @@
+"""Decisions: why Lehr did, or did not do, something."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+from lehr.base.digest import Digest, digest_all
+from lehr.model.asset import AssetId, Partition
+from lehr.model.diff import Diff, Goal
+
+
+class Status(enum.StrEnum):
+    """How an asset stands."""
+
+    CONVERGED = "Converged"
+    TURNED_DOWN = "TurnedDown"
+    PUSHING = "Pushing"
+    WAITING = "Waiting"
+    HELD = "Held"
+    RETRYING = "Retrying"
+    STALLED = "Stalled"
+    UNKNOWN = "Unknown"
+
+    @property
+    def settled(self) -> bool:
+        """True when nothing is left to do."""
+        return self in (Status.CONVERGED, Status.TURNED_DOWN)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one check said.
+
+    Attributes:
+        check: name of the check, and of the asset that configures it if there is one
+            (`calendar/office-hours`).
+        allow: False means wait; a check never rejects.
+        reason: CamelCase constant (`OutsideWindow`).
+        message: one line for people.
+        unblock: what would let the push go.
+        until: wall-clock seconds when the answer may change by itself; None when not known.
+        wait_for: ids of assets whose convergence may change the answer.
+        reservations: what admission must set aside for this push.
+        overridden: id of the emergency override that let it through.
+    """
+
+    check: str
+    allow: bool
+    reason: str = "Allowed"
+    message: str = ""
+    unblock: str = ""
+    until: float | None = None
+    wait_for: tuple[AssetId, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    overridden: str | None = None
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """A share of a limit: admission grants it only while the limit has room.
+
+    Attributes:
+        key: names the limit and the group (`rate/gentle/team=web`).
+        limit: how many may be counted at once.
+        window: seconds for which a start counts; None counts it until the operation ends.
+    """
+
+    key: str
+    limit: int
+    window: float | None = None
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """The summary of an asset's last turn, one line of `lehr get assets`.
+
+    Attributes:
+        reason: CamelCase constant.
+        next_at: wall-clock seconds of the next turn that is already due; None for events only.
+    """
+
+    status: Status
+    reason: str
+    message: str = ""
+    unblock: str = ""
+    next_at: float | None = None
+
+    def key(self) -> Digest:
+        """Equal for conditions that say the same: two turns that differ in it differ in verdict.
+
+        `next_at` does not count, and messages hold no running numbers, so that a turn that
+        ends like the last is not recorded again.
+        """
+        return digest_all((self.status, self.reason, self.message, self.unblock))
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Record of a turn whose verdict differs from the turn before.
+
+    Attributes:
+        content, governing: sequences of the incarnations read; content is 0 if there was none.
+        verdicts: every check's, in order.
+        turns: turns since the last decision that had ended like it.
+        event: what woke the turn.
+        operation: id of the push that the turn started or ended.
+        evidence: plain data that the decision rested on.
+    """
+
+    partition: Partition
+    asset: AssetId
+    at: float
+    content: int
+    governing: int
+    goal: Goal
+    condition: Condition
+    event: str
+    diff: Diff | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    operation: str | None = None
+    turns: int = 0
+    evidence: dict[str, Any] = {}

@@ -1,0 +1,91 @@
+"""What a plugin finds when it compares intent with production."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import msgspec
+
+from lehr.base.digest import Digest, digest
+from lehr.model.asset import AssetId, AssetKey, Partition
+
+
+class Goal(enum.StrEnum):
+    """What intent asks of an asset's production. Anything but PRESENT needs a turndown addon."""
+
+    PRESENT = "present"
+    DRAINED = "drained"
+    FENCED = "fenced"
+    ABSENT = "absent"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What a plugin is told: which asset, of which incarnation, and the goal.
+
+    Everything else a plugin reads through its `Reader`, which is bound to the same incarnation.
+    """
+
+    partition: Partition
+    id: AssetId
+    type: str
+    incarnation: int
+    goal: Goal = Goal.PRESENT
+
+    @property
+    def key(self) -> AssetKey:
+        return AssetKey(self.partition, self.id)
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference.
+
+    Attributes:
+        path: what differs, as a slash path a person can read (`mode`, `replicas/1/content`).
+        intended, observed: short plain data; None for absent. Never a secret, never bulk.
+    """
+
+    path: str
+    intended: Any
+    observed: Any
+
+
+class Effects(msgspec.Struct, frozen=True):
+    """What carrying out a diff would do, as far as the plugin knows.
+
+    Attributes:
+        capacity: units of capacity gained or lost; None when the plugin cannot know.
+        version_from, version_to: versions observed and intended, where the type has one.
+        destructive: takes away what cannot be brought back; needs approval.
+        disruptive: interrupts service while it is carried out.
+    """
+
+    capacity: int | None = 0
+    version_from: str | None = None
+    version_to: str | None = None
+    destructive: bool = False
+    disruptive: bool = False
+
+
+class Diff(msgspec.Struct, frozen=True):
+    """Differences between intent and production. No changes means that nothing is to be done."""
+
+    changes: tuple[Change, ...] = ()
+    effects: Effects = Effects()
+
+    @property
+    def empty(self) -> bool:
+        return not self.changes
+
+    def digest(self) -> Digest:
+        """Identifies exactly these changes and effects: what an approval is bound to."""
+        return digest(self)
+
+    def summary(self, most: int = 3) -> str:
+        """One line: the first `most` paths and how many more."""
+        paths = ", ".join(change.path for change in self.changes[:most])
+        more = len(self.changes) - most
+        return f"{paths} and {more} more" if more > 0 else paths
+
+
+NO_DIFF = Diff()

@@ -1,0 +1,98 @@
+"""Operations: one push each, with an id and an outcome."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.diff import Goal
+
+
+class Result(enum.StrEnum):
+    """How a push ended. UNKNOWN keeps the operation open until somebody has looked."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STALLED = "stalled"
+    UNKNOWN = "unknown"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a push came to.
+
+    Attributes:
+        message: one line for people; no secrets.
+        retry_at: wall-clock seconds before which a retry is useless; None when not known.
+    """
+
+    result: Result
+    message: str = ""
+    retry_at: float | None = None
+
+
+DONE = Outcome(Result.DONE)
+
+
+class Progress(enum.StrEnum):
+    """What a plugin can say of an operation whose outcome is unknown."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """One push of one asset.
+
+    Attributes:
+        id: sorts by time.
+        content, governing: sequences of the two incarnations its turn had read.
+        content_digest: digest of the asset and of all that its plugin read.
+        epoch: of the lease under which it was admitted.
+        result: None while it is under way.
+        started_at, ended_at: wall-clock seconds.
+    """
+
+    id: str
+    partition: Partition
+    asset: AssetId
+    type: str
+    goal: Goal
+    content: int
+    governing: int
+    content_digest: Digest
+    diff_digest: Digest
+    epoch: int
+    started_at: float
+    ended_at: float | None = None
+    result: Result | None = None
+    message: str = ""
+
+    @property
+    def key(self) -> AssetKey:
+        return AssetKey(self.partition, self.asset)
+
+    @property
+    def open(self) -> bool:
+        """True while a push may still be changing production."""
+        return self.result is None or self.result is Result.UNKNOWN
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """The last word on what was applied to, or adopted from, production for one asset.
+
+    Attributes:
+        goal: PRESENT, or how far a turndown has come.
+        content: sequence of the incarnation it came from.
+        operation: id of the push; None when production was found to match already (adopted).
+    """
+
+    partition: Partition
+    asset: AssetId
+    content_digest: Digest
+    content: int
+    goal: Goal
+    operation: str | None
+    at: float

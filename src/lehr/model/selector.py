@@ -1,0 +1,98 @@
+"""Selectors: which assets. An empty selector is an error, never everything."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.model.addons import LABELS, Labels
+from lehr.model.asset import Asset
+from lehr.model.types import addon_names
+
+
+class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Assets for which every given part holds.
+
+    Attributes:
+        all: True selects every asset, and stands alone.
+        ids: shell patterns; the id matches one of them.
+        types: shell patterns; the type matches one of them.
+        labels: every one of these labels has this value (addon `lehr.Labels`).
+    """
+
+    all: bool = False
+    ids: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        parts = bool(self.ids or self.types or self.labels)
+        if self.all and parts:
+            raise ValueError("`all: true` stands alone, without ids, types or labels")
+        if not self.all and not parts:
+            raise ValueError("an empty selector selects nothing; name ids, types or labels, or say `all: true`")
+
+    def matches(self, asset: Asset) -> bool:
+        """True when `asset` is selected."""
+        if self.all:
+            return True
+        if self.ids and not _any(self.ids, asset.id):
+            return False
+        if self.types and not _any(self.types, asset.type):
+            return False
+        return not self.labels or self._labels_match(asset)
+
+    def _labels_match(self, asset: Asset) -> bool:
+        raw = addon_names(asset).get(LABELS)
+        if raw is None:
+            return False
+        have = msgspec.json.decode(raw, type=Labels).labels
+        return all(have.get(key) == value for key, value in self.labels.items())
+
+    def __str__(self) -> str:
+        if self.all:
+            return "all"
+        parts = [f"id={item}" for item in self.ids]
+        parts += [f"type={item}" for item in self.types]
+        parts += [f"label:{key}={value}" for key, value in sorted(self.labels.items())]
+        return ",".join(parts)
+
+
+def parse_selector(text: str) -> Selector:
+    """The selector that `text` writes: `web-*`, `type=lehr.File`, `label:team=web,id=a-*`, `all`.
+
+    Raises:
+        LehrError: `text` cannot be understood, or is empty.
+    """
+    ids: list[str] = []
+    types: list[str] = []
+    labels: dict[str, str] = {}
+    everything = False
+    for part in (piece.strip() for piece in text.split(",")):
+        name, found, value = part.partition("=")
+        if part == "all":
+            everything = True
+        elif not found and part:
+            ids.append(part)
+        elif name == "id" and value:
+            ids.append(value)
+        elif name == "type" and value:
+            types.append(value)
+        elif re.fullmatch(r"label:.+", name):
+            labels[name.removeprefix("label:")] = value
+        else:
+            raise LehrError(f"selector part {part!r} cannot be understood", fix=_SYNTAX)
+    try:
+        return Selector(everything, tuple(ids), tuple(types), labels)
+    except ValueError as error:
+        raise LehrError(f"selector {text!r} is not valid", why=str(error), fix=_SYNTAX) from error
+
+
+_SYNTAX = "write an id or pattern, type=TYPE, label:KEY=VALUE, several with commas, or the word all"
+
+
+def _any(patterns: tuple[str, ...], text: str) -> bool:
+    return any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)

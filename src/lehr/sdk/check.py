@@ -1,0 +1,82 @@
+"""Check plugins: may this push go *now*?
+
+The contract, for authors:
+
+* A check allows or waits; it never rejects, and never changes anything.
+* A check's configuration is intent: assets of its own type, read at the *governing*
+  incarnation, so that a freeze holds at once.
+* Checks propose, admission decides: what a limit sets aside goes into `Verdict.reservations`.
+* A verdict that waits says what would unblock it, and when it may change by itself.
+* An exception counts as "wait": a check that cannot answer never lets a push through.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId
+from lehr.model.control import Control
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.diff import Diff, Target
+from lehr.model.types import Registry
+
+
+class CheckRequest(msgspec.Struct, frozen=True):
+    """The push that is asked for.
+
+    Attributes:
+        asset: at the content incarnation (`target.incarnation`).
+        governing: sequence of the newest incarnation, which checks are configured by.
+        now: wall-clock seconds.
+    """
+
+    target: Target
+    asset: Asset
+    diff: Diff
+    governing: int
+    now: float
+
+
+class CheckReader(Protocol):
+    """What checks may look at."""
+
+    @property
+    def registry(self) -> Registry:
+        """Types, to decode payloads and addons with."""
+        ...
+
+    def governing(self, type: str) -> Sequence[Asset]:
+        """The assets of `type` in the governing incarnation, by id."""
+        ...
+
+    def controls(self) -> Sequence[Control]:
+        """Freezes and overrides that stand now, whatever they select."""
+        ...
+
+    def usage(self, reservation: Reservation) -> tuple[int, float | None]:
+        """How many count against this limit now, and when the oldest stops counting.
+
+        The time is in wall-clock seconds; None when it depends on an operation's end.
+        """
+        ...
+
+    async def diff(self, id: AssetId) -> Diff | None:
+        """What another asset's plugin says at the content incarnation of the push.
+
+        A push under way counts as a difference. None if the incarnation has no such asset.
+        """
+        ...
+
+
+class CheckPlugin(ABC):
+    """Base class of check plugins."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        """One verdict for each limit that applies; none when the check does not apply."""

@@ -1,0 +1,51 @@
+"""What generation hands to publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.source import Snapshot
+from lehr.sdk.validator import Limits
+
+
+class Generated(msgspec.Struct, frozen=True):
+    """Everything that one snapshot declares.
+
+    Attributes:
+        partition, limits: from the workspace file `lehr.yaml`; None when it is not readable.
+        generators: digest of the code and settings that made the assets.
+        assets: all of them, by id. Shared with the generator: read, never change.
+        touched: ids that may differ from the last call's answer; None means any may.
+        diagnostics: every problem found. With an error among them `assets` means nothing.
+    """
+
+    revision: SourceRevision
+    partition: Partition | None
+    limits: Limits | None
+    generators: Digest
+    assets: Mapping[AssetId, Asset]
+    touched: frozenset[AssetId] | None
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class Generation(Protocol):
+    """Turns snapshots into assets, in a worker process."""
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        """Run every generator over `snapshot`.
+
+        Raises:
+            TransientError: the worker died or did not answer in time (it is started again).
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the worker process."""
+        ...

@@ -1,0 +1,146 @@
+"""Asset plugins: all that Lehr knows about the production of one asset type.
+
+The contract, for authors:
+
+* A plugin does nothing unless it is called, and keeps no state that matters: production is
+  the state. Memory of earlier calls may only be a hint (`watch`).
+* `diff` reads and never writes. Called twice with nothing changed, it says the same twice.
+* `push` is idempotent, and after it ended DONE the next `diff` is empty.
+* Both read intent through the `Reader` alone. What they read becomes part of the content
+  digest, and wakes the asset when it changes.
+* Exceptions: `TransientError` (try again with backoff), `StalledError` (needs a person or new
+  intent), `WaitingError` (not before a time). Out of `diff`, any other exception counts as
+  transient; out of `push`, any other exception, a timeout and a cancellation count as
+  *unknown*: nothing is touched again before `status` and `diff` have looked.
+* No secret in a diff, a message or a log.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from typing import ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import Operation, Outcome, Progress
+
+T = TypeVar("T")
+
+
+class Reader(Protocol):
+    """Reads intent at one incarnation, and records what was read."""
+
+    @property
+    def incarnation(self) -> int:
+        """Sequence of the incarnation that every answer comes from."""
+        ...
+
+    def asset(self, id: AssetId) -> Asset | None:
+        """The asset, or None if the incarnation has none of this id (that is recorded too)."""
+        ...
+
+    def payload(self, id: AssetId, kind: type[T]) -> T:
+        """The asset's payload.
+
+        Raises:
+            StalledError: there is no such asset, or it is of another type.
+        """
+        ...
+
+    def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
+        """The asset's addon, or None."""
+        ...
+
+
+class Push(Protocol):
+    """A push under way, as its plugin sees it."""
+
+    @property
+    def operation(self) -> Operation:
+        """Its record; `operation.id` identifies it for `status` and in providers' logs."""
+        ...
+
+    @property
+    def superseded(self) -> bool:
+        """True once newer content has overtaken this push: stop early if that is safe.
+
+        A push that stops early returns `Outcome(Result.FAILED, "superseded")`.
+        """
+        ...
+
+    def progress(self, message: str) -> None:
+        """Say how far it has come, in one line, for people who watch."""
+        ...
+
+
+class Fencing(enum.Enum):
+    """What keeps a late writer out.
+
+    NATIVE: the provider refuses an older epoch. COMPARE_AND_SWAP: the provider refuses a write
+    that rests on an older state. NONE: nothing does, so a take-over waits until `status` proves
+    that the operation under way has ended.
+    """
+
+    NATIVE = "native"
+    COMPARE_AND_SWAP = "compare-and-swap"
+    NONE = "none"
+
+
+class Traits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the Enforcer must know of a plugin.
+
+    Attributes:
+        goals: goals that `diff` and `push` understand beyond PRESENT. A turndown passes
+            through those of DRAINED and FENCED that are here; without ABSENT the type
+            cannot be turned down.
+        turns, pushes: how many diffs and how many pushes may run at once.
+        diff_timeout, push_timeout: seconds after which a call is given up; a push that is
+            given up is unknown.
+        resync: seconds between two turns of an asset when nothing has woken it.
+    """
+
+    fencing: Fencing = Fencing.NONE
+    goals: frozenset[Goal] = frozenset()
+    turns: int = 16
+    pushes: int = 8
+    diff_timeout: float = 30.0
+    push_timeout: float = 600.0
+    resync: float = 60.0
+
+
+class AssetPlugin(ABC):
+    """Base class of asset plugins. `diff` and `push` must be written, the rest may be."""
+
+    types: ClassVar[tuple[str, ...]]
+    traits: ClassVar[Traits] = Traits()
+
+    @abstractmethod
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Compare intent with production. Read-only, repeatable."""
+
+    @abstractmethod
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Move production to the intent, or for another goal than PRESENT, to that goal."""
+
+    async def status(self, operation: Operation) -> Progress:
+        """Whether a push whose outcome is unknown may still be changing production.
+
+        The default is right only for plugins whose push changes nothing after its coroutine
+        has ended or its process has died.
+        """
+        return Progress.ENDED
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        """Keys of assets whose production may have changed. Hints: may lose, double and lie.
+
+        The default never says anything.
+        """
+        return
+        yield
+
+    async def close(self) -> None:
+        """Release what the plugin itself holds; production goes on."""

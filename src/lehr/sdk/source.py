@@ -1,0 +1,80 @@
+"""Sources of truth: where people edit, turned into immutable snapshots.
+
+The contract, for authors:
+
+* A snapshot never changes, and can be read again later by its revision.
+* A source that cannot be read raises; it never returns a part or an empty snapshot instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from lehr.model.incarnation import SourceRevision
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    """A file of a snapshot.
+
+    Attributes:
+        path: relative, with slashes, UTF-8.
+        content_id: equal for equal content within one source (git's blob id, a digest).
+        size: bytes.
+    """
+
+    path: str
+    content_id: str
+    size: int
+
+
+class Snapshot(Protocol):
+    """The files of a source at one revision."""
+
+    @property
+    def revision(self) -> SourceRevision:
+        """Names this snapshot for ever."""
+        ...
+
+    def files(self) -> Mapping[str, FileEntry]:
+        """All files by path. Cheap: no content is read."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The content of a file.
+
+        Raises:
+            KeyError: the snapshot has no such file.
+            TransientError: it could not be read.
+        """
+        ...
+
+
+class Source(Protocol):
+    """A place where intent is edited."""
+
+    @property
+    def name(self) -> str:
+        """Kind and place, as in `SourceRevision.source`."""
+        ...
+
+    def newest(self) -> Snapshot:
+        """The newest snapshot. Blocks; the caller keeps it off the event loop.
+
+        Raises:
+            TransientError: the source cannot be read now.
+            StalledError: it cannot be read until somebody mends it.
+        """
+        ...
+
+    def keep(self, revision: SourceRevision) -> None:
+        """An incarnation was made from `revision`: see to it that it can be read for ever."""
+        ...
+
+    def changes(self) -> AsyncIterator[None]:
+        """Yields whenever there may be something new (a poll, a notification). Hints only."""
+        ...
+
+
