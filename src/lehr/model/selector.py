@@ -33,7 +33,9 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.all and parts:
             raise ValueError("`all: true` stands alone, without ids, types or labels")
         if not self.all and not parts:
-            raise ValueError("an empty selector selects nothing; name ids, types or labels, or say `all: true`")
+            raise ValueError(
+                "an empty selector selects nothing; name ids, types or labels, or say `all: true`"
+            )
 
     def matches(self, asset: Asset) -> bool:
         """True when `asset` is selected."""

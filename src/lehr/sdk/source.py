@@ -76,5 +76,3 @@ class Source(Protocol):
     def changes(self) -> AsyncIterator[None]:
         """Yields whenever there may be something new (a poll, a notification). Hints only."""
         ...
-
-
