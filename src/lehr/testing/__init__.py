@@ -1,0 +1,7 @@
+"""The shipped test kit: virtual time, in-memory readers, conformance suites.
+
+In: a plugin, check or program under test, and a seed. Out: a run that is the same every
+time, and suites of rules that any implementation of a protocol can be held to.
+
+Architecture invariant: no shipped part of the program imports this package.
+"""

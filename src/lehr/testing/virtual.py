@@ -1,0 +1,334 @@
+"""Virtual time: a seeded asyncio loop in which waiting costs nothing.
+
+In: a coroutine function and a seed. Out: what the coroutine returns, or what went wrong.
+
+How it works:
+
+* Time stands still while a callback is ready, and then jumps to the next timer. Hours of
+  virtual time take as long as the Python code that runs in them.
+* The seed chooses the order in which tasks that are ready together go on, and in which timers
+  that are due at the same instant fire: asyncio leaves both open. What asyncio promises is
+  kept: a plain callback (`call_soon`, a future's done callback) runs in the order of its
+  scheduling; no task overtakes it and it overtakes no task.
+* The same seed gives the same run, bit by bit, for code that is itself deterministic. Sets of
+  strings are not, unless PYTHONHASHSEED is fixed.
+* Nothing ready and no timer set is a deadlock, and is raised as one, naming who waits where. A
+  run whose timers go on for ever is not: bound it with `asyncio.timeout`, which is virtual too.
+* A task's exception that nobody retrieves fails the run.
+* What lives outside the loop has no virtual time: threads, sockets, processes and signals
+  raise `NotVirtualError`. Blocking calls go through `lehr.base.blocking.Inline`.
+
+The jump of the clock is after trio's `autojump` clock, the seeded order after trio's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextvars
+import heapq
+import itertools
+import math
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar, TypeVarTuple
+
+from lehr.base.chance import Chance
+from lehr.base.errors import LehrError
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+EPOCH = 1_767_571_200.0
+"""Wall-clock start of a run unless it names another: Monday, 5 January 2026, 00:00 UTC."""
+
+_TASK_STEP = "task step"
+_MANY_TIMERS = 100
+
+
+class NotVirtualError(LehrError):
+    """The code under test used what has no virtual time."""
+
+
+class DeadlockError(LehrError):
+    """Tasks wait, nothing is ready, and no timer will change that."""
+
+
+class UnhandledError(LehrError):
+    """The loop was told of a problem that came without an exception."""
+
+
+def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float = EPOCH) -> T:
+    """Run `main()` in a loop of its own under virtual time, and return what it returns.
+
+    Tasks that are left when it ends are cancelled, as in `asyncio.run`.
+
+    Args:
+        seed: chooses among the orders that asyncio leaves open.
+        start: wall-clock seconds at which `VirtualClock` starts.
+
+    Raises:
+        DeadlockError: nothing can ever happen again.
+        NotVirtualError: a thread, socket, process or signal was asked for.
+        Exception: whatever `main()`, or a task that nobody awaited, raised; with a note that
+            names the seed and the virtual time.
+    """
+    loop = VirtualLoop(seed, start)
+    try:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            result = runner.run(main())
+        loop.raise_unhandled()
+    except Exception as error:
+        error.add_note(f"virtual time: seed {seed}, {loop.time():g} s after the start")
+        raise
+    return result
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """The event loop behind `run`. `time()` counts virtual seconds from 0.
+
+    Architecture invariant: it reads no clock, no selector and no randomness but the seed's.
+    """
+
+    # Of asyncio.BaseEventLoop (3.11 to 3.14), whose `_run_once` is the one method replaced here.
+    _ready: collections.deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _stopping: bool
+    _timer_cancelled_count: int
+
+    def __init__(self, seed: int, start: float = EPOCH) -> None:
+        super().__init__()
+        self.start = start
+        self._seconds = 0.0
+        self._chance = Chance(seed)
+        self._births = itertools.count()
+        self._tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
+        self._unhandled: list[Exception] = []
+        self.set_task_factory(self._make_task)
+        self.set_exception_handler(self._on_exception)
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._seconds
+
+    def raise_unhandled(self) -> None:
+        """Raise the first problem that no task or caller has seen, if there is one."""
+        for task in self._in_order(self._tasks):
+            if task.done() and task._log_traceback:
+                self._unhandled.append(_noted(task.exception(), f"never retrieved from {_where(task)}"))
+        if self._unhandled:
+            first, self._unhandled = self._unhandled[0], []
+            raise first
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """As `call_soon`, for callers in this thread only."""
+        try:
+            self._check_thread()  # type: ignore[attr-defined]
+        except RuntimeError as error:
+            raise NotVirtualError("another thread called into a virtual loop", fix=_FIX) from error
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> NoReturn:
+        """Refused: threads have no virtual time."""
+        _refuse("run_in_executor")
+
+    def _run_once(self) -> None:
+        if self._unhandled:
+            self.raise_unhandled()
+        self._drop_cancelled_timers()
+        if not self._ready and not self._stopping:
+            self._jump()
+        self._collect_due()
+        if len(self._ready) > 1:
+            self._ready = collections.deque(self._ordered(self._ready))
+        for _ in range(len(self._ready)):
+            handle = self._ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _jump(self) -> None:
+        when = self._scheduled[0].when() if self._scheduled else math.inf
+        if math.isinf(when):
+            pending = [task for task in self._in_order(self._tasks) if not task.done()]
+            waiting = "; ".join(_where(task) for task in pending)
+            raise DeadlockError(
+                "deadlock: nothing is ready and no timer is set",
+                why=f"{len(pending)} pending: {waiting}",
+                fix="look for who should have woken the first of them",
+            )
+        self._seconds = max(self._seconds, when)
+
+    def _collect_due(self) -> None:
+        while self._scheduled and self._scheduled[0].when() <= self._seconds:
+            timer = heapq.heappop(self._scheduled)
+            timer._scheduled = False  # type: ignore[attr-defined]
+            self._ready.append(timer)
+
+    def _drop_cancelled_timers(self) -> None:
+        """As in the base class: a cancelled timer must neither set the time nor pile up."""
+        timers = self._scheduled
+        if len(timers) > _MANY_TIMERS and self._timer_cancelled_count * 2 > len(timers):
+            for timer in timers:
+                timer._scheduled = not timer._cancelled  # type: ignore[attr-defined]
+            self._scheduled = [timer for timer in timers if not timer._cancelled]
+            heapq.heapify(self._scheduled)
+            self._timer_cancelled_count = 0
+        while self._scheduled and self._scheduled[0]._cancelled:
+            heapq.heappop(self._scheduled)._scheduled = False  # type: ignore[attr-defined]
+            self._timer_cancelled_count -= 1
+
+    def _ordered(self, handles: Iterable[asyncio.Handle]) -> Iterator[asyncio.Handle]:
+        """`handles` with each run of neighbours whose order asyncio leaves open permuted."""
+        for kind, group in itertools.groupby(handles, key=_kind):
+            neighbours = list(group)
+            if kind is None or len(neighbours) == 1:
+                yield from neighbours
+                continue
+            if kind == _TASK_STEP:
+                # asyncio keeps tasks in sets, so that cancelling them all wakes them by address;
+                # without this, equal seeds would give unequal runs.
+                neighbours.sort(key=lambda handle: self._tasks.get(_task_of(handle), -1))
+            yield from self._permuted(neighbours)
+
+    def _permuted(self, items: list[asyncio.Handle]) -> list[asyncio.Handle]:
+        for last in range(len(items) - 1, 0, -1):
+            # The bound itself can come out of a uniform draw by rounding.
+            chosen = min(int(self._chance.uniform(0, last + 1)), last)
+            items[last], items[chosen] = items[chosen], items[last]
+        return items
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **kwargs: Any) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=loop, **kwargs)
+        self._tasks[task] = next(self._births)
+        return task
+
+    def _in_order(self, tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+        return sorted(tasks, key=self._tasks.__getitem__)
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+        message = str(context.get("message", "unhandled problem"))
+        self._unhandled.append(_noted(context.get("exception"), message))
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none: nothing outside the loop can happen."""
+
+    def _write_to_self(self) -> None:
+        """No selector has to be woken."""
+
+
+class VirtualClock:
+    """`lehr.base.clock.Clock` on a virtual loop.
+
+    Each clock has a wall time of its own, so that two processes of one simulation can
+    disagree about it; monotonic time is the loop's.
+    """
+
+    def __init__(self, loop: VirtualLoop | None = None) -> None:
+        """A clock on `loop`, by default the loop that runs.
+
+        Raises:
+            NotVirtualError: no virtual loop runs.
+        """
+        running = loop or asyncio.get_running_loop()
+        if not isinstance(running, VirtualLoop):
+            raise NotVirtualError("a virtual clock needs a virtual loop", fix="use lehr.testing.virtual.run")
+        self._loop = running
+        self._offset = 0.0
+
+    def now(self) -> float:
+        return self._loop.start + self._loop.time() + self._offset
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)  # noqa: TID251 - this is a clock
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forward, or back, by `seconds`. Timers do not notice."""
+        self._offset += seconds
+
+
+_FIX = "go through lehr.base.blocking, with Inline under virtual time"
+_OUTSIDE = (
+    "add_reader",
+    "add_signal_handler",
+    "add_writer",
+    "connect_accepted_socket",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "create_connection",
+    "create_datagram_endpoint",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "getaddrinfo",
+    "getnameinfo",
+    "sendfile",
+    "sock_accept",
+    "sock_connect",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_recvfrom",
+    "sock_recvfrom_into",
+    "sock_sendall",
+    "sock_sendfile",
+    "sock_sendto",
+    "start_tls",
+    "subprocess_exec",
+    "subprocess_shell",
+)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotVirtualError(
+        f"{name} cannot run under virtual time",
+        why="threads, sockets, processes and signals live outside the loop",
+        fix=_FIX,
+    )
+
+
+def _refusal(name: str) -> Callable[..., NoReturn]:
+    def refused(self: VirtualLoop, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(name)
+
+    return refused
+
+
+for _name in _OUTSIDE:
+    setattr(VirtualLoop, _name, _refusal(_name))
+
+
+def _task_of(handle: asyncio.Handle) -> Any:
+    return getattr(getattr(handle, "_callback", None), "__self__", None)
+
+
+def _kind(handle: asyncio.Handle) -> str | float | None:
+    """Equal for neighbours whose order asyncio leaves open; None where the order is promised."""
+    if isinstance(handle, asyncio.TimerHandle):
+        return handle.when()
+    if not isinstance(_task_of(handle), asyncio.Task):
+        return None
+    name = getattr(getattr(handle, "_callback", None), "__name__", "")
+    # A public method of a task (`cancel`) is a plain callback; its own steps are not public.
+    return None if name and hasattr(asyncio.Task, name) else _TASK_STEP
+
+
+def _noted(error: BaseException | None, message: str) -> Exception:
+    if not isinstance(error, Exception):
+        return UnhandledError(message, why=repr(error) if error else "")
+    error.add_note(message)
+    return error
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    """Name of `task` and the innermost line it stands at."""
+    coroutine: Any = task.get_coro()
+    name = getattr(coroutine, "__qualname__", repr(coroutine))
+    place = ""
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        place = f" at {frame.f_code.co_filename}:{frame.f_lineno}"
+        coroutine = coroutine.cr_await
+    return f"{task.get_name()} ({name}{place})"
