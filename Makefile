@@ -1,0 +1,65 @@
+# Every target does its own set-up in .venv. Needs: python3 (3.11 or newer), make, git, a package index.
+#
+#   make demo    play the example on this machine     [ARGS=...]
+#   make test    run the tests                        [ARGS=...]
+#   make check   run all that CI runs                 [SKIP_TESTS=1]
+#   make bench   measure one figure                   BENCH=name [SIZE=n]
+#   make format  format the code, and mend what ruff can mend
+#   make lock    write the lock files anew            [UPGRADE=1]
+#   make clean   delete everything that was made
+
+.DEFAULT_GOAL := help
+.SUFFIXES:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-emit-index-url \
+	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) pyproject.toml
+
+.PHONY: help
+help:
+	@sed -n 's/^#   //p' Makefile
+
+.PHONY: run-environment dev-environment
+run-environment:
+	@scripts/environment.sh run
+dev-environment:
+	@scripts/environment.sh dev
+
+.PHONY: demo
+demo: run-environment
+	@$(BIN)/lehr demo $(ARGS)
+
+.PHONY: test
+test: dev-environment
+	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: check
+check: dev-environment
+	@scripts/check.sh $(if $(SKIP_TESTS),lint format types layers wheels,lint format types layers wheels tests)
+
+.PHONY: check-wheels
+check-wheels: dev-environment
+	@$(BIN)/python scripts/check_wheels.py
+
+.PHONY: bench
+bench: dev-environment
+	@test -f "benchmarks/$(BENCH).py" || { echo "make bench BENCH=name [SIZE=n], with one of these names:" \
+		$(sort $(filter-out figures,$(basename $(notdir $(wildcard benchmarks/*.py))))); exit 2; }
+	@$(BIN)/python -m benchmarks.$(BENCH) $(SIZE)
+
+.PHONY: format
+format: dev-environment
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+.PHONY: lock
+lock: dev-environment
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --group dev --output-file requirements-dev.lock
+
+.PHONY: clean
+clean:
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
