@@ -12,7 +12,8 @@
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 
-BIN := .venv/bin
+export VENV ?= .venv
+BIN := $(VENV)/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-emit-index-url \
 	--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) pyproject.toml
 
@@ -61,5 +62,5 @@ lock: dev-environment
 
 .PHONY: clean
 clean:
-	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

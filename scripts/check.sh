@@ -4,7 +4,7 @@
 #   scripts/check.sh lint format types layers wheels tests
 set -u
 cd "$(dirname "$0")/.."
-bin=.venv/bin
+bin=${VENV:-.venv}/bin
 
 one() {
     case $1 in

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv ready, or does nothing if it is.
+# Makes .venv (or the directory that VENV names) ready, or does nothing if it is.
 #
 #   scripts/environment.sh run    what `lehr` needs
 #   scripts/environment.sh dev    that, and what its tests and checks need
@@ -11,7 +11,7 @@ set -eu
 
 kind=$1
 root=$(cd "$(dirname "$0")/.." && pwd)
-venv=$root/.venv
+venv=$root/${VENV:-.venv}
 case $kind in
 run) lock=requirements.lock ;;
 dev) lock=requirements-dev.lock ;;
@@ -61,7 +61,7 @@ usable && ready && exit 0
 
 command -v git >/dev/null || { say "git is not in PATH; Lehr reads intent from git. Install git."; exit 1; }
 usable || create
-say "Preparing .venv with $("$venv/bin/python" --version) ..."
+say "Preparing ${VENV:-.venv} with $("$venv/bin/python" --version) ..."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 cd "$root"
 log=$venv/install.log

@@ -1,0 +1,89 @@
+"""What all benches share: sizes, percentiles, and figures as lines of JSON.
+
+A bench is a module of this folder, run as `python -m benchmarks.name [size]`. It measures, and
+calls `report` once for each figure; a peer, or the floor, is measured in the same run or quoted
+with its source.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import resource
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Peer(NamedTuple):
+    """What a figure is compared with, in the figure's unit."""
+
+    name: str
+    value: float
+
+
+def size(default: int) -> int:
+    """The size asked for on the command line, or `default`."""
+    return int(sys.argv[1]) if len(sys.argv) > 1 else default
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest of `values` that is not exceeded by `percent` of them (nearest rank).
+
+    Raises:
+        ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError("there is no percentile of no values")
+    rank = max(1, math.ceil(percent / 100 * len(values)))
+    return sorted(values)[rank - 1]
+
+
+def peak_memory() -> float:
+    """The most memory this process has had resident so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def machine() -> dict[str, str | int]:
+    """What a figure was measured on."""
+    return {
+        "cpu": _cpu(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def report(
+    figure: str, value: float, unit: str, size: int, *, peer: Peer | None = None, **facts: Any
+) -> None:
+    """Print a figure as one line of JSON.
+
+    Args:
+        figure: its name (`create`, `p99`).
+        value: what was measured, in `unit` (`s`, `ms`, `MiB`, `1/s`).
+        size: how many of what the bench is about.
+        peer: what to compare it with; the line then has `ratio`, our value over the peer's.
+        **facts: whatever else a reader must know (durability, repetitions).
+    """
+    line: dict[str, Any] = {"figure": figure, "value": _rounded(value), "unit": unit, "size": size}
+    if peer is not None:
+        line |= {"peer": peer.name, "peer_value": _rounded(peer.value), "ratio": _rounded(value / peer.value)}
+    print(json.dumps(line | facts | {"machine": machine()}), flush=True)
+
+
+def _rounded(value: float) -> float:
+    """Four significant digits: more would only be noise."""
+    return float(f"{value:.4g}")
+
+
+def _cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in ("model name", "CPU part"):
+            return value.strip()
+    return platform.machine()
