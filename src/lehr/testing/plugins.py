@@ -1,0 +1,92 @@
+"""What an asset plugin is handed, as fixed values: for tests of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from lehr.base.digest import digest
+from lehr.base.errors import StalledError
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.diff import NO_DIFF, Goal, Target
+from lehr.model.operation import Operation
+from lehr.model.types import Registry
+
+T = TypeVar("T")
+
+
+class FixedReader:
+    """A `lehr.sdk.plugin.Reader` over a fixed set of assets.
+
+    Attributes:
+        registry: the types that payloads and addons are decoded with.
+        reads: ids in the order in which they were read, absent ones included.
+    """
+
+    def __init__(self, assets: Iterable[Asset], registry: Registry, *, incarnation: int = 1) -> None:
+        self.registry = registry
+        self.reads: list[AssetId] = []
+        self._assets = {asset.id: asset for asset in assets}
+        self._incarnation = incarnation
+
+    @property
+    def incarnation(self) -> int:
+        return self._incarnation
+
+    def asset(self, id: AssetId) -> Asset | None:
+        self.reads.append(id)
+        return self._assets.get(id)
+
+    def payload(self, id: AssetId, kind: type[T]) -> T:
+        asset = self.asset(id)
+        if asset is None:
+            raise StalledError(f"incarnation {self._incarnation} has no asset {id}")
+        try:
+            return self.registry.payload(asset, kind)
+        except TypeError as error:
+            raise StalledError(str(error)) from error
+
+    def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
+        asset = self.asset(id)
+        return None if asset is None else self.registry.addon(asset, name, kind)
+
+
+class FixedPush:
+    """A `lehr.sdk.plugin.Push`.
+
+    Attributes:
+        operation: its record.
+        superseded: set it to tell the plugin that newer content has overtaken the push.
+        messages: what the plugin said of its progress.
+    """
+
+    def __init__(self, operation: Operation, *, superseded: bool = False) -> None:
+        self.operation = operation
+        self.superseded = superseded
+        self.messages: list[str] = []
+
+    def progress(self, message: str) -> None:
+        self.messages.append(message)
+
+
+def target_of(asset: Asset, goal: Goal = Goal.PRESENT, *, incarnation: int = 1) -> Target:
+    """What a plugin is told of `asset`, in the partition `test`."""
+    return Target(Partition("test"), asset.id, asset.type, incarnation, goal)
+
+
+def push_of(target: Target, id: str = "operation-1", *, superseded: bool = False) -> FixedPush:
+    """A push of `target` under way as operation `id`."""
+    operation = Operation(
+        id=id,
+        partition=target.partition,
+        asset=target.id,
+        type=target.type,
+        goal=target.goal,
+        content=target.incarnation,
+        governing=target.incarnation,
+        content_digest=digest(target),
+        diff_digest=NO_DIFF.digest(),
+        epoch=1,
+        started_at=0.0,
+    )
+    return FixedPush(operation, superseded=superseded)
