@@ -1,0 +1,205 @@
+"""System calls on one file: look at it, replace it, move it aside, remove it.
+
+All functions block, and raise `OSError`. None follows a symbolic link in the last part of a
+path, opens anything but a regular file, or touches a directory's entry that is not a regular
+file or a symbolic link.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import errno
+import fcntl
+import os
+import stat
+from typing import NamedTuple
+
+from lehr.plugins.file.payload import FENCED, TEMPORARY
+
+MOST_READ = 1 << 20
+"""Bytes that `look` reads at most: more than any asset can intend."""
+
+_TRIES = 8
+
+
+class Kind(enum.StrEnum):
+    """What a path leads to."""
+
+    FILE = "file"
+    SYMLINK = "symlink"
+    DIRECTORY = "directory"
+    OTHER = "fifo, socket or device"
+
+
+class Found(NamedTuple):
+    """What there is at a path. `data` holds the first `MOST_READ` bytes of a file."""
+
+    kind: Kind
+    data: bytes = b""
+    size: int = 0
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+
+
+def look(path: str) -> Found | None:
+    """What there is at `path`; None for nothing."""
+    kind = kind_of(path)
+    if kind is not Kind.FILE:
+        return None if kind is None else Found(kind)
+    # The path may have become something else since: nothing is followed, nothing blocks.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Found(Kind.OTHER)
+        data = _read(descriptor)
+    finally:
+        os.close(descriptor)
+    return Found(Kind.FILE, data, status.st_size, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+
+
+def kind_of(path: str) -> Kind | None:
+    """What there is at `path`, without opening it."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISREG(mode):
+        return Kind.FILE
+    if stat.S_ISLNK(mode):
+        return Kind.SYMLINK
+    return Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.OTHER
+
+
+def temporary_of(path: str) -> str:
+    """Where the next content of `path` is written."""
+    directory, name = os.path.split(path)
+    return os.path.join(directory, f".{name}{TEMPORARY}")
+
+
+def fenced_of(path: str) -> str:
+    """Where `path` stays between being taken out of service and being removed."""
+    return path + FENCED
+
+
+def replace(
+    path: str, data: bytes, mode: int, owner: tuple[int, int], kept: tuple[int, int], *, fsync: bool
+) -> None:
+    """Put a file with this content at `path`, whole or not at all.
+
+    The new file has its mode and owner before it can be seen under its name.
+
+    Args:
+        owner: uid and gid that it must have; -1 for any.
+        kept: uid and gid that it gets where that is permitted; -1 for any.
+
+    Raises:
+        BlockingIOError: another push, of this or another process, is writing this file.
+    """
+    temporary = temporary_of(path)
+    descriptor = _create_locked(temporary)
+    try:
+        _write(descriptor, data)
+        with contextlib.suppress(PermissionError):
+            _change_owner(descriptor, kept)
+        _change_owner(descriptor, owner)
+        os.fchmod(descriptor, mode)  # after chown, which takes set-user-id bits away
+        if fsync:
+            os.fsync(descriptor)
+        os.rename(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        os.close(descriptor)
+    if fsync:
+        sync_directory(path)
+
+
+def move_aside(path: str) -> None:
+    """Take `path` out of service: it stays beside itself as `fenced_of(path)`."""
+    os.rename(path, fenced_of(path))
+
+
+def remove(path: str) -> None:
+    """Remove what is at `path`, if anything is. Never a directory."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(path)
+
+
+def sync_directory(path: str) -> None:
+    """Make the entry of `path` in its directory last through a crash of the machine."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _create_locked(temporary: str) -> int:
+    """A new empty file, locked until its descriptor is closed.
+
+    The lock tells a push under way from one that crashed, also from other processes: the
+    kernel drops it with the process. A file that somebody else has put there is never written
+    to, as they may hold it open.
+    """
+    for _ in range(_TRIES):
+        _remove_leftover(temporary)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        try:
+            descriptor = os.open(temporary, flags, 0o600)
+        except FileExistsError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Between creation and lock it may have been taken for a leftover and removed.
+            if os.path.samestat(os.fstat(descriptor), os.lstat(temporary)):
+                return descriptor
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), temporary)
+
+
+def _remove_leftover(temporary: str) -> None:
+    kind = kind_of(temporary)
+    if kind is None:
+        return
+    if kind is not Kind.FILE:
+        os.unlink(temporary)
+        return
+    try:
+        descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        remove(temporary)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> bytes:
+    data = os.read(descriptor, MOST_READ)
+    while len(data) < MOST_READ and (more := os.read(descriptor, MOST_READ - len(data))):
+        data += more
+    return data
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _change_owner(descriptor: int, owner: tuple[int, int]) -> None:
+    status = os.fstat(descriptor)
+    if owner[0] not in (-1, status.st_uid) or owner[1] not in (-1, status.st_gid):
+        os.fchown(descriptor, *owner)

@@ -1,0 +1,85 @@
+"""The payload of `lehr.File`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.types import AssetType
+
+FILE = "lehr.File"
+
+TEMPORARY = ".lehr-tmp"
+"""The file `x` is written as `.x.lehr-tmp` beside it and then renamed."""
+
+FENCED = ".lehr-fenced"
+"""The file `x`, taken out of service and not yet removed, is `x.lehr-fenced` beside it."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST_PART = 255
+_LONGEST_NAME = _LONGEST_PART - max(len("." + TEMPORARY), len(FENCED))
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.@$-]*$", max_length=64)]
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One regular file of the machine that Lehr runs on.
+
+    Attributes:
+        path: where. Absolute, or relative to the base directory of the deployment; with
+            neither `.` nor `..`. Directories on the way may be symbolic links.
+        content: the content as text, stored as UTF-8.
+        content_base64: the content as bytes; exactly one of the two is given.
+        mode: permissions as 3 or 4 octal digits.
+        owner, group: names or numbers; without them they are left as they are.
+        make_parents: make directories that are missing on the way.
+    """
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+    content: str | None = None
+    content_base64: bytes | None = None
+    mode: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] = "0644"
+    owner: Name | None = None
+    group: Name | None = None
+    make_parents: bool = True
+
+    def __post_init__(self) -> None:
+        if problem := path_problem(self.path):
+            raise ValueError(f"`path` {problem}")
+        if (self.content is None) == (self.content_base64 is None):
+            raise ValueError("exactly one of `content` and `content_base64` must be given")
+
+    @property
+    def data(self) -> bytes:
+        """The intended content."""
+        if self.content_base64 is not None:
+            return self.content_base64
+        return (self.content or "").encode()
+
+    @property
+    def permissions(self) -> int:
+        """The mode as a number."""
+        return int(self.mode, 8)
+
+
+def path_problem(path: str) -> str | None:
+    """Why `path` cannot be a file's; None when it can."""
+    if _CONTROL.search(path):
+        return "has a control character"
+    parts = path.removeprefix("/").split("/")
+    if not all(parts):
+        return "has an empty part: it neither ends with a slash nor has two in a row"
+    if any(part in (".", "..") for part in parts):
+        return "has a part `.` or `..`: write it without"
+    if any(len(part.encode(errors="replace")) > _LONGEST_PART for part in parts):
+        return f"has a part of more than {_LONGEST_PART} bytes"
+    if len(parts[-1].encode(errors="replace")) > _LONGEST_NAME:
+        return f"has a name of more than {_LONGEST_NAME} bytes"
+    if parts[-1].endswith((TEMPORARY, FENCED)):
+        return f"ends with {TEMPORARY} or {FENCED}, which Lehr uses itself"
+    return None
+
+
+TYPES = (AssetType(FILE, File),)

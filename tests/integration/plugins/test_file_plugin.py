@@ -1,0 +1,387 @@
+"""Rules of the plugin `lehr.File`, on a real file system."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import resource
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from lehr.base.blocking import Blocking, Inline, Threads
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.diff import Change, Diff, Goal
+from lehr.model.operation import Progress, Result
+from lehr.model.types import Registry
+from lehr.plugins.file.payload import FILE, TYPES, File
+from lehr.plugins.file.plugin import FilePlugin
+from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
+from lehr.testing.plugins import FixedReader, push_of, target_of
+
+REGISTRY = Registry(TYPES)
+SECRET = "hunter2-hunter2"
+
+
+def asset_of(file: File, id: str = "motd") -> Asset:
+    return make_asset(AssetId(id), FILE, file, {})
+
+
+def file_at(path: Path | str, content: str = "hello\n", mode: str = "0644") -> File:
+    return File(path=str(path), content=content, mode=mode)
+
+
+def tree(root: Path) -> dict[str, object]:
+    """Everything under `root` but times and inode numbers."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        status = path.lstat()
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found[str(path)] = (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode), content)
+    return found
+
+
+def edit(path: Path) -> None:
+    path.write_text(f"edited {SECRET}\n")
+
+
+def make_plugin(base: Path, blocking: Blocking | None = None) -> FilePlugin:
+    return FilePlugin(base, blocking or Inline(), fsync=False)
+
+
+def diff(base: Path, file: File, goal: Goal = Goal.PRESENT) -> Diff:
+    asset = asset_of(file)
+    return asyncio.run(make_plugin(base).diff(target_of(asset, goal), FixedReader([asset], REGISTRY)))
+
+
+def push(base: Path, file: File, goal: Goal = Goal.PRESENT) -> None:
+    asset = asset_of(file)
+    target = target_of(asset, goal)
+    reader = FixedReader([asset], REGISTRY)
+    outcome = asyncio.run(make_plugin(base).push(target, reader, push_of(target)))
+    assert outcome.result is Result.DONE
+    assert diff(base, file, goal).empty
+
+
+def paths(found: Diff) -> list[str]:
+    return [change.path for change in found.changes]
+
+
+@pytest.mark.parametrize("blocking", [Inline, lambda: Threads("file", 2)], ids=["inline", "threads"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_path: Path) -> None:
+    path = tmp_path / "etc" / "app.conf"
+    subject = Subject(
+        plugin=make_plugin(tmp_path, blocking()),
+        registry=REGISTRY,
+        asset=asset_of(file_at("etc/app.conf", f"password={SECRET}\n", "0600")),
+        changed=asset_of(file_at(path, f"password={SECRET}\nport=1\n", "0640")),
+        disturb=lambda: edit(path),
+        observe=lambda: tree(tmp_path),
+        secret=SECRET,
+    )
+    asyncio.run(rule(subject))
+
+
+def test_a_diff_tells_size_digest_and_line_but_no_content(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a").chmod(0o600)
+    found = diff(tmp_path, file_at("a", "one\n2\nthree\n"))
+    content, mode = found.changes
+    assert content.observed["line"] == 2
+    assert content.intended["size"] == 12
+    assert content.intended["digest"] != content.observed["digest"]
+    assert mode == Change("mode", "0644", "0600")
+
+
+@pytest.mark.parametrize(
+    ("observed", "line"), [("", 1), ("a\nb", 3), ("a\nb\n", 3), ("a\nb\nc\nd", 4)], ids=repr
+)
+def test_the_line_is_the_first_that_differs(observed: str, line: int, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(observed)
+    found = diff(tmp_path, file_at("f", "a\nb\nc"))
+    assert next(change for change in found.changes if change.path == "content").observed["line"] == line
+
+
+def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
+    with (tmp_path / "big").open("wb") as file:
+        file.truncate(1 << 40)
+    (change,) = (item for item in diff(tmp_path, file_at("big")).changes if item.path == "content")
+    assert change.observed == {"size": 1 << 40, "digest": None, "line": 1}
+    push(tmp_path, file_at("big"))
+
+
+def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
+    data = bytes(range(256))
+    push(tmp_path, File(path="bytes", content_base64=data))
+    assert (tmp_path / "bytes").read_bytes() == data
+
+
+def test_a_symlink_is_replaced_and_never_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("hello\n")
+    (tmp_path / "link").symlink_to(victim)
+    assert diff(tmp_path, file_at("link")).changes == (Change("type", "file", "symlink"),)
+    push(tmp_path, file_at("link", "new\n"))
+    assert victim.read_text() == "hello\n"
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_a_dangling_symlink_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    push(tmp_path, file_at("link"))
+    assert not (tmp_path / "nowhere").exists()
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_directory(path: Path) -> None:
+    path.mkdir()
+    (path / "precious").touch()
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+@pytest.mark.parametrize("goal", [Goal.PRESENT, Goal.FENCED, Goal.ABSENT])
+@pytest.mark.parametrize("make", [make_fifo, make_directory, make_socket])
+def test_what_is_no_file_neither_blocks_nor_is_touched(
+    make: Callable[[Path], None], goal: Goal, tmp_path: Path
+) -> None:
+    make(tmp_path / "x")
+    before = tree(tmp_path)
+    assert paths(diff(tmp_path, file_at("x"), goal)) == ["type"]
+    with pytest.raises(StalledError, match="by hand"):
+        push(tmp_path, file_at("x"), goal)
+    assert tree(tmp_path) == before
+
+
+def test_parents_are_made_unless_intent_says_not(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a/b/c"))
+    with pytest.raises(StalledError, match="make_parents"):
+        push(tmp_path, File(path="x/y", content="", make_parents=False))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_file_where_a_directory_should_be_stalls(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("file")
+    with pytest.raises(StalledError, match="no directory"):
+        push(tmp_path, file_at("a/b"))
+    assert diff(tmp_path, file_at("a/b"), Goal.ABSENT).empty
+
+
+def test_what_a_crashed_push_left_is_a_difference_and_cleaned(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a"))
+    left = tmp_path / ".a.lehr-tmp"
+    left.write_text("half")
+    left.chmod(0o400)
+    for goal in (Goal.PRESENT, Goal.ABSENT):
+        assert "temporary" in paths(diff(tmp_path, file_at("a"), goal))
+    push(tmp_path, file_at("a"))
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_leftover_is_never_written_into(tmp_path: Path) -> None:
+    """Somebody else may hold it open, and read what we would write."""
+    left = tmp_path / ".a.lehr-tmp"
+    left.touch()
+    with left.open() as spy:
+        push(tmp_path, file_at("a", SECRET))
+        assert spy.read() == ""
+
+
+def test_a_symlink_in_place_of_the_temporary_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("keep")
+    (tmp_path / ".a.lehr-tmp").symlink_to(victim)
+    push(tmp_path, file_at("a"))
+    assert victim.read_text() == "keep"
+
+
+def test_a_push_under_way_elsewhere_is_not_disturbed(tmp_path: Path) -> None:
+    """Its temporary file is locked as long as its process lives."""
+    other = os.open(tmp_path / ".a.lehr-tmp", os.O_WRONLY | os.O_CREAT)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(TransientError, match="another push"):
+            push(tmp_path, file_at("a"))
+        assert (tmp_path / ".a.lehr-tmp").exists()
+    finally:
+        os.close(other)
+    push(tmp_path, file_at("a"))
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a", "old"))
+    with largest_file(1000), pytest.raises(TransientError, match="File too large"):
+        push(tmp_path, file_at("a", "new" * 1000))
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_text() == "old"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    push(tmp_path, file_at("a", "old"))
+    real = os.write
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        monkeypatch.setattr("os.write", lambda _, data: real(full, data))
+        with pytest.raises(TransientError, match=r"No space left .*free space"):
+            push(tmp_path, file_at("a", "new"))
+    finally:
+        os.close(full)
+    assert os.listdir(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EACCES, StalledError),
+        (errno.EROFS, StalledError),
+        (errno.EDQUOT, TransientError),
+        (errno.EIO, TransientError),
+    ],
+    ids=lambda value: errno.errorcode[value] if isinstance(value, int) else value.__name__,
+)
+def test_the_systems_errors_are_translated(
+    number: int, kind: type[LehrError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("os.rename", refuse)
+    with pytest.raises(kind, match=os.strerror(number)):
+        push(tmp_path, file_at("a"))
+    assert os.listdir(tmp_path) == []
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Root may do anything: be somebody else for a while."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_directory_that_may_not_be_written_stalls(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with unprivileged(), pytest.raises(StalledError, match="permissions"):
+        push(tmp_path, file_at("closed/a"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_owner_and_group_are_set_and_seen(tmp_path: Path) -> None:
+    file = File(path="a", content="x", owner="12345", group="daemon", mode="4755")
+    push(tmp_path, file)
+    status = (tmp_path / "a").stat()
+    assert (status.st_uid, stat.S_IMODE(status.st_mode)) == (12345, 0o4755)
+    os.chown(tmp_path / "a", 0, 0)
+    assert {"owner", "group"} <= set(paths(diff(tmp_path, file)))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_an_owner_that_intent_does_not_name_is_kept(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a", "old"))
+    os.chown(tmp_path / "a", 12345, 12346)
+    push(tmp_path, file_at("a", "new"))
+    status = (tmp_path / "a").stat()
+    assert (status.st_uid, status.st_gid) == (12345, 12346)
+
+
+def test_an_owner_that_does_not_exist_stalls(tmp_path: Path) -> None:
+    with pytest.raises(StalledError, match="no user no-such-user"):
+        push(tmp_path, File(path="a", content="x", owner="no-such-user"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_fenced_is_aside_and_present_brings_it_back(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a", "text"))
+    push(tmp_path, file_at("a", "text"), Goal.FENCED)
+    assert os.listdir(tmp_path) == ["a.lehr-fenced"]
+    assert (tmp_path / "a.lehr-fenced").read_text() == "text"
+    push(tmp_path, file_at("a", "text"))
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_absent_removes_edited_and_fenced_files_too(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a"))
+    push(tmp_path, file_at("a"), Goal.FENCED)
+    (tmp_path / "a").write_text("edited")
+    push(tmp_path, file_at("a"), Goal.ABSENT)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_push_with_nothing_to_do_keeps_the_inode(tmp_path: Path) -> None:
+    push(tmp_path, file_at("a"))
+    before = (tmp_path / "a").stat()
+    push(tmp_path, file_at("a"))
+    after = (tmp_path / "a").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+
+
+def test_with_fsync_the_push_ends_done(tmp_path: Path) -> None:
+    async def scene() -> None:
+        plugin = FilePlugin(tmp_path, Inline())
+        asset = asset_of(file_at("d/a"))
+        target = target_of(asset)
+        await plugin.push(target, FixedReader([asset], REGISTRY), push_of(target))
+        assert (await plugin.diff(target, FixedReader([asset], REGISTRY))).empty
+        await plugin.close()
+
+    asyncio.run(scene())
+
+
+def test_status_is_running_while_a_cancelled_push_is_still_writing(tmp_path: Path) -> None:
+    """The gate stands for a disk that hangs: its thread cannot be cancelled."""
+
+    async def scene() -> None:
+        gate = asyncio.Event()
+
+        class Gated(Inline):
+            async def run(self, call, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+                await gate.wait()
+                return call(*args, **kwargs)
+
+        plugin = make_plugin(tmp_path, Gated())
+        asset = asset_of(file_at("a"))
+        target = target_of(asset)
+        under_way = push_of(target)
+        task = asyncio.create_task(plugin.push(target, FixedReader([asset], REGISTRY), under_way))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await plugin.status(under_way.operation) is Progress.RUNNING
+        gate.set()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+        assert await plugin.status(under_way.operation) is Progress.ENDED
+        assert (tmp_path / "a").exists()
+        await plugin.close()
+
+    asyncio.run(scene())
