@@ -1,0 +1,164 @@
+"""What holds for a text file of any format: encoding, size, characters; and shared limits."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.documents.document import Lines
+
+MAX_BYTES = 10_000_000
+"""Size of the largest file that is loaded."""
+
+MAX_DEPTH = 64
+"""Lists and mappings inside each other."""
+
+_LEAST, _GREATEST = -(2**63), 2**64 - 1
+_MAX_DIGITS = 80  # more than 64 bits have in any base, with a sign and a prefix
+
+_PLAIN_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_SEPARATOR = re.compile("[\x85\u2028\u2029]")
+_BYTE_ORDER_MARKS = {
+    b"\xef\xbb\xbf": "UTF-8",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def text_problem(file: str, content: bytes) -> Diagnostic | None:
+    """Why `content` cannot be read as text, whatever the format; None when it can."""
+    if len(content) > MAX_BYTES:
+        return Diagnostic(
+            code="DOC001",
+            what=f"the file has {len(content):,} bytes, more than {MAX_BYTES:,}",
+            why="files of intent are read whole, by people too",
+            fix="split it, or let a generator read it as plain bytes",
+            subject=file,
+            at=Position(file),
+        )
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if content.startswith(mark):
+            return Diagnostic(
+                code="DOC002",
+                what=f"the file starts with a byte order mark of {encoding}",
+                why="files are read as UTF-8 without a mark",
+                fix="save it as UTF-8 without a byte order mark",
+                subject=file,
+                at=Position(file, 1, 1),
+            )
+    if not content.translate(None, _PLAIN_ASCII):
+        return None
+    return _character_problem(file, content)
+
+
+def _character_problem(file: str, content: bytes) -> Diagnostic | None:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as err:
+        before = content[: err.start].decode()
+        return Diagnostic(
+            code="DOC002",
+            what=f"the file is not UTF-8: byte 0x{content[err.start]:02x} does not belong there",
+            why="it is binary, or text in another encoding",
+            fix="save it as UTF-8",
+            subject=file,
+            at=Lines(before).place(len(before)).at(file),
+        )
+    found = _FORBIDDEN.search(text)
+    if found is None:
+        return None
+    return Diagnostic(
+        code="DOC003",
+        what=f"the file has a control character, U+{ord(found.group()):04X}",
+        why="it cannot be seen, and the file may be binary",
+        fix="delete it; in a quoted string, write it as an escape",
+        subject=file,
+        at=Lines(text).place(found.start()).at(file),
+    )
+
+
+def separator_problem(file: str, content: bytes) -> Diagnostic | None:
+    """Line separators of Unicode, which YAML 1.1 (and so libyaml) folds and YAML 1.2 keeps."""
+    if content.isascii():
+        return None
+    text = content.decode()
+    found = _SEPARATOR.search(text)
+    if found is None:
+        return None
+    return Diagnostic(
+        code="DOC003",
+        what=f"the file has a line separator, U+{ord(found.group()):04X}",
+        why="versions of YAML disagree whether it ends a line",
+        fix="delete it; in a double-quoted string, write it as an escape",
+        subject=file,
+        at=Lines(text).place(found.start()).at(file),
+    )
+
+
+def number_problem(number: float) -> str | None:
+    """Why no program may be handed `number`; None when all is well."""
+    if isinstance(number, int):
+        return None if _LEAST <= number <= _GREATEST else "it does not fit into 64 bits"
+    return None if math.isfinite(number) else "it is not a finite number"
+
+
+def integer(text: str, base: int = 10) -> int | None:
+    """The integer that `text` spells; None when it does not fit into 64 bits.
+
+    Long texts are not converted at all: that would take time quadratic in their length.
+    """
+    if len(text) > _MAX_DIGITS:
+        return None
+    number = int(text, base)
+    return number if number_problem(number) is None else None
+
+
+def bad_number(file: str, text: str, at: Position) -> Diagnostic:
+    """The diagnostic for a number that cannot be handed on."""
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return Diagnostic(
+        code="DOC011",
+        what=f"the number {shown} cannot be used",
+        why="numbers must be finite, and integers must fit into 64 bits",
+        fix="write another number, or quote it to make it a string",
+        subject=file,
+        at=at,
+    )
+
+
+def too_deep(file: str, at: Position) -> Diagnostic:
+    """The diagnostic for lists and mappings nested too deeply."""
+    return Diagnostic(
+        code="DOC007",
+        what=f"more than {MAX_DEPTH} lists and mappings stand inside each other",
+        why="depth is bounded, so that no file can exhaust the program that reads it",
+        fix="make it flatter",
+        subject=file,
+        at=at,
+    )
+
+
+def duplicate_key(file: str, key: str, first_line: int, at: Position) -> Diagnostic:
+    """The diagnostic for a key that a mapping has twice."""
+    return Diagnostic(
+        code="DOC005",
+        what=f"the key {key!r} occurs again in this mapping",
+        why=f"it already stands in line {first_line}, and one of the two would be lost",
+        fix="delete or rename one of them",
+        subject=file,
+        at=at,
+    )
+
+
+def syntax_error(file: str, format: str, problem: str, at: Position, *, why: str = "") -> Diagnostic:
+    """The diagnostic for text that does not follow the format's grammar."""
+    return Diagnostic(
+        code="DOC004",
+        what=f"not valid {format}: {problem}",
+        why=why,
+        fix="mend the syntax at this place or just before it",
+        subject=file,
+        at=at,
+    )

@@ -1,0 +1,74 @@
+"""TOML: the standard library's parser, held to the rules of the other formats."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.documents.document import Document, Documents, Places
+from lehr.base.documents.text import bad_number, number_problem, syntax_error, too_deep
+from lehr.base.documents.toml_places import first_too_deep, toml_places
+
+_WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def load_toml(file: str, content: bytes) -> Documents:
+    """Load a TOML file that is known to be text."""
+    text = content.decode()
+    deep = first_too_deep(text)
+    if deep is not None:
+        return Documents((), (too_deep(file, deep.at(file)),))
+    try:
+        value = tomllib.loads(text)
+    except (ValueError, RecursionError) as err:  # ValueError: also an integer with too many digits
+        return Documents((), (_syntax(file, str(err)),))
+    places = Places(file, lambda: [toml_places(text)])
+    document = Document(value, places)
+    diagnostics = _value_problems(file, document)
+    return Documents((), tuple(diagnostics)) if diagnostics else Documents((document,))
+
+
+def _syntax(file: str, message: str) -> Diagnostic:
+    where = _WHERE.search(message)
+    at = Position(file)
+    if where is not None and where.group(1):
+        at = Position(file, int(where.group(1)), int(where.group(2)))
+    problem = message[: where.start()] if where is not None and where.group(1) else message
+    return syntax_error(file, "TOML", problem, at)
+
+
+def _value_problems(file: str, document: Document) -> list[Diagnostic]:
+    """What TOML can say and the other formats cannot. Depth is known to be bounded."""
+    diagnostics: list[Diagnostic] = []
+    rest: list[tuple[str, Any]] = [("", document.value)]
+    while rest:
+        pointer, value = rest.pop()
+        if isinstance(value, dict):
+            rest.extend(
+                (f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", inner)
+                for key, inner in value.items()
+            )
+        elif isinstance(value, list):
+            rest.extend((f"{pointer}/{index}", inner) for index, inner in enumerate(value))
+        elif isinstance(value, (str, bool)):
+            continue
+        elif isinstance(value, (int, float)):
+            if number_problem(value) is not None:
+                shown = str(value) if isinstance(value, float) else hex(value)
+                diagnostics.append(bad_number(file, shown, document.position(pointer)))
+        else:
+            diagnostics.append(_date_problem(file, str(value), document.position(pointer)))
+    return sorted(diagnostics, key=lambda item: item.at or Position(file))
+
+
+def _date_problem(file: str, shown: str, at: Position) -> Diagnostic:
+    return Diagnostic(
+        code="DOC012",
+        what=f"the date or time {shown} is not quoted",
+        why="the other formats have no dates, so payloads hold them as strings",
+        fix="quote it",
+        subject=file,
+        at=at,
+    )

@@ -1,0 +1,59 @@
+"""What holds for files of every format."""
+
+from __future__ import annotations
+
+import pytest
+
+from lehr.base.diagnostics import Position
+from lehr.base.documents import MAX_BYTES, SUFFIXES, load
+
+every_format = pytest.mark.parametrize("suffix", sorted(SUFFIXES))
+
+
+def only(path: str, content: bytes) -> tuple[str, Position | None]:
+    documents = load(path, content)
+    assert documents.documents == ()
+    (item,) = documents.diagnostics
+    assert item.what
+    assert item.why
+    assert item.fix
+    return item.code, item.at
+
+
+@every_format
+@pytest.mark.parametrize(
+    ("content", "code", "line", "column"),
+    [
+        (b"a: 1\nb: \xff\n", "DOC002", 2, 4),
+        ("ä: 1\nü: ".encode() + b"\xe4\n", "DOC002", 2, 4),
+        ("ä\nüü".encode("latin-1"), "DOC002", 1, 1),
+        ("a: 1".encode("utf-16"), "DOC002", 1, 1),
+        (b"\xef\xbb\xbfa: 1", "DOC002", 1, 1),
+        (b"a: 1\nb: \0\n", "DOC003", 2, 4),
+        (b"a: 1\nb: x\x1b[31m\n", "DOC003", 2, 5),
+        (b"a: \x7f\n", "DOC003", 1, 4),
+        ("a: \u009b\n".encode(), "DOC003", 1, 4),
+        ("ü: 1\n\ufeffb: 2".encode(), "DOC003", 2, 1),
+    ],
+)
+def test_what_is_not_text_is_refused_with_line_and_column(
+    suffix: str, content: bytes, code: str, line: int, column: int
+) -> None:
+    path = "a" + suffix
+    assert only(path, content) == (code, Position(path, line, column))
+
+
+@every_format
+def test_huge_files_are_refused_unread(suffix: str) -> None:
+    path = "a" + suffix
+    assert only(path, b"[" * (MAX_BYTES + 1)) == ("DOC001", Position(path))
+
+
+@pytest.mark.parametrize("path", ["a", "a.txt", "yaml", ".yaml", "a.yaml.orig"])
+def test_a_name_that_does_not_say_the_format_is_refused(path: str) -> None:
+    assert only(path, b"a: 1") == ("DOC013", Position(path))
+
+
+def test_text_in_any_script_is_fine() -> None:
+    assert load("a.yaml", "größe: 名前 😀\n".encode()).documents[0].value == {"größe": "名前 😀"}
+    assert load("a.YML", b"a: 1").documents[0].value == {"a": 1}
