@@ -34,7 +34,18 @@ _FORBIDDEN = [
 @cache
 def tracked() -> tuple[Path, ...]:
     """Every file of the repository that is there, tracked or about to be."""
-    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    command = [
+        "git",
+        "-c",
+        "safe.directory=*",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
     listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     paths = (ROOT / name for name in sorted(set(listed.split("\0"))) if name)
     return tuple(path for path in paths if path.is_file())
