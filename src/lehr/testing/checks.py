@@ -1,0 +1,85 @@
+"""What a check is handed, as fixed values: for tests of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lehr.base.digest import Digest, digest
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.control import Control
+from lehr.model.decision import Reservation
+from lehr.model.diff import Change, Diff, Goal, Target
+from lehr.model.types import Registry
+from lehr.sdk.check import CheckRequest
+from lehr.testing.virtual import EPOCH
+
+SOME_DIFF = Diff((Change("content", "new", "old"),))
+"""A difference, where it does not matter which."""
+
+
+class FixedCheckReader:
+    """A `lehr.sdk.check.CheckReader` over fixed values.
+
+    Attributes:
+        asked: ids in the order in which their diffs were asked for.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        governing: Iterable[Asset] = (),
+        controls: Iterable[Control] = (),
+        diffs: Mapping[AssetId, Diff | LehrError] | None = None,
+        usages: Mapping[str, tuple[int, float | None]] | None = None,
+    ) -> None:
+        """A reader that answers with these.
+
+        Args:
+            governing: all assets of the governing incarnation that configure checks.
+            diffs: diff by id of every other asset there is; an error is raised.
+            usages: answer by the reservation's key; a key that is missing is unused.
+        """
+        self.asked: list[AssetId] = []
+        self._registry = registry
+        self._governing = tuple(sorted(governing, key=lambda asset: asset.id))
+        self._controls = tuple(controls)
+        self._diffs = dict(diffs or {})
+        self._usages = dict(usages or {})
+
+    @property
+    def registry(self) -> Registry:
+        return self._registry
+
+    def governing(self, type: str) -> Sequence[Asset]:
+        return [asset for asset in self._governing if asset.type == type]
+
+    def controls(self) -> Sequence[Control]:
+        return self._controls
+
+    def usage(self, reservation: Reservation) -> tuple[int, float | None]:
+        return self._usages.get(reservation.key, (0, None))
+
+    async def diff(self, id: AssetId) -> Diff | None:
+        self.asked.append(id)
+        found = self._diffs.get(id)
+        if isinstance(found, LehrError):
+            raise found
+        return found
+
+    def contents(self) -> Digest:
+        """Equal as long as nothing that the reader answers with has changed."""
+        diffs = {id: str(found) for id, found in self._diffs.items()}
+        return digest([self._governing, self._controls, diffs, self._usages])
+
+    def ungoverned(self) -> FixedCheckReader:
+        """The same without governing assets and controls."""
+        return FixedCheckReader(self._registry, diffs=self._diffs, usages=self._usages)
+
+
+def check_request(
+    asset: Asset, *, now: float = EPOCH, goal: Goal = Goal.PRESENT, diff: Diff = SOME_DIFF
+) -> CheckRequest:
+    """A push of `asset`, of the partition `test`, that is asked for at `now`."""
+    return CheckRequest(Target(Partition("test"), asset.id, asset.type, 1, goal), asset, diff, 2, now)
