@@ -1,0 +1,82 @@
+"""Freeze: nothing is pushed while it stands; everything else goes on."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+from typing import Annotated
+
+import msgspec
+
+from lehr.checks.governing import Governing, standing
+from lehr.model.addons import OWNER, Owner
+from lehr.model.asset import Asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Verdict
+from lehr.model.selector import Selector
+from lehr.model.types import AssetType
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
+
+FROZEN = "Frozen"
+
+
+class Freeze(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Push none of the assets selected, from the incarnation that has this asset on.
+
+    Attributes:
+        select: which assets.
+        reason: why, shown to everybody who waits.
+        until: when it ends by itself: ISO 8601 with an offset (`2026-12-27T08:00:00+01:00`, or
+            `Z`). Without it, it ends when this asset is taken out.
+    """
+
+    select: Selector
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+    until: Annotated[dt.datetime, msgspec.Meta(tz=True)] | None = None
+
+
+FREEZE_TYPE = AssetType("lehr.Freeze", Freeze, governs=True)
+
+
+class FreezeCheck(CheckPlugin):
+    """Waits while a `lehr.Freeze` asset or a freeze from the command line selects the asset."""
+
+    name = "freeze"
+
+    def __init__(self) -> None:
+        self._freezes = Governing(FREEZE_TYPE, Freeze, lambda payload: payload)
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        verdicts = [
+            _declared(asset, freeze, read)
+            for asset, freeze in self._freezes.selecting(request, read)
+            if freeze.until is None or request.now < freeze.until.timestamp()
+        ]
+        verdicts.extend(_spoken(control) for control in standing(ControlKind.FREEZE, request, read))
+        return verdicts
+
+
+def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
+    owner = read.registry.addon(asset, OWNER, Owner)
+    who = f"{asset.id} of {owner.team}" if owner else asset.id
+    ends = f", or wait until {freeze.until.isoformat(' ', 'minutes')}" if freeze.until else ""
+    return Verdict(
+        f"{FreezeCheck.name}/{asset.id}",
+        allow=False,
+        reason=FROZEN,
+        message=f"frozen by {who}: {freeze.reason}",
+        unblock=f"take the asset {asset.id} out of intent{ends}",
+        until=freeze.until.timestamp() if freeze.until else None,
+    )
+
+
+def _spoken(control: Control) -> Verdict:
+    ends = "" if control.expires_at is None else ", or wait until it runs out"
+    return Verdict(
+        f"{FreezeCheck.name}/{control.id}",
+        allow=False,
+        reason=FROZEN,
+        message=f"frozen by {control.actor}: {control.reason}",
+        unblock=f"lift the freeze with `lehr unfreeze {shlex.quote(str(control.selector))}`{ends}",
+        until=control.expires_at,
+    )

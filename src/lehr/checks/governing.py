@@ -1,0 +1,70 @@
+"""What governs a push: the assets and controls of one kind that select it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.selector import Selector
+from lehr.model.types import AssetType
+from lehr.sdk.check import CheckReader, CheckRequest
+
+P = TypeVar("P", bound=msgspec.Struct)
+C = TypeVar("C", bound="Selecting")
+
+
+class Selecting(Protocol):
+    """A configuration that says which assets it governs."""
+
+    @property
+    def select(self) -> Selector: ...
+
+
+class Governing(Generic[C]):
+    """The governing assets of one type, decoded and prepared once for each content.
+
+    A check runs for every push, and most configurations do not select the asset in hand: what
+    is left for those is one look-up by digest and one selector.
+    """
+
+    def __init__(self, type: AssetType, payload: type[P], prepare: Callable[[P], C]) -> None:
+        """Assets of `type`, whose decoded payload `prepare` turns into what the check works with."""
+        self._type = type.name
+        self._read: Callable[[CheckReader, Asset], C] = lambda read, asset: prepare(
+            read.registry.payload(asset, payload)
+        )
+        self._prepared: dict[Digest, C] = {}
+
+    def selecting(self, request: CheckRequest, read: CheckReader) -> Iterator[tuple[Asset, C]]:
+        """Those that select the asset of `request`, by id."""
+        assets = read.governing(self._type)
+        for asset in assets:
+            configuration = self._prepared.get(asset.digest)
+            if configuration is None:
+                configuration = self._remember(asset, assets, read)
+            if configuration.select.matches(request.asset):
+                yield asset, configuration
+
+    def _remember(self, asset: Asset, assets: Sequence[Asset], read: CheckReader) -> C:
+        if len(self._prepared) > 2 * len(assets):  # what later incarnations have replaced
+            current = {item.digest for item in assets}
+            self._prepared = {key: value for key, value in self._prepared.items() if key in current}
+        configuration = self._prepared[asset.digest] = self._read(read, asset)
+        return configuration
+
+
+def standing(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Iterator[Control]:
+    """The controls of `kind` that stand now and select the asset of `request`."""
+    for control in read.controls():
+        if (
+            control.kind is kind
+            and control.partition == request.target.partition
+            and control.stands(request.now)
+            and control.selector.matches(request.asset)
+        ):
+            yield control

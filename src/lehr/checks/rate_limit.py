@@ -1,0 +1,144 @@
+"""Rate limit: so many pushes in so long a time, counted by group.
+
+The check proposes a reservation; admission counts and grants it in its transaction, so that two
+assets that both see room cannot both use it.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from typing import Annotated, Any
+
+import msgspec
+
+from lehr.base.digest import canonical
+from lehr.checks.governing import Governing
+from lehr.model.asset import Asset, AssetId
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.selector import Selector
+from lehr.model.types import AssetType
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
+
+RATE_LIMITED = "RateLimited"
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+[smhd])+")
+_TERM = re.compile(r"type|id|label:.+|(/([^~/]|~[01])*)+")
+
+
+class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Start at most so many pushes, of the assets selected, in any stretch of time this long.
+
+    Attributes:
+        select: which assets.
+        pushes: how many, at least 1.
+        per: how long: seconds, or text such as `10m`, `1h30m`, `1d`.
+        group_by: count for each value of these on its own: `type`, `id`, `label:KEY`, or a JSON
+            pointer into the asset (`/addons/lehr.Owner/team`, `/payload/path`). Assets without a
+            value form a group of their own. Empty: one count for all.
+    """
+
+    select: Selector
+    pushes: Annotated[int, msgspec.Meta(ge=1)]
+    per: float | str
+    group_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.window()
+        for term in self.group_by:
+            if not _TERM.fullmatch(term):
+                raise ValueError(
+                    f"group_by {term!r} is not known: use type, id, label:KEY, or a JSON pointer such as "
+                    "/addons/lehr.Owner/team"
+                )
+
+    def window(self) -> float:
+        """`per` in seconds.
+
+        Raises:
+            ValueError: it cannot be understood, or is no time at all.
+        """
+        seconds = float(self.per) if isinstance(self.per, int | float) else _seconds(self.per)
+        if not 0 < seconds < float("inf"):
+            raise ValueError(f"per must be longer than nothing, not {self.per!r}")
+        return seconds
+
+
+RATE_LIMIT_TYPE = AssetType("lehr.RateLimit", RateLimit, governs=True)
+
+
+class RateLimitCheck(CheckPlugin):
+    """Waits while a `lehr.RateLimit` that selects the asset has no room."""
+
+    name = "rate"
+
+    def __init__(self) -> None:
+        self._limits = Governing(RATE_LIMIT_TYPE, RateLimit, lambda payload: payload)
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        return [
+            _verdict(asset.id, limit, request, read) for asset, limit in self._limits.selecting(request, read)
+        ]
+
+
+def _verdict(id: AssetId, limit: RateLimit, request: CheckRequest, read: CheckReader) -> Verdict:
+    key = f"{RateLimitCheck.name}/{id}"
+    group = _group(request.asset, limit.group_by)
+    reservation = Reservation(f"{key}?{group}" if group else key, limit.pushes, limit.window())
+    used, frees_at = read.usage(reservation)
+    if used < limit.pushes:
+        return Verdict(key, allow=True, reservations=(reservation,))
+    among = f" for {group}" if group else ""
+    return Verdict(
+        key,
+        allow=False,
+        reason=RATE_LIMITED,
+        # No running numbers: a turn that waits again must say the same again.
+        message=f"{id} allows {limit.pushes} pushes per {_text(limit.per)}{among}, and they are used up",
+        unblock="wait until the oldest push no longer counts",
+        until=frees_at,
+    )
+
+
+def _group(asset: Asset, group_by: tuple[str, ...]) -> str:
+    """The group of `asset` as a URL's query: quoting keeps any two groups apart."""
+    if not group_by:
+        return ""
+    document = asset.document()
+    pairs = [(term.removeprefix("label:"), _value(document, term)) for term in group_by]
+    return urllib.parse.urlencode(pairs, safe="/:@")
+
+
+def _value(document: dict[str, Any], term: str) -> str:
+    found: Any = document
+    for part in _path(term):
+        if isinstance(found, dict):
+            found = found.get(part)
+        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+            found = found[int(part)]
+        else:
+            found = None
+    if found is None:
+        return ""
+    return found if isinstance(found, str) else canonical(found).decode()
+
+
+def _path(term: str) -> list[str]:
+    if term.startswith("label:"):
+        return ["addons", "lehr.Labels", "labels", term.removeprefix("label:")]
+    if term.startswith("/"):
+        return [part.replace("~1", "/").replace("~0", "~") for part in term[1:].split("/")]
+    return [term]
+
+
+def _seconds(text: str) -> float:
+    if not _DURATION.fullmatch(text):
+        raise ValueError(
+            f"per {text!r} cannot be understood: write seconds, or text such as 30s, 10m, 1h30m or 1d"
+        )
+    return float(sum(int(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"\d+[smhd]", text)))
+
+
+def _text(per: float | str) -> str:
+    return per if isinstance(per, str) else f"{per:g}s"

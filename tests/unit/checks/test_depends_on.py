@@ -1,0 +1,60 @@
+import asyncio
+
+import pytest
+
+from lehr.base.errors import LehrError, TransientError
+from lehr.checks.depends_on import DependsOnCheck
+from lehr.model.addons import ADDONS
+from lehr.model.asset import AssetId, make_asset
+from lehr.model.decision import Verdict
+from lehr.model.diff import NO_DIFF, Change, Diff, Goal
+from lehr.model.types import Registry
+from lehr.testing.checks import FixedCheckReader, check_request
+
+REGISTRY = Registry((), ADDONS)
+DIFFERS = Diff((Change("mode", "0644", "0600"), Change("content", "a", "b")))
+
+
+def ask(
+    depends_on: list[str] | None, diffs: dict[str, Diff | LehrError], goal: Goal = Goal.PRESENT
+) -> tuple[list[Verdict], list[AssetId]]:
+    addons = {} if depends_on is None else {"lehr.DependsOn": {"assets": depends_on}}
+    asset = make_asset(AssetId("web"), "lehr.File", None, addons)
+    reader = FixedCheckReader(REGISTRY, diffs={AssetId(id): diff for id, diff in diffs.items()})
+    return asyncio.run(DependsOnCheck().check(check_request(asset, goal=goal), reader)), reader.asked
+
+
+@pytest.mark.parametrize("depends_on", [None, []])
+def test_an_asset_without_dependencies_is_no_concern(depends_on: list[str] | None) -> None:
+    assert ask(depends_on, {}) == ([], [])
+
+
+def test_a_push_goes_when_every_dependency_has_an_empty_diff() -> None:
+    (verdict,), asked = ask(["a", "b", "a"], {"a": NO_DIFF, "b": NO_DIFF})
+    assert verdict.allow
+    assert asked == ["a", "b"]
+
+
+def test_a_push_waits_for_each_dependency_that_differs() -> None:
+    (verdict,), _ = ask(["a", "b", "c"], {"a": DIFFERS, "b": NO_DIFF, "c": DIFFERS})
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyDiffers", ("a", "c"))
+    assert verdict.message == "a differs in mode, content; c differs in mode, content"
+    assert verdict.unblock == "a converges; c converges"
+
+
+def test_a_dependency_that_is_not_in_intent_weighs_more_than_one_that_differs() -> None:
+    (verdict,), _ = ask(["a", "gone"], {"a": DIFFERS})
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyMissing", ("a", "gone"))
+    assert "gone is not in intent" in verdict.message
+    assert "a differs in" in verdict.message
+
+
+def test_a_dependency_that_cannot_be_compared_holds_and_hides_nothing() -> None:
+    (verdict,), _ = ask(["a", "b"], {"a": TransientError("disk is away"), "b": DIFFERS})
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyUnreadable", ("a", "b"))
+    assert verdict.message == "a cannot be compared: disk is away; b differs in mode, content"
+
+
+@pytest.mark.parametrize("goal", [Goal.DRAINED, Goal.FENCED, Goal.ABSENT])
+def test_a_turndown_does_not_wait_for_dependencies(goal: Goal) -> None:
+    assert ask(["a"], {"a": DIFFERS}, goal) == ([], [])
