@@ -1,19 +1,17 @@
-"""Delays between tries: exponential, capped, with full jitter.
+"""Delays between tries: exponential, capped, with jitter.
 
-Full jitter after "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): the
+After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): the
 delay is uniform between half of the bound and the bound, so that many losers of one
 race do not meet again, and no retry follows at once.
 """
 
 from __future__ import annotations
 
-from lehr.base.chance import Chance
 
-
-def delay(failures: int, chance: Chance, *, first: float = 1.0, longest: float = 300.0) -> float:
-    """Seconds to wait after `failures` (>= 1) failures in a row."""
+def delay(failures: int, jitter: float, *, first: float = 1.0, longest: float = 300.0) -> float:
+    """Seconds to wait after `failures` (>= 1) failures in a row; `jitter` is from 0 to 1."""
     bound = min(longest, first * 2.0 ** min(failures - 1, 32))
-    return chance.uniform(bound / 2, bound)
+    return bound * (0.5 + 0.5 * jitter)
 
 
 class RetryBudget:

@@ -17,6 +17,7 @@ class Status(enum.StrEnum):
 
     CONVERGED = "Converged"
     TURNED_DOWN = "TurnedDown"
+    ORPHANED = "Orphaned"
     PUSHING = "Pushing"
     WAITING = "Waiting"
     HELD = "Held"
@@ -27,7 +28,7 @@ class Status(enum.StrEnum):
     @property
     def settled(self) -> bool:
         """True when nothing is left to do."""
-        return self in (Status.CONVERGED, Status.TURNED_DOWN)
+        return self in (Status.CONVERGED, Status.TURNED_DOWN, Status.ORPHANED)
 
 
 class Verdict(msgspec.Struct, frozen=True):

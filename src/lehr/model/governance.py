@@ -10,6 +10,7 @@ from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 
 OBSERVE_ONLY = "lehr.ObserveOnly"
+DELETION_BUDGET = "lehr.DeletionBudget"
 
 
 class ObserveOnly(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,4 +25,19 @@ class ObserveOnly(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-GOVERNANCE_TYPES = (AssetType(OBSERVE_ONLY, ObserveOnly, governs=True),)
+class DeletionBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may be removed from production, over all turndowns of the partition.
+
+    Attributes:
+        removals: assets that may be removed ...
+        per_seconds: ... in this time.
+    """
+
+    removals: Annotated[int, msgspec.Meta(ge=0)] = 20
+    per_seconds: Annotated[float, msgspec.Meta(gt=0)] = 3600.0
+
+
+GOVERNANCE_TYPES = (
+    AssetType(OBSERVE_ONLY, ObserveOnly, governs=True),
+    AssetType(DELETION_BUDGET, DeletionBudget, governs=True),
+)

@@ -139,8 +139,8 @@ class AssetPlugin(ABC):
 
         The default never says anything.
         """
-        return
-        yield
+        for key in ():
+            yield key
 
     async def close(self) -> None:
         """Release what the plugin itself holds; production goes on."""

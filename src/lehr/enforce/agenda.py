@@ -1,0 +1,50 @@
+"""What is due when: a heap of monotonic times, with entries that go stale instead of moving."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_SLACK = 1024
+
+
+class Agenda(Generic[T]):
+    """At most one due time per item. Setting another forgets the first. O(log n)."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, T]] = []
+        self._due: dict[T, tuple[float, int]] = {}
+        self._numbers = itertools.count()
+
+    def set(self, item: T, due: float) -> None:
+        """`item` is due at `due` (monotonic seconds), and not at any earlier set time."""
+        number = next(self._numbers)
+        self._due[item] = (due, number)
+        heapq.heappush(self._heap, (due, number, item))
+        if len(self._heap) > 2 * len(self._due) + _SLACK:
+            self._heap = [(due, number, item) for item, (due, number) in self._due.items()]
+            heapq.heapify(self._heap)
+
+    def discard(self, item: T) -> None:
+        """`item` is not due any more."""
+        self._due.pop(item, None)
+
+    def next_due(self) -> float | None:
+        """When the first item is due; None if nothing is."""
+        while self._heap:
+            due, number, item = self._heap[0]
+            if self._due.get(item) == (due, number):
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self, now: float) -> Iterator[T]:
+        """Take every item that is due at `now`, in order."""
+        while (due := self.next_due()) is not None and due <= now:
+            item = heapq.heappop(self._heap)[2]
+            del self._due[item]
+            yield item

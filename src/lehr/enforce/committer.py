@@ -1,0 +1,133 @@
+"""Group commit: what many turns write at about the same time goes into one transaction.
+
+While one transaction is being made durable, others' writes gather for the next. So one fsync
+serves many pushes, and nothing is told to be written before it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.store import Store
+from lehr.store.writes import Write
+
+log = structlog.get_logger()
+
+MOST_WRITES = 2000
+"""Writes of one transaction; the rest goes into the next."""
+
+_RETRY_SECONDS = 1.0
+
+
+class _Pending(msgspec.Struct, eq=False):
+    writes: tuple[Write, ...]
+    answer: asyncio.Future[list[Any]] | None
+
+
+class Committer:
+    """Carries out writes in the order in which they were given.
+
+    `post` hands over writes that must not be lost: while the store is out of order they are kept
+    and tried again. `ask` needs an answer now, and raises instead.
+    """
+
+    def __init__(self, store: Store, blocking: Blocking, clock: Clock) -> None:
+        self._store = store
+        self._blocking = blocking
+        self._clock = clock
+        self._pending: list[_Pending] = []
+        self._arrived = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.trouble: TransientError | None = None
+
+    def post(self, writes: Sequence[Write]) -> None:
+        """Write these down, whenever it is possible."""
+        self._add(_Pending(tuple(writes), None))
+
+    async def ask(self, *writes: Write) -> list[Any]:
+        """Write these down and return the store's answers.
+
+        Raises:
+            TransientError: the store is out of order for now; nothing was written.
+        """
+        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        self._add(_Pending(writes, answer))
+        return await answer
+
+    async def flush(self) -> None:
+        """Wait until nothing is pending."""
+        await self._idle.wait()
+
+    def _add(self, item: _Pending) -> None:
+        self._pending.append(item)
+        self._idle.clear()
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Commit for ever.
+
+        Raises:
+            StalledError: the store is broken and only a person can help.
+        """
+        while True:
+            await self._arrived.wait()
+            batch = self._take()
+            try:
+                answers = await self._blocking.run(
+                    self._store.commit, [write for item in batch for write in item.writes]
+                )
+            except TransientError as error:
+                await self._put_back(batch, error)
+                continue
+            except StalledError as error:
+                self._refuse(batch, error)
+                raise
+            self.trouble = None
+            _tell(batch, answers)
+            if not self._pending:
+                self._arrived.clear()
+                self._idle.set()
+
+    def _take(self) -> list[_Pending]:
+        count = size = 0
+        for item in self._pending:
+            if count and size + len(item.writes) > MOST_WRITES:
+                break
+            count += 1
+            size += len(item.writes)
+        batch, self._pending = self._pending[:count], self._pending[count:]
+        return batch
+
+    async def _put_back(self, batch: list[_Pending], error: TransientError) -> None:
+        if self.trouble is None:
+            log.warning("store out of order, writes are kept", error=str(error))
+        self.trouble = error
+        self._refuse(batch, error)
+        self._pending[:0] = [item for item in batch if item.answer is None]
+        if not self._pending:
+            self._arrived.clear()
+            self._idle.set()
+        await self._clock.sleep(_RETRY_SECONDS)
+
+    def _refuse(self, batch: list[_Pending], error: Exception) -> None:
+        for item in batch:
+            if item.answer is not None and not item.answer.done():
+                item.answer.set_exception(error)
+
+
+def _tell(batch: list[_Pending], answers: list[Any]) -> None:
+    place = 0
+    for item in batch:
+        end = place + len(item.writes)
+        if item.answer is not None and not item.answer.done():
+            item.answer.set_result(answers[place:end])
+        place = end

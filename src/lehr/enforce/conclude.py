@@ -1,0 +1,108 @@
+"""How a turn ends: a condition, and a decision if the verdict has changed. Pure.
+
+A turn that ends like the last one is only counted, so history stays readable: one record for
+each change of mind, with the number of turns that had confirmed the one before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from lehr.enforce.state import Commit, Effect, Phase, Rest, State
+from lehr.model.asset import AssetId
+from lehr.model.decision import Condition, Decision, Status
+from lehr.model.operation import Operation
+from lehr.store.writes import Record, Touch, Write
+
+_SAME_TIME = 1.0
+
+
+def conclude(
+    state: State,
+    condition: Condition,
+    *,
+    delay: float | None = None,
+    wait_for: tuple[AssetId, ...] = (),
+    writes: tuple[Write, ...] = (),
+    operation: str | None = None,
+    settled: bool = False,
+) -> tuple[State, tuple[Effect, ...]]:
+    """End the turn of `state` with `condition`.
+
+    Args:
+        delay: seconds until the next turn that is due by itself; None for the resync.
+        wait_for: assets whose settling wakes this one.
+        writes: written before the decision, in the same commit.
+        operation: id of the push that the decision is about.
+    """
+    assert state.turn is not None
+    view = state.turn.view
+    if delay is not None:
+        condition = replace(condition, next_at=view.now + delay)
+    key = condition.key()
+    changed = key != state.standing
+    if changed:
+        writes = (*writes, Record(decision_of(state, condition, operation=operation)))
+    elif _due_otherwise(state.next_at, condition.next_at):
+        writes = (*writes, Touch(view.key, condition))
+    ended = replace(
+        state,
+        phase=Phase.IDLE,
+        turn=None,
+        standing=key,
+        turns=0 if changed else state.turns + 1,
+        next_at=condition.next_at,
+        settled=settled,
+    )
+    rest = Rest(delay, wait_for, settled)
+    return ended, ((Commit(writes), rest) if writes else (rest,))
+
+
+def _due_otherwise(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs(before - after) > _SAME_TIME
+
+
+def decision_of(state: State, condition: Condition, *, operation: str | None = None) -> Decision:
+    """The record of the turn under way."""
+    assert state.turn is not None
+    turn = state.turn
+    view = turn.view
+    return Decision(
+        partition=view.key.partition,
+        asset=view.key.id,
+        at=view.now,
+        content=view.pinning.content if view.asset is not None else 0,
+        governing=view.governing,
+        goal=view.goal,
+        condition=condition,
+        event=view.cause,
+        diff=turn.diff,
+        verdicts=turn.verdicts,
+        operation=operation,
+        turns=state.turns,
+        evidence=_evidence(state),
+    )
+
+
+def _evidence(state: State) -> dict[str, Any]:
+    assert state.turn is not None
+    turn, trouble = state.turn, state.trouble
+    found: dict[str, Any] = {}
+    if turn.content_digest is not None:
+        found["content_digest"] = turn.content_digest
+    if turn.view.pinning.pin is not None:
+        found["pin"] = turn.view.pinning.pin.id
+    if trouble.failures:
+        found["failures"] = trouble.failures
+    if trouble.ineffective:
+        found["ineffective_pushes"] = trouble.ineffective
+    return found
+
+
+def pushing_condition(operation: Operation) -> Condition:
+    """The condition of an asset while its push is under way."""
+    return Condition(Status.PUSHING, "Pushing", f"push {operation.id} is under way", "its end")

@@ -1,0 +1,533 @@
+"""The shell: wakes loops, carries out what `step` asks for, and hands back what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+
+import structlog
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.digest import Digest
+from lehr.base.errors import LehrError, StalledError
+from lehr.enforce.agenda import Agenda
+from lehr.enforce.checking import Looking, ask_all
+from lehr.enforce.committer import Committer
+from lehr.enforce.governance import Governance, load
+from lehr.enforce.lane import Lane
+from lehr.enforce.pinning import pin
+from lehr.enforce.reading import RecordingReader
+from lehr.enforce.slot import PushUnderWay, Slot
+from lehr.enforce.state import (
+    Admitted,
+    Again,
+    AskAdmission,
+    Begin,
+    Checked,
+    Commit,
+    Deferred,
+    Diffed,
+    DiffFailed,
+    Effect,
+    Ended,
+    Event,
+    Look,
+    NotAdmitted,
+    Rest,
+    RunChecks,
+    RunDiff,
+    StartPush,
+    State,
+    View,
+)
+from lehr.enforce.step import step
+from lehr.enforce.viewing import Viewer
+from lehr.enforce.waiting import Waiting
+from lehr.model.addons import TURNDOWN, Turndown
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.diff import Change, Diff, Goal, Target
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.selector import Selector
+from lehr.model.types import Registry
+from lehr.sdk.check import CheckPlugin
+from lehr.sdk.plugin import AssetPlugin, Traits
+from lehr.store import Store
+from lehr.store.writes import Finish, Refused, TakeLease
+
+log = structlog.get_logger()
+
+_WATCH_RESTART_SECONDS = 5.0
+_SOON_SECONDS = 10.0
+
+
+class _Unserved(AssetPlugin):
+    """Stands in for the plugin of types that nobody serves; the loop stalls before it is asked."""
+
+    types = ()
+    traits = Traits(resync=600.0)
+
+    async def diff(self, target: Target, read: object) -> Diff:
+        raise StalledError(f"no plugin serves type {target.type}")
+
+    async def push(self, target: Target, read: object, push: object) -> Outcome:
+        raise StalledError(f"no plugin serves type {target.type}")
+
+
+class Enforcer:
+    """One logical loop for every asset of a partition, independent of all others.
+
+    Use: `await start()` once an incarnation may exist, tell it `published` and
+    `controls_changed`, and `await stop()`.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        store: Store,
+        committer: Committer,
+        registry: Registry,
+        plugins: Iterable[AssetPlugin],
+        checks: Sequence[CheckPlugin],
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        self.partition = partition
+        self._store = store
+        self._committer = committer
+        self._registry = registry
+        self._checks = checks
+        self._clock = clock
+        self._chance = chance
+        self._unserved: Lane[Slot] = Lane(_Unserved(), clock, self._turn)
+        self._lanes: dict[str, Lane[Slot]] = {}
+        for plugin in plugins:
+            lane: Lane[Slot] = Lane(plugin, clock, self._turn)
+            self._lanes.update(dict.fromkeys(plugin.types, lane))
+        self._viewer = Viewer(store, registry, clock, chance, frozenset(self._lanes))
+        self._slots: dict[AssetId, Slot] = {}
+        self._waiting: Waiting[AssetId] = Waiting()
+        self._readers: Waiting[AssetId] = Waiting()
+        self._agenda: Agenda[AssetId] = Agenda()
+        self._agenda_changed = asyncio.Event()
+        self._unsettled: set[AssetId] = set()
+        self._busy = 0
+        self._changed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._governance: Governance | None = None
+        self._epoch = 0
+        self.turns = 0
+
+    # --- life --------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Take the lease, look up what was under way, and begin a turn of every asset."""
+        [self._epoch] = await self._committer.ask(TakeLease(self.partition))
+        self._spawn(self._follow_agenda(), "agenda")
+        for lane in set(self._lanes.values()):
+            self._spawn(self._watch(lane.plugin), f"watch of {type(lane.plugin).__name__}")
+        newest = self._store.intent.newest(self.partition)
+        if newest is not None:
+            self._take_up(newest)
+
+    def _take_up(self, newest: Incarnation) -> None:
+        """Invariant: I12. What a former process had started is taken up where it was left."""
+        now = self._clock.now()
+        self._governance = load(self._store, self._registry, newest, now)
+        for head in self._store.intent.heads(self.partition):
+            if not self._registry.governs(head.type):
+                self._add(head.id, head.type, head.digest)
+        for entry in self._store.records.ledgers(self.partition):
+            slot = self._slots.get(entry.asset)
+            if slot is None and entry.goal is not Goal.ABSENT and self._turns_down(entry.asset):
+                slot = self._add_departed(entry.asset)
+            if slot is not None:
+                slot.state = State(ledger=entry)
+        self._take_up_operations(now)
+        self._take_up_standings()
+        self.sweep("start")
+
+    def _take_up_operations(self, now: float) -> None:
+        for operation in self._store.records.open_operations(self.partition):
+            slot = self._slots.get(operation.asset) or self._add_departed(operation.asset)
+            outcome = Outcome(Result.UNKNOWN, "the control plane ended during the push")
+            if operation.result is None:
+                self._committer.post([Finish(operation.id, outcome, now)])
+            slot.state = State(operation=operation, ledger=slot.state.ledger)
+
+    def _take_up_standings(self) -> None:
+        for standing in self._store.records.standings(self.partition):
+            slot = self._slots.get(standing.asset)
+            if slot is not None:
+                state = slot.state
+                slot.state = State(
+                    operation=state.operation,
+                    ledger=state.ledger,
+                    standing=standing.key,
+                    next_at=standing.condition.next_at,
+                )
+
+    async def stop(self, grace: float = 0.0) -> None:
+        """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
+        pushes = [slot for slot in self._slots.values() if slot.push is not None]
+        if pushes and grace:
+            try:
+                async with asyncio.timeout(grace):
+                    while any(slot.push is not None for slot in pushes):
+                        await self.changed()
+            except TimeoutError:
+                log.warning("pushes did not end in time; their outcome will be looked at next time")
+        for lane in {*self._lanes.values(), self._unserved}:
+            lane.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- what wakes loops -----------------------------------------------------------
+
+    def published(self, incarnation: Incarnation, changed: Iterable[AssetId]) -> None:
+        """A new incarnation is in force; `changed` are the ids that differ from the one before."""
+        before = self._governance
+        if before is None:
+            self._take_up(incarnation)
+            return
+        if before.digest == incarnation.governance:
+            self._governance = _moved(before, incarnation)
+        else:
+            self._governance = load(self._store, self._registry, incarnation, self._clock.now())
+            self._wake_all(self._unsettled, "checks, limits or freezes have changed")
+        ids = list(changed)
+        heads = {head.id: head for head in self._store.intent.heads(self.partition, ids)}
+        for id in ids:
+            head = heads.get(id)
+            if head is not None and self._registry.governs(head.type):
+                continue
+            slot = self._slots.get(id)
+            if head is not None and slot is None:
+                slot = self._add(id, head.type, head.digest)
+                slot.state = State(ledger=self._store.records.ledger(slot.key))
+            if slot is None:
+                continue
+            slot.digest = None if head is None else head.digest
+            if slot.push is not None and not self._pinned(slot):
+                slot.push.superseded = True
+            self._wake(slot, f"published in {incarnation.name}", urgent=True)
+            self._wake_all(self._readers.of(id), f"{id}, which it reads, has changed")
+
+    def controls_changed(self, selector: Selector, cause: str) -> None:
+        """A person's word about the assets of `selector` was given or taken back."""
+        if self._governance is None:
+            return
+        self._governance = load(self._store, self._registry, self._governance.incarnation, self._clock.now())
+        self._wake_all(self.select(selector), cause)
+
+    def select(self, selector: Selector) -> list[AssetId]:
+        """Ids of the enforced assets that `selector` selects."""
+        if selector.all:
+            return list(self._slots)
+        found = []
+        for id, slot in self._slots.items():
+            last = self._store.intent.last(slot.key)
+            if last is not None and selector.matches(last[0]):
+                found.append(id)
+        return found
+
+    def sweep(self, cause: str = "resync") -> None:
+        """Begin a turn of every asset."""
+        for slot in self._slots.values():
+            self._wake(slot, cause, urgent=False)
+
+    def wake(self, id: AssetId, cause: str) -> None:
+        """Begin a turn of one asset, if it is enforced here."""
+        slot = self._slots.get(id)
+        if slot is not None:
+            self._wake(slot, cause, urgent=True)
+
+    def _wake_all(self, ids: Iterable[AssetId], cause: str) -> None:
+        for id in list(ids):
+            self.wake(id, cause)
+
+    def _wake(self, slot: Slot, cause: str, *, urgent: bool) -> None:
+        """Queue a turn, once; one that comes while the asset is busy is taken up afterwards."""
+        if slot.running or slot.push is not None or slot.inbox is not None:
+            slot.woken = cause
+            return
+        if slot.queued:
+            return
+        self._busy += 1
+        slot.queued = True
+        slot.cause = cause
+        self._agenda.discard(slot.key.id)
+        slot.lane.add(slot, urgent=urgent)
+
+    async def _follow_agenda(self) -> None:
+        while True:
+            self._agenda_changed.clear()
+            for id in self._agenda.pop(self._clock.monotonic()):
+                slot = self._slots[id]
+                self._wake(slot, "due again", urgent=False)
+            due = self._agenda.next_due()
+            sleeping = None if due is None else max(0.0, due - self._clock.monotonic())
+            try:
+                async with asyncio.timeout(sleeping):
+                    await self._agenda_changed.wait()
+            except TimeoutError:
+                continue
+
+    async def _watch(self, plugin: AssetPlugin) -> None:
+        """Pass a plugin's hints on, for ever; a watch that breaks only costs time."""
+        while True:
+            try:
+                async for key in plugin.watch():
+                    if key.partition == self.partition:
+                        self.wake(key.id, "its plugin saw a change")
+                return
+            except Exception:
+                log.exception("watch broke, starting it again", plugin=type(plugin).__name__)
+                await self._clock.sleep(_WATCH_RESTART_SECONDS)
+
+    # --- slots -----------------------------------------------------------------------
+
+    def _add(self, id: AssetId, type: str, digest: Digest | None) -> Slot:
+        slot = Slot(AssetKey(self.partition, id), type, digest, self._lanes.get(type, self._unserved))
+        self._slots[id] = slot
+        self._unsettled.add(id)
+        return slot
+
+    def _add_departed(self, id: AssetId) -> Slot:
+        """A slot for an asset that intent does not have any more, but work remains to be done on."""
+        last = self._store.intent.last(AssetKey(self.partition, id))
+        assert last is not None, f"the ledger knows {id}, but no incarnation has had it"
+        return self._add(id, last[0].type, None)
+
+    def _turns_down(self, id: AssetId) -> bool:
+        last = self._store.intent.last(AssetKey(self.partition, id))
+        return last is not None and self._registry.addon(last[0], TURNDOWN, Turndown) is not None
+
+    def _pinned(self, slot: Slot) -> bool:
+        last = self._store.intent.last(slot.key)
+        if last is None or self._governance is None:
+            return False
+        controls = self._governance.standing(self._clock.now())
+        return pin(last[0], last[1], controls).pin is not None
+
+    def _drop(self, slot: Slot) -> None:
+        del self._slots[slot.key.id]
+        self._agenda.discard(slot.key.id)
+        self._unsettled.discard(slot.key.id)
+        self._waiting.leave(slot.key.id, slot.waits)
+        self._readers.leave(slot.key.id, slot.reads)
+
+    # --- one turn ----------------------------------------------------------------------
+
+    async def _turn(self, slot: Slot) -> None:
+        """Run one turn of one asset. Never raises, so that no asset's trouble is another's."""
+        slot.queued, slot.running = False, True
+        self.turns += 1
+        try:
+            await self._steps(slot)
+        except Exception:
+            log.exception("a turn broke; it is tried again with the resync", asset=slot.key.id)
+            slot.state = State(operation=slot.state.operation, ledger=slot.state.ledger)
+            self._rest(slot, Rest())
+        finally:
+            slot.running = False
+            self._turn_over(slot)
+
+    def _turn_over(self, slot: Slot) -> None:
+        if slot.push is not None:
+            return
+        if slot.inbox is not None:
+            slot.queued = True
+            slot.lane.add(slot, urgent=True)
+            return
+        self._busy -= 1
+        if slot.woken is not None:
+            cause, slot.woken = slot.woken, None
+            self._wake(slot, cause, urgent=True)
+        elif slot.digest is None and slot.state.settled and slot.state.operation is None:
+            self._drop(slot)
+        self._changed.set()
+
+    async def _steps(self, slot: Slot) -> None:
+        event: Event | None
+        if slot.inbox is not None:
+            event, slot.inbox = slot.inbox, None
+        else:
+            assert self._governance is not None
+            slot.governance = self._governance
+            event = Begin(self._viewer.view(slot, slot.governance, slot.cause, self._epoch))
+        while event is not None:
+            slot.state, effects = step(slot.state, event)
+            event = None
+            for effect in effects:
+                event = await self._carry_out(slot, effect)
+
+    async def _carry_out(self, slot: Slot, effect: Effect) -> Event | None:
+        match effect:
+            case RunDiff():
+                return await self._diff(slot, effect.target)
+            case Commit():
+                self._committer.post(effect.writes)
+            case Rest():
+                self._rest(slot, effect)
+            case RunChecks():
+                return await self._check(slot, effect.view, effect.diff)
+            case AskAdmission():
+                return await self._ask_admission(slot, effect)
+            case StartPush():
+                self._start_push(slot, effect)
+            case Look():
+                return await slot.lane.status(effect.operation)
+            case Again():
+                slot.woken = slot.woken or effect.cause
+        return None
+
+    async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
+        read = self._reader(target.incarnation)
+        asset = self._store.intent.asset(target.key, target.incarnation)
+        if asset is not None:
+            read.know(asset)
+        event = await slot.lane.diff(target, asset, read)
+        others = tuple(id for id in read.reads if id != slot.key.id)
+        if others != slot.reads:
+            self._readers.leave(slot.key.id, slot.reads)
+            self._readers.join(slot.key.id, others)
+            slot.reads = others
+        return event
+
+    def _reader(self, sequence: int) -> RecordingReader:
+        return RecordingReader(self._store.intent, self._registry, self.partition, sequence)
+
+    async def _check(self, slot: Slot, view: View, diff: Diff) -> Checked:
+        assert slot.governance is not None
+
+        async def look(id: AssetId) -> tuple[Diff, Digest | None] | None:
+            return await self._look_at(id, view.pinning.content)
+
+        reader = Looking(self._registry, slot.governance, self._store.records, view.now, look)
+        verdicts = await ask_all(self._checks, view, diff, reader)
+        return Checked(verdicts, self._chance.identifier(view.now), tuple(reader.quiet.items()))
+
+    async def _look_at(self, id: AssetId, sequence: int) -> tuple[Diff, Digest | None] | None:
+        """Compare another asset, as it stands in `sequence`, for a check."""
+        key = AssetKey(self.partition, id)
+        asset = self._store.intent.asset(key, sequence)
+        if asset is None:
+            return None
+        slot = self._slots.get(id)
+        if slot is not None and (slot.push is not None or slot.state.operation is not None):
+            return Diff((Change("push", "ended", "under way"),)), slot.digest
+        lane = self._lanes.get(asset.type, self._unserved)
+        found = await lane.diff(
+            Target(self.partition, id, asset.type, sequence), asset, self._reader(sequence)
+        )
+        if isinstance(found, DiffFailed):
+            found = Diffed(Diff((Change("observed", "known", found.message),)), asset.digest)
+        return found.diff, None if slot is None else slot.digest
+
+    async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
+        lane = slot.lane
+        if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
+            return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
+        if not await lane.take_place(slot):
+            limit = lane.traits.pushes
+            return Deferred("ConcurrencyLimit", f"{limit} pushes of this plugin are under way, its limit")
+        try:
+            [refused] = await self._committer.ask(effect.admit)
+        except LehrError as error:
+            refused = Refused("StoreUnavailable", str(error))
+        if refused is None:
+            return Admitted(effect.admit.operation)
+        self._free_place(lane)
+        return NotAdmitted(refused)
+
+    def _free_place(self, lane: Lane[Slot]) -> None:
+        deferred = lane.free_place()
+        if deferred is not None:
+            self._wake(deferred, "a place for its push is free", urgent=True)
+
+    # --- pushes --------------------------------------------------------------------------
+
+    def _start_push(self, slot: Slot, effect: StartPush) -> None:
+        slot.push = PushUnderWay(effect.operation)
+        self._unsettled.add(slot.key.id)
+        self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}")
+
+    async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
+        outcome = await slot.lane.push(target, self._reader(target.incarnation), push)
+        self._free_place(slot.lane)
+        slot.push = None
+        slot.inbox = Ended(outcome, self._clock.now(), self._clock.monotonic(), push.superseded)
+        if not slot.running:
+            slot.queued = True
+            slot.lane.add(slot, urgent=True)
+
+    def pushes(self) -> list[tuple[Operation, str]]:
+        """Pushes under way, and what each said last of its progress."""
+        return [(slot.push.operation, slot.push.said) for slot in self._slots.values() if slot.push]
+
+    # --- rest ------------------------------------------------------------------------------
+
+    def _rest(self, slot: Slot, rest: Rest) -> None:
+        id = slot.key.id
+        resync = slot.lane.traits.resync * self._chance.uniform(0.5, 1.0)
+        delay = resync if rest.delay is None else min(rest.delay, resync)
+        due = self._clock.monotonic() + delay
+        self._agenda.set(id, due)
+        if self._agenda.next_due() == due:
+            self._agenda_changed.set()
+        if rest.wait_for != slot.waits:
+            self._waiting.leave(id, slot.waits)
+            self._waiting.join(id, rest.wait_for)
+            slot.waits = rest.wait_for
+        if rest.settled:
+            self._unsettled.discard(id)
+            self._wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
+        else:
+            self._unsettled.add(id)
+
+    # --- what others may ask -----------------------------------------------------------------
+
+    @property
+    def unsettled(self) -> frozenset[AssetId]:
+        """Assets on which something is left to do."""
+        return frozenset(self._unsettled)
+
+    @property
+    def assets(self) -> int:
+        """How many assets are enforced."""
+        return len(self._slots)
+
+    @property
+    def at_rest(self) -> bool:
+        """True when nothing goes on, and nothing is due within some seconds that could change much."""
+        if self._busy:
+            return False
+        soon = self._clock.now() + _SOON_SECONDS
+        return not any(
+            (due := self._slots[id].state.next_at) is not None and due < soon for id in self._unsettled
+        )
+
+    async def changed(self) -> None:
+        """Wait until some turn has ended."""
+        self._changed.clear()
+        await self._changed.wait()
+
+
+def _moved(governance: Governance, incarnation: Incarnation) -> Governance:
+    """The same checks and controls under another incarnation."""
+    return Governance(
+        incarnation,
+        governance.assets,
+        governance.controls_version,
+        governance.controls,
+        governance.observed,
+        governance.removals,
+    )

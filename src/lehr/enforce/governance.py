@@ -1,0 +1,78 @@
+"""What governs a partition now: the newest incarnation's checks, and people's controls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset, Partition
+from lehr.model.control import Control
+from lehr.model.decision import Reservation
+from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
+from lehr.model.incarnation import Incarnation
+from lehr.model.types import Registry
+from lehr.store import Store
+
+_DEFAULT_BUDGET = DeletionBudget()
+
+
+class Governance(msgspec.Struct, frozen=True):
+    """One moment's governing incarnation and controls. Replaced as a whole when either changes."""
+
+    incarnation: Incarnation
+    assets: dict[str, tuple[Asset, ...]]
+    controls_version: int
+    controls: tuple[Control, ...]
+    observed: tuple[ObserveOnly, ...]
+    removals: Reservation
+
+    @property
+    def sequence(self) -> int:
+        return self.incarnation.sequence
+
+    @property
+    def digest(self) -> Digest:
+        return self.incarnation.governance
+
+    def of_type(self, type: str) -> Sequence[Asset]:
+        """Governing assets of one type, by id."""
+        return self.assets.get(type, ())
+
+    def standing(self, now: float) -> Sequence[Control]:
+        """Controls that have not run out."""
+        if not self.controls:
+            return self.controls
+        return [control for control in self.controls if control.stands(now)]
+
+    def observe(self, asset: Asset) -> str | None:
+        """Why `asset` is only observed; None when it is not."""
+        for item in self.observed:
+            if item.select.matches(asset):
+                return item.reason
+        return None
+
+
+def load(store: Store, registry: Registry, incarnation: Incarnation, now: float) -> Governance:
+    """What governs the partition of `incarnation`, its newest, at `now` (wall-clock seconds)."""
+    partition = incarnation.partition
+    types = sorted(name for name, item in registry.types.items() if item.governs)
+    assets: dict[str, list[Asset]] = {}
+    for asset in store.intent.assets(partition, incarnation.sequence, types):
+        assets.setdefault(asset.type, []).append(asset)
+    version, controls = store.records.controls(partition, now)
+    return Governance(
+        incarnation,
+        {type: tuple(found) for type, found in assets.items()},
+        version,
+        tuple(controls),
+        tuple(registry.payload(asset, ObserveOnly) for asset in assets.get(OBSERVE_ONLY, ())),
+        _removals(partition, [registry.payload(a, DeletionBudget) for a in assets.get(DELETION_BUDGET, ())]),
+    )
+
+
+def _removals(partition: Partition, budgets: list[DeletionBudget]) -> Reservation:
+    """The tightest budget counts."""
+    budget = min(budgets, key=lambda item: item.removals / item.per_seconds, default=_DEFAULT_BUDGET)
+    return Reservation(f"removals/{partition}", budget.removals, budget.per_seconds)

@@ -1,0 +1,213 @@
+"""Lanes: one for each plugin, so that one plugin's trouble delays no other (invariant I9).
+
+A lane is a work queue of assets that want a turn, a bounded number of workers that run turns,
+a bounded number of pushes, and a retry budget. Calls of the plugin go through it, get their
+time-out there, and come back as values: no exception of a plugin passes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import structlog
+
+from lehr.base.backoff import RetryBudget
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.enforce.reading import RecordingReader, content_digest
+from lehr.enforce.state import Diffed, DiffFailed, Looked
+from lehr.model.asset import Asset
+from lehr.model.diff import Diff, Target
+from lehr.model.operation import Operation, Outcome, Progress, Result
+from lehr.sdk.plugin import AssetPlugin, Push
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+_ROUTINE_SHARE = 8
+"""Every eighth turn is a routine one while urgent ones queue, so that neither starves."""
+
+_YIELD_SECONDS = 0.005
+"""How long a worker may go on without giving others the loop."""
+
+_PATIENCE_SECONDS = 1.0
+
+_STATUS_TIMEOUT = 30.0
+
+
+class TurnQueue(Generic[T]):
+    """First in, first out, in two classes: urgent turns before routine ones, but not for ever."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[T] = deque()
+        self._routine: deque[T] = deque()
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._routine)
+
+    def add(self, item: T, *, urgent: bool) -> None:
+        """Queue `item`; whoever adds sees to it that it is queued once."""
+        (self._urgent if urgent else self._routine).append(item)
+
+    def take(self) -> T:
+        """The next item.
+
+        Raises:
+            IndexError: nothing is queued.
+        """
+        self._taken += 1
+        routine_first = self._taken % _ROUTINE_SHARE == 0
+        first, second = (self._routine, self._urgent) if routine_first else (self._urgent, self._routine)
+        return first.popleft() if first else second.popleft()
+
+
+class Lane(Generic[T]):
+    """The way of all assets that one plugin serves."""
+
+    def __init__(self, plugin: AssetPlugin, clock: Clock, turn: Callable[[T], Awaitable[None]]) -> None:
+        """`turn` runs one turn of one asset; it does not raise."""
+        self.plugin = plugin
+        self.traits = plugin.traits
+        self.budget = RetryBudget()
+        self._clock = clock
+        self._turn = turn
+        self._queue: TurnQueue[T] = TurnQueue()
+        self._places = asyncio.Semaphore(self.traits.pushes)
+        self._deferred: dict[T, None] = {}
+        self._diffs = asyncio.Semaphore(self.traits.turns)
+        self._workers: set[asyncio.Task[None]] = set()
+        # Turns also wait for checks and commits, so more of them than diffs may be under way.
+        self._most_workers = max(self.traits.turns, self.traits.pushes) * 2
+
+    def add(self, item: T, *, urgent: bool) -> None:
+        """Queue a turn."""
+        self._queue.add(item, urgent=urgent)
+        if len(self._workers) < min(self._most_workers, len(self._queue)):
+            worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        since = self._clock.monotonic()
+        while self._queue:
+            await self._turn(self._queue.take())
+            if self._clock.monotonic() - since > _YIELD_SECONDS:
+                await self._clock.sleep(0)
+                since = self._clock.monotonic()
+
+    async def take_place(self, item: T) -> bool:
+        """Take one of the plugin's places for pushes, waiting a little if all are taken.
+
+        Returns False when none came free; `item` is then remembered for `free_place`. The wait
+        spares assets a second diff where pushes are short; it is bounded, and so is the number
+        of turns that wait, so that long pushes do not keep others from being looked at.
+        """
+        if not self._places.locked():
+            await self._places.acquire()
+            return True
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._places.acquire()
+        except TimeoutError:
+            self._deferred[item] = None
+            return False
+        return True
+
+    def free_place(self) -> T | None:
+        """Give a place back. Returns who had been told to come again, longest ago first."""
+        self._places.release()
+        for item in self._deferred:
+            del self._deferred[item]
+            return item
+        return None
+
+    def stop(self) -> None:
+        """Run no more turns."""
+        for worker in self._workers:
+            worker.cancel()
+
+    # --- calls of the plugin ---------------------------------------------------
+
+    async def diff(self, target: Target, asset: Asset | None, read: RecordingReader) -> Diffed | DiffFailed:
+        """Ask the plugin to compare."""
+        limit = self.traits.diff_timeout
+        try:
+            async with self._diffs, asyncio.timeout(limit):
+                diff: object = await self.plugin.diff(target, read)
+        except TimeoutError:
+            return DiffFailed(f"looking at production took longer than {limit:g} s")
+        except LehrError as error:
+            return _diff_failed(error)
+        except asyncio.CancelledError:
+            _raise_if_ours()
+            return DiffFailed("its plugin cancelled itself")
+        except Exception as error:
+            log.exception("plugin failed to diff", asset=target.id, type=target.type)
+            return DiffFailed(f"its plugin failed: {_brief(error)}")
+        if not isinstance(diff, Diff):
+            return DiffFailed(f"its plugin answered a {type(diff).__name__} instead of a diff")
+        known = asset or read.asset(target.id)
+        if known is None:
+            return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
+        return Diffed(diff, content_digest(known, read.reads))
+
+    async def push(self, target: Target, read: RecordingReader, push: Push) -> Outcome:
+        """Let the plugin push. Whatever is not plainly an outcome is unknown."""
+        limit = self.traits.push_timeout
+        try:
+            async with asyncio.timeout(limit):
+                outcome: object = await self.plugin.push(target, read, push)
+        except TimeoutError:
+            return Outcome(Result.UNKNOWN, f"it did not end within {limit:g} s")
+        except StalledError as error:
+            return Outcome(Result.STALLED, str(error))
+        except WaitingError as error:
+            return Outcome(Result.FAILED, str(error), error.until)
+        except TransientError as error:
+            return Outcome(Result.FAILED, str(error))
+        except asyncio.CancelledError:
+            _raise_if_ours()
+            return Outcome(Result.UNKNOWN, "its plugin cancelled itself")
+        except Exception as error:
+            log.exception("plugin failed to push", asset=target.id, operation=push.operation.id)
+            return Outcome(Result.UNKNOWN, f"its plugin failed: {_brief(error)}")
+        if not isinstance(outcome, Outcome):
+            return Outcome(
+                Result.UNKNOWN, f"its plugin answered a {type(outcome).__name__} instead of an outcome"
+            )
+        return outcome
+
+    async def status(self, operation: Operation) -> Looked:
+        """Ask the plugin about a push whose outcome is unknown."""
+        try:
+            async with asyncio.timeout(_STATUS_TIMEOUT):
+                progress: object = await self.plugin.status(operation)
+        except TimeoutError:
+            return Looked(None, f"no answer within {_STATUS_TIMEOUT:g} s")
+        except Exception as error:
+            log.exception("plugin failed to tell a status", operation=operation.id)
+            return Looked(None, _brief(error))
+        return Looked(progress if isinstance(progress, Progress) else None, "no sensible answer")
+
+
+def _raise_if_ours() -> None:
+    """Pass a cancellation on, unless the plugin made it up."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _diff_failed(error: LehrError) -> DiffFailed:
+    why = f": {error.why}" if error.why else ""
+    until = error.until if isinstance(error, WaitingError) else None
+    return DiffFailed(f"{error.what}{why}", error.fix, isinstance(error, StalledError), until)
+
+
+def _brief(error: Exception) -> str:
+    text = str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,54 @@
+"""Pin: which content and which governing incarnation a turn reads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset
+from lehr.model.control import Control, ControlKind
+
+
+class Pinning(msgspec.Struct, frozen=True):
+    """What stands over an asset at one moment.
+
+    Attributes:
+        content: sequence that intent is read at; the governing one unless a pin holds it back.
+        pin, pause: the control that does it, if one does.
+        approved: digests of the diffs that may be carried out although they destroy.
+    """
+
+    content: int
+    pin: Control | None = None
+    pause: Control | None = None
+    approved: frozenset[Digest] = frozenset()
+
+
+def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
+    """Choose the content incarnation of `asset`.
+
+    Of several pins the newest wins, for it is a person's last word.
+
+    Args:
+        asset: as it last stood in intent.
+        governing: sequence of the newest incarnation.
+        controls: those that stand now, in the order in which they were given.
+    """
+    chosen: Control | None = None
+    pause: Control | None = None
+    approved: set[Digest] = set()
+    for control in controls:
+        if control.kind in (ControlKind.FREEZE, ControlKind.OVERRIDE):
+            continue  # those are for checks to weigh
+        if not control.selector.matches(asset):
+            continue
+        if control.kind is ControlKind.PIN:
+            chosen = control
+        elif control.kind is ControlKind.PAUSE:
+            pause = control
+        elif control.diff_digest is not None:
+            approved.add(control.diff_digest)
+    content = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
+    return Pinning(content, chosen, pause, frozenset(approved))

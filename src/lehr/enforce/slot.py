@@ -1,0 +1,74 @@
+"""What the shell keeps for each asset between turns. Compact: there may be a million."""
+
+from __future__ import annotations
+
+from lehr.base.digest import Digest
+from lehr.enforce.governance import Governance
+from lehr.enforce.lane import Lane
+from lehr.enforce.state import Ended, State
+from lehr.model.asset import AssetId, AssetKey
+from lehr.model.operation import Operation
+
+
+class PushUnderWay:
+    """`lehr.sdk.plugin.Push`, as the plugin holds it and the shell informs it."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+        self.superseded = False
+        self.said = ""
+
+    @property
+    def operation(self) -> Operation:
+        return self._operation
+
+    def progress(self, message: str) -> None:
+        self.said = message
+
+
+class Slot:
+    """An asset's place in the Enforcer.
+
+    Attributes:
+        digest: in the newest incarnation; None when it is not there any more.
+        state: what `step` remembers.
+        queued, running: whether a turn is queued, or under way.
+        woken: cause of a wake-up that came while a turn or push was under way.
+        governance: what governs the turn under way.
+        inbox: end of a push, to be taken up by the next turn.
+        reads: other assets that the plugin read in the last diff.
+        waits: assets whose settling wakes this one.
+    """
+
+    __slots__ = (
+        "cause",
+        "digest",
+        "governance",
+        "inbox",
+        "key",
+        "lane",
+        "push",
+        "queued",
+        "reads",
+        "running",
+        "state",
+        "type",
+        "waits",
+        "woken",
+    )
+
+    def __init__(self, key: AssetKey, type: str, digest: Digest | None, lane: Lane[Slot]) -> None:
+        self.key = key
+        self.type = type
+        self.digest = digest
+        self.lane = lane
+        self.state = State()
+        self.queued = False
+        self.running = False
+        self.cause = ""
+        self.woken: str | None = None
+        self.inbox: Ended | None = None
+        self.push: PushUnderWay | None = None
+        self.governance: Governance | None = None
+        self.reads: tuple[AssetId, ...] = ()
+        self.waits: tuple[AssetId, ...] = ()

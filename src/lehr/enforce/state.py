@@ -1,0 +1,286 @@
+"""States, events and effects of the per-asset loop. Values only."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.enforce.pinning import Pinning
+from lehr.enforce.turndown import Course
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
+from lehr.store.writes import Admit, Refused, Write
+
+# --- state -------------------------------------------------------------------
+
+
+class Phase(enum.Enum):
+    """Where an asset's loop stands between two events."""
+
+    IDLE = "idle"
+    LOOKING = "looking"
+    RESOLVING = "resolving"
+    DIFFING = "diffing"
+    CHECKING = "checking"
+    ADMITTING = "admitting"
+    PUSHING = "pushing"
+    VERIFYING = "verifying"
+
+
+class View(msgspec.Struct, frozen=True):
+    """Intent and controls as a turn found them. A turn never looks at newer ones.
+
+    Invariant: I1. `pinning.content` and `governing` are the two incarnations of the turn.
+
+    Attributes:
+        now: wall-clock seconds; monotonic: of the same moment.
+        cause: what woke the turn.
+        asset: at the content incarnation; None when the content incarnation has none.
+        newest_digest: of the asset in the governing incarnation; None when it is not there.
+        governance, controls: what the verdicts will rest on.
+        course: goal of the turn.
+        observe: reason why this asset is only observed; None when it is not.
+        orphaned: True when intent let the asset go without a turndown.
+        served: False when no plugin serves its type.
+        jitter: from 0 to 1, drawn for this turn.
+        removals: the partition's deletion budget.
+    """
+
+    key: AssetKey
+    now: float
+    monotonic: float
+    cause: str
+    pinning: Pinning
+    governing: int
+    asset: Asset | None
+    newest_digest: Digest | None
+    governance: Digest
+    controls: int
+    course: Course
+    epoch: int
+    observe: str | None = None
+    orphaned: bool = False
+    served: bool = True
+    jitter: float = 1.0
+    removals: Reservation | None = None
+
+    @property
+    def goal(self) -> Goal:
+        return self.course.goal
+
+    @property
+    def target(self) -> Target:
+        assert self.asset is not None
+        return Target(
+            self.key.partition, self.key.id, self.asset.type, self.pinning.content, self.course.goal
+        )
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What the turn under way has found so far."""
+
+    view: View
+    diff: Diff | None = None
+    content_digest: Digest | None = None
+    verdicts: tuple[Verdict, ...] = ()
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Memory of pushes that did not help. New content clears it.
+
+    Attributes:
+        content_digest: content and goal that it is about.
+        failures: pushes or diffs in a row that failed.
+        ineffective: pushes in a row that ended well and left this very diff.
+        diff_digest: the diff that was left, or that stalled.
+        not_before: monotonic seconds before which nothing is pushed.
+        said: (reason, message, unblock) of the last failure, repeated while backing off.
+        stalled: True when only a person or new intent helps.
+    """
+
+    content_digest: Digest | None = None
+    failures: int = 0
+    ineffective: int = 0
+    diff_digest: Digest | None = None
+    not_before: float = 0.0
+    said: tuple[str, str, str] = ("", "", "")
+    stalled: bool = False
+
+
+CALM = Trouble()
+
+
+class State(msgspec.Struct, frozen=True):
+    """All that the loop of one asset remembers.
+
+    Attributes:
+        operation: the push under way, or whose outcome is unknown.
+        standing: key of the last condition recorded, and since then `turns` ended like it.
+        next_at: due time recorded with it.
+    """
+
+    phase: Phase = Phase.IDLE
+    turn: Turn | None = None
+    operation: Operation | None = None
+    ledger: LedgerEntry | None = None
+    trouble: Trouble = CALM
+    standing: Digest | None = None
+    turns: int = 0
+    next_at: float | None = None
+    settled: bool = False
+
+
+# --- events ------------------------------------------------------------------
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """A turn begins."""
+
+    view: View
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """The plugin was asked about an operation whose outcome is unknown; None: no answer."""
+
+    progress: Progress | None
+    message: str = ""
+
+
+class Diffed(msgspec.Struct, frozen=True):
+    """The plugin compared. `content_digest` covers all that it read."""
+
+    diff: Diff
+    content_digest: Digest
+
+
+class DiffFailed(msgspec.Struct, frozen=True):
+    """The plugin could not compare.
+
+    Attributes:
+        stalled: True when trying again is useless.
+        until: wall-clock seconds before which it is useless.
+    """
+
+    message: str
+    fix: str = ""
+    stalled: bool = False
+    until: float | None = None
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Every check has answered.
+
+    Attributes:
+        operation_id: for the push, should it be admitted.
+        quiet: dependencies that were found to have nothing to do.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    operation_id: str
+    quiet: tuple[tuple[AssetId, Digest | None], ...] = ()
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The push may start, and is written down."""
+
+    operation: Operation
+
+
+class NotAdmitted(msgspec.Struct, frozen=True):
+    """Admission was refused, or the store did not answer."""
+
+    refused: Refused
+
+
+class Deferred(msgspec.Struct, frozen=True):
+    """The plugin has no free place for a push, or its retry budget is used up.
+
+    Attributes:
+        delay: seconds; None when the shell wakes the asset as soon as there is a place.
+    """
+
+    reason: str
+    message: str
+    delay: float | None = None
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The push ended, or it is not known how."""
+
+    outcome: Outcome
+    now: float
+    monotonic: float
+    superseded: bool = False
+
+
+Event = Begin | Looked | Diffed | DiffFailed | Checked | Admitted | NotAdmitted | Deferred | Ended
+
+# --- effects -----------------------------------------------------------------
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Ask the plugin about an operation. Answered by `Looked`."""
+
+    operation: Operation
+
+
+class RunDiff(msgspec.Struct, frozen=True):
+    """Compare. Answered by `Diffed` or `DiffFailed`."""
+
+    target: Target
+
+
+class RunChecks(msgspec.Struct, frozen=True):
+    """Ask every check. Answered by `Checked`."""
+
+    view: View
+    diff: Diff
+
+
+class AskAdmission(msgspec.Struct, frozen=True):
+    """Ask for a place, the retry budget if `retry`, and admission.
+
+    Answered by `Admitted`, `NotAdmitted` or `Deferred`.
+    """
+
+    admit: Admit
+    retry: bool
+
+
+class StartPush(msgspec.Struct, frozen=True):
+    """Start the push and end the turn; `Ended` comes whenever it comes."""
+
+    operation: Operation
+    target: Target
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Write these down, in order with everything else that is written."""
+
+    writes: tuple[Write, ...]
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """The turn is over. The next is due after `delay` seconds, or with the resync if that is sooner.
+
+    Attributes:
+        wait_for: assets whose settling may change the answer.
+        settled: nothing is left to do; whoever waits for this asset is woken.
+    """
+
+    delay: float | None = None
+    wait_for: tuple[AssetId, ...] = ()
+    settled: bool = False
+
+
+class Again(msgspec.Struct, frozen=True):
+    """The turn is over, and another one begins at once."""
+
+    cause: str
+
+
+Effect = Look | RunDiff | RunChecks | AskAdmission | StartPush | Commit | Rest | Again

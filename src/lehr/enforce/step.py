@@ -1,0 +1,473 @@
+"""The loop of one asset, as a pure function: (state, event) to (state, effects).
+
+A turn goes through `STEPS`, each entered by its event. Every effect but the last needs no
+answer; the last one either asks for the event that comes next, or ends the turn (`Rest`,
+`Again`, `StartPush`). So every crash point lies between two calls of `step`, and every decision
+can be replayed from the events.
+
+Architecture invariant: no I/O, clock, randomness or asyncio; all of it comes in by events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from lehr.base.backoff import delay as backoff
+from lehr.base.clock import iso
+from lehr.base.digest import Digest, digest_all
+from lehr.enforce.conclude import conclude, decision_of, pushing_condition
+from lehr.enforce.state import (
+    CALM,
+    Admitted,
+    Again,
+    AskAdmission,
+    Begin,
+    Checked,
+    Commit,
+    Deferred,
+    Diffed,
+    DiffFailed,
+    Effect,
+    Ended,
+    Event,
+    Look,
+    Looked,
+    NotAdmitted,
+    Phase,
+    Rest,
+    RunChecks,
+    RunDiff,
+    StartPush,
+    State,
+    Trouble,
+    Turn,
+    View,
+)
+from lehr.model.decision import Condition, Reservation, Status
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Result
+from lehr.store.writes import Admit, Adopt, Basis, Finish
+
+Stepped = tuple[State, tuple[Effect, ...]]
+
+RETRY = "retry"
+"""Cause of a turn that a person asked for: what went wrong before is forgotten."""
+
+INEFFECTIVE_PUSHES = 3
+"""Pushes in a row that may end well and leave the same diff, before a person is needed."""
+
+_FIRST_LOOK = 0.5
+_LOOK_AGAIN = 5.0
+_ASK_AGAIN = 0.2
+
+
+def step(state: State, event: Event) -> Stepped:
+    """What the loop does next.
+
+    Args:
+        state: what `step` returned last for this asset, or a new `State`.
+        event: what has happened since; of the kind that the last effect asked for.
+    """
+    return STEPS[type(event)](state, event)
+
+
+# --- pin ---------------------------------------------------------------------
+
+
+def _begin(state: State, event: Begin) -> Stepped:
+    view = event.view
+    turn = Turn(view)
+    if view.cause == RETRY:
+        state = replace(state, trouble=CALM)
+    state = replace(state, turn=turn)
+    if state.operation is not None:
+        # Unknown outcomes are looked at before anything else is done.
+        return replace(state, phase=Phase.LOOKING), (Look(state.operation),)
+    if view.pinning.pause is not None:
+        pause = view.pinning.pause
+        message = f"paused by {pause.actor}: {pause.reason}"
+        return conclude(state, Condition(Status.HELD, "Paused", message, "lehr resume"))
+    if view.orphaned:
+        message = "intent let it go; it is left in production as it is"
+        return conclude(state, Condition(Status.ORPHANED, "LetGo", message), settled=True)
+    if view.asset is None:
+        message = f"the incarnation that it is pinned to, {view.pinning.content}, does not have it"
+        return conclude(
+            state, Condition(Status.HELD, "PinnedToNothing", message, "lehr unpin, or another pin")
+        )
+    if not view.served:
+        message = f"no plugin serves type {view.asset.type}"
+        return conclude(
+            state, Condition(Status.STALLED, "NoPlugin", message, "install a plugin for this type")
+        )
+    return replace(state, phase=Phase.DIFFING), (RunDiff(view.target),)
+
+
+# --- look --------------------------------------------------------------------
+
+
+def _looked(state: State, event: Looked) -> Stepped:
+    operation = _operation(state)
+    if event.progress is Progress.ENDED:
+        return replace(state, phase=Phase.RESOLVING), (RunDiff(_target_of(operation)),)
+    running = event.progress is Progress.RUNNING
+    message = "it is still under way" if running else f"the plugin does not say: {event.message}"
+    return _still_unknown(state, message)
+
+
+def _still_unknown(
+    state: State, message: str, *, delay: float = _LOOK_AGAIN, writes: tuple[Finish, ...] = ()
+) -> Stepped:
+    operation = _operation(state)
+    condition = Condition(
+        Status.UNKNOWN,
+        "OutcomeUnknown",
+        f"how push {operation.id} ended is not known: {message}",
+        "nothing is touched before it is known; Lehr keeps looking",
+    )
+    return conclude(state, condition, delay=delay, writes=writes, operation=operation.id)
+
+
+def _resolve(state: State, diff: Diff) -> Stepped:
+    """The plugin says that the push has ended; production says what it came to."""
+    operation, view = _operation(state), _turn(state).view
+    if diff.empty:
+        outcome = Outcome(Result.DONE, "found applied after its outcome was unknown")
+        entry = _entry(operation, view.now)
+        state = replace(state, ledger=entry)
+        finish = Finish(operation.id, outcome, view.now, entry)
+    else:
+        outcome = Outcome(Result.FAILED, "found not applied after its outcome was unknown")
+        finish = Finish(operation.id, outcome, view.now)
+        said = ("PushFailed", f"{diff.summary()} differ; push {operation.id}: {outcome.message}", "time")
+        state = replace(state, trouble=_failed_again(state, operation.content_digest, view, said))
+    state = replace(state, phase=Phase.IDLE, operation=None, turn=None)
+    return state, (Commit((finish,)), Again(f"outcome of {operation.id} is known"))
+
+
+# --- diff --------------------------------------------------------------------
+
+
+def _diffed(state: State, event: Diffed) -> Stepped:
+    if state.phase is Phase.RESOLVING:
+        return _resolve(state, event.diff)
+    turn = replace(_turn(state), diff=event.diff, content_digest=event.content_digest)
+    verifying = state.phase is Phase.VERIFYING
+    state = replace(state, turn=turn)
+    if state.trouble.content_digest not in (None, _content_key(turn)):
+        state = replace(state, trouble=CALM)
+    if event.diff.empty:
+        return _converged(state)
+    if verifying:
+        return _pushed_and_still_different(state)
+    blocked = _obstacle(state)
+    if blocked is not None:
+        condition, delay = blocked
+        return conclude(state, condition, delay=delay)
+    return replace(state, phase=Phase.CHECKING), (RunChecks(turn.view, event.diff),)
+
+
+def _obstacle(state: State) -> tuple[Condition, float | None] | None:
+    """What keeps a diff from being pushed before any check is asked."""
+    turn, trouble = _turn(state), state.trouble
+    view, diff = turn.view, _diff(turn)
+    if view.observe is not None:
+        message = f"{diff.summary()} differ; observed only: {view.observe}"
+        return Condition(Status.HELD, "ObserveOnly", message, "take the lehr.ObserveOnly asset away"), None
+    if trouble.stalled and trouble.diff_digest in (None, diff.digest()):
+        return Condition(Status.STALLED, *trouble.said), None
+    if view.monotonic < trouble.not_before:
+        return Condition(Status.RETRYING, *trouble.said), trouble.not_before - view.monotonic
+    if _needs_approval(view, diff) and diff.digest() not in view.pinning.approved:
+        message = f"{diff.summary()}: carrying this out destroys what cannot be brought back"
+        return Condition(Status.WAITING, "ApprovalNeeded", message, f"lehr approve {view.key.id}"), None
+    return None
+
+
+def _needs_approval(view: View, diff: Diff) -> bool:
+    """A turndown was asked for explicitly; destruction inside a payload never was."""
+    return diff.effects.destructive and view.goal is Goal.PRESENT
+
+
+def _diff_failed(state: State, event: DiffFailed) -> Stepped:
+    if state.phase is Phase.RESOLVING:
+        return _still_unknown(state, event.message)
+    view = _turn(state).view
+    if event.stalled:
+        return conclude(state, Condition(Status.STALLED, "DiffStalled", event.message, event.fix))
+    trouble = replace(state.trouble, failures=state.trouble.failures + 1)
+    delay = backoff(trouble.failures, view.jitter)
+    if event.until is not None:
+        delay = max(delay, event.until - view.now)
+    condition = Condition(Status.RETRYING, "DiffFailed", event.message, event.fix)
+    return conclude(replace(state, trouble=trouble), condition, delay=delay)
+
+
+def _converged(state: State) -> Stepped:
+    turn = _turn(state)
+    view, digest = turn.view, turn.content_digest
+    assert digest is not None
+    state = replace(state, trouble=CALM)
+    writes: tuple[Adopt, ...] = ()
+    entry = state.ledger
+    if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
+        entry = LedgerEntry(
+            view.key.partition, view.key.id, digest, view.pinning.content, view.goal, None, view.now
+        )
+        state = replace(state, ledger=entry)
+        writes = (Adopt(entry),)
+    if view.goal in (Goal.DRAINED, Goal.FENCED) and view.course.until is None:
+        state = replace(state, phase=Phase.IDLE, turn=None)
+        return state, (*((Commit(writes),) if writes else ()), Again(f"turndown has reached {view.goal}"))
+    condition, delay = _reached(view)
+    return conclude(state, condition, delay=delay, writes=writes, settled=condition.status.settled)
+
+
+def _reached(view: View) -> tuple[Condition, float | None]:
+    """The condition of an asset whose production is as this turn's goal says."""
+    course = view.course
+    delay = None if course.until is None else course.until - view.now
+    if course.goal is Goal.ABSENT:
+        return Condition(Status.TURNED_DOWN, "Removed", "removed from production"), None
+    if course.obstacle is not None:
+        reason, message, unblock = course.obstacle
+        return Condition(Status.WAITING, reason, f"turndown waits: {message}", unblock), None
+    if course.until is not None:
+        stage = "fenced" if course.goal is Goal.FENCED else "asked for"
+        message = f"turndown is {stage}; it goes further at {iso(course.until)}"
+        return Condition(Status.WAITING, "TurndownStands", message, "time"), delay
+    pinned = view.pinning.pin
+    if pinned is not None:
+        message = f"as incarnation {view.pinning.content} says; pinned by {pinned.actor}: {pinned.reason}"
+        return Condition(Status.CONVERGED, "Pinned", message), None
+    return Condition(Status.CONVERGED, "AsIntended", "production is as intended"), None
+
+
+def _pushed_and_still_different(state: State) -> Stepped:
+    """Never an endless loop: look again, push again after growing delays, then stall."""
+    turn = _turn(state)
+    view, diff = turn.view, _diff(turn)
+    same = state.trouble.diff_digest == diff.digest()
+    count = state.trouble.ineffective + 1 if same else 1
+    delay = backoff(count, view.jitter)
+    message = f"the push ended well, and {diff.summary()} still differ"
+    unblock = "a plugin that observes what it applies, new intent, or lehr retry"
+    said = ("PushedStillDifferent", message, unblock)
+    stalled = count >= INEFFECTIVE_PUSHES
+    trouble = Trouble(
+        content_digest=_content_key(turn),
+        ineffective=count,
+        diff_digest=diff.digest(),
+        not_before=view.monotonic + delay,
+        said=said,
+        stalled=stalled,
+    )
+    condition = Condition(Status.STALLED if stalled else Status.RETRYING, *said)
+    return conclude(replace(state, trouble=trouble), condition, delay=None if stalled else delay)
+
+
+# --- check and admit ---------------------------------------------------------
+
+
+def _checked(state: State, event: Checked) -> Stepped:
+    turn = replace(_turn(state), verdicts=event.verdicts)
+    state = replace(state, turn=turn)
+    view = turn.view
+    waiting = [verdict for verdict in event.verdicts if not verdict.allow]
+    if not waiting:
+        return replace(state, phase=Phase.ADMITTING), (_ask_admission(state, event),)
+    times = [verdict.until for verdict in waiting if verdict.until is not None]
+    delay = max(0.0, min(times) - view.now) if times else None
+    condition = Condition(
+        Status.WAITING,
+        waiting[0].reason,
+        "; ".join(f"{verdict.check}: {verdict.message}" for verdict in waiting),
+        "; ".join(dict.fromkeys(verdict.unblock for verdict in waiting if verdict.unblock)),
+    )
+    names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
+    return conclude(state, condition, delay=delay, wait_for=names)
+
+
+def _ask_admission(state: State, event: Checked) -> AskAdmission:
+    """Invariant: I3. No push without every verdict's consent, and without admission."""
+    turn = _turn(state)
+    view, diff = turn.view, _diff(turn)
+    assert view.asset is not None
+    assert turn.content_digest is not None
+    operation = Operation(
+        event.operation_id,
+        view.key.partition,
+        view.key.id,
+        view.asset.type,
+        view.goal,
+        view.pinning.content,
+        view.governing,
+        turn.content_digest,
+        diff.digest(),
+        view.epoch,
+        view.now,
+    )
+    reservations: list[Reservation] = [r for verdict in event.verdicts for r in verdict.reservations]
+    if view.goal is Goal.ABSENT and view.removals is not None:
+        reservations.append(view.removals)
+    admit = Admit(
+        operation,
+        Basis(view.newest_digest, view.governance, view.controls, event.quiet),
+        tuple(reservations),
+        _needs_approval(view, diff),
+        decision_of(state, pushing_condition(operation), operation=operation.id),
+    )
+    return AskAdmission(admit, retry=state.trouble.failures + state.trouble.ineffective > 0)
+
+
+def _admitted(state: State, event: Admitted) -> Stepped:
+    operation = event.operation
+    state = replace(
+        state,
+        phase=Phase.PUSHING,
+        operation=operation,
+        standing=pushing_condition(operation).key(),
+        turns=0,
+        next_at=None,
+        settled=False,
+    )
+    return state, (StartPush(operation, _target_of(operation)),)
+
+
+def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
+    refused, view = event.refused, _turn(state).view
+    if refused.reason == "LeaseLost":
+        return conclude(state, Condition(Status.STALLED, "LeaseLost", refused.message, "end one of the two"))
+    if refused.reason == "StoreUnavailable":
+        condition = Condition(Status.RETRYING, refused.reason, refused.message, "mend the store")
+        return conclude(state, condition, delay=backoff(3, view.jitter))
+    if refused.reason in ("LimitReached", "ApprovalMissing"):
+        delay = None if refused.until is None else max(0.0, refused.until - view.now)
+        condition = Condition(Status.WAITING, refused.reason, refused.message, "time, or a wider limit")
+        return conclude(state, condition, delay=delay)
+    # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
+    state = replace(state, phase=Phase.IDLE, turn=None)
+    return state, (Rest(delay=_ASK_AGAIN),)
+
+
+def _deferred(state: State, event: Deferred) -> Stepped:
+    condition = Condition(Status.WAITING, event.reason, event.message, "pushes under way end")
+    return conclude(state, condition, delay=event.delay)
+
+
+# --- push and verify ---------------------------------------------------------
+
+
+def _ended(state: State, event: Ended) -> Stepped:
+    operation, outcome, turn = _operation(state), event.outcome, _turn(state)
+    state = replace(
+        state, turn=replace(turn, view=replace(turn.view, now=event.now, monotonic=event.monotonic))
+    )
+    if outcome.result is Result.UNKNOWN:
+        finish = Finish(operation.id, outcome, event.now)
+        state = replace(state, operation=replace(operation, result=Result.UNKNOWN, message=outcome.message))
+        return _still_unknown(state, outcome.message, delay=_FIRST_LOOK, writes=(finish,))
+    state = replace(state, operation=None)
+    if outcome.result is Result.DONE:
+        entry = _entry(operation, event.now)
+        finish = Finish(operation.id, outcome, event.now, entry)
+        state = replace(state, phase=Phase.VERIFYING, ledger=entry)
+        return state, (Commit((finish,)), RunDiff(_target_of(operation)))
+    finish = Finish(operation.id, outcome, event.now)
+    if event.superseded:
+        state = replace(state, phase=Phase.IDLE, turn=None)
+        return state, (Commit((finish,)), Again("newer content overtook the push"))
+    return _push_failed(state, outcome, finish)
+
+
+def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
+    turn = _turn(state)
+    view = turn.view
+    assert turn.content_digest is not None
+    stalled = outcome.result is Result.STALLED
+    count = _times(state.trouble.failures + 1)
+    said = (
+        ("PushStalled", outcome.message, "mend the cause, then lehr retry; or new intent")
+        if stalled
+        else ("PushFailed", f"push failed {count}: {outcome.message}", "Lehr tries again by itself")
+    )
+    trouble = _failed_again(state, turn.content_digest, view, said)
+    if stalled:
+        trouble = replace(trouble, stalled=True, diff_digest=_diff(turn).digest(), not_before=0.0)
+    elif outcome.retry_at is not None:
+        delay = max(trouble.not_before - view.monotonic, outcome.retry_at - view.now)
+        trouble = replace(trouble, not_before=view.monotonic + delay)
+    return conclude(
+        replace(state, trouble=trouble),
+        Condition(Status.STALLED if stalled else Status.RETRYING, *said),
+        delay=None if stalled else trouble.not_before - view.monotonic,
+        writes=(finish,),
+        operation=finish.operation,
+    )
+
+
+def _failed_again(state: State, content: Digest, view: View, said: tuple[str, str, str]) -> Trouble:
+    failures = state.trouble.failures + 1
+    key = digest_all((content, view.goal))
+    not_before = view.monotonic + backoff(failures, view.jitter)
+    return Trouble(key, failures, not_before=not_before, said=said)
+
+
+# --- small words ---------------------------------------------------------------
+
+
+def _turn(state: State) -> Turn:
+    assert state.turn is not None
+    return state.turn
+
+
+def _diff(turn: Turn) -> Diff:
+    assert turn.diff is not None
+    return turn.diff
+
+
+def _operation(state: State) -> Operation:
+    assert state.operation is not None
+    return state.operation
+
+
+def _target_of(operation: Operation) -> Target:
+    return Target(operation.partition, operation.asset, operation.type, operation.content, operation.goal)
+
+
+def _entry(operation: Operation, at: float) -> LedgerEntry:
+    return LedgerEntry(
+        operation.partition,
+        operation.asset,
+        operation.content_digest,
+        operation.content,
+        operation.goal,
+        operation.id,
+        at,
+    )
+
+
+def _content_key(turn: Turn) -> Digest:
+    assert turn.content_digest is not None
+    return digest_all((turn.content_digest, turn.view.goal))
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+STEPS: dict[type, Callable[[State, Any], Stepped]] = {
+    Begin: _begin,
+    Looked: _looked,
+    Diffed: _diffed,
+    DiffFailed: _diff_failed,
+    Checked: _checked,
+    Admitted: _admitted,
+    NotAdmitted: _not_admitted,
+    Deferred: _deferred,
+    Ended: _ended,
+}
+"""The steps of a turn, in their order, by the event that enters them."""

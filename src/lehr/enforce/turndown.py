@@ -1,0 +1,93 @@
+"""Turndown: how far an asset that is to leave production may go now. Pure.
+
+Invariant: I4. A goal other than PRESENT comes from the `lehr.Turndown` addon alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from lehr.base.clock import iso
+from lehr.model.addons import Turndown
+from lehr.model.asset import AssetId
+from lehr.model.diff import Goal
+from lehr.model.operation import LedgerEntry
+
+_ORDER = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
+
+
+class Course(msgspec.Struct, frozen=True):
+    """What a turn of an asset with a turndown strives for.
+
+    Attributes:
+        goal: for this turn.
+        until: wall-clock seconds when a further goal comes within reach; None if not by time.
+        obstacle: (reason, message, unblock) that keeps it from going further; None if nothing does.
+    """
+
+    goal: Goal
+    until: float | None = None
+    obstacle: tuple[str, str, str] | None = None
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What `plan` looks at.
+
+    Attributes:
+        since: wall-clock seconds since when the addon stands in published intent.
+        supported: goals beyond PRESENT that the plugin understands.
+        referrers: assets not turned down themselves that refer to this one.
+        ledger: how far it has come.
+    """
+
+    since: float
+    supported: frozenset[Goal]
+    referrers: Sequence[AssetId]
+    ledger: LedgerEntry | None
+
+
+def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
+    """The furthest goal that may be striven for at `now` (wall-clock seconds)."""
+    if Goal.ABSENT not in found.supported:
+        return Course(
+            Goal.PRESENT,
+            obstacle=(
+                "TurndownUnsupported",
+                "its plugin cannot remove assets of this type",
+                "take the turndown addon away, or let the asset go in lehr.yaml and remove it by hand",
+            ),
+        )
+    stands = found.since + addon.stand_seconds
+    if now < stands:
+        return Course(Goal.PRESENT, until=stands)
+    if found.referrers:
+        names = ", ".join(found.referrers[:3])
+        return Course(
+            Goal.PRESENT,
+            obstacle=(
+                "StillReferenced",
+                f"{names} still refer to it",
+                "take the references away, or turn the referring assets down too",
+            ),
+        )
+    return _stage(addon, found, now)
+
+
+def _stage(addon: Turndown, found: Circumstances, now: float) -> Course:
+    reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
+    stages = [goal for goal in _ORDER if goal in found.supported]
+    ahead = [goal for goal in stages if _ORDER.index(goal) > _ORDER.index(reached)]
+    if not ahead:
+        return Course(Goal.ABSENT)
+    if reached is Goal.FENCED and found.ledger is not None:
+        fenced_until = found.ledger.at + addon.fence_seconds
+        if now < fenced_until:
+            return Course(Goal.FENCED, until=fenced_until)
+    return Course(ahead[0])
+
+
+def describe(course: Course) -> str:
+    """One line about when it goes further; empty if that does not depend on time."""
+    return "" if course.until is None else f"goes further at {iso(course.until)}"

@@ -1,0 +1,92 @@
+"""What a turn sees: intent, controls and turndown of one asset, read once at its beginning."""
+
+from __future__ import annotations
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.enforce.governance import Governance
+from lehr.enforce.pinning import Pinning, pin
+from lehr.enforce.slot import Slot
+from lehr.enforce.state import View
+from lehr.enforce.turndown import Circumstances, Course, plan
+from lehr.model.addons import TURNDOWN, Turndown
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.diff import Goal
+from lehr.model.types import Registry
+from lehr.store import Store
+
+_KEEP = Course(Goal.PRESENT)
+
+
+class Viewer:
+    """Makes `View`s. Reads the store, changes nothing."""
+
+    def __init__(
+        self, store: Store, registry: Registry, clock: Clock, chance: Chance, served: frozenset[str]
+    ) -> None:
+        """`served` are the types that some plugin serves."""
+        self._store = store
+        self._registry = registry
+        self._clock = clock
+        self._chance = chance
+        self._served = served
+
+    def view(self, slot: Slot, governance: Governance, cause: str, epoch: int) -> View:
+        """Intent and controls as they are now for the asset of `slot`."""
+        now = self._clock.now()
+        last, came_with = self._last(slot, governance)
+        pinning = pin(last, governance.sequence, governance.standing(now))
+        asset: Asset | None = last
+        if pinning.pin is not None:
+            asset = self._store.intent.asset(slot.key, pinning.content)
+        elif slot.digest is None:
+            # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
+            pinning = Pinning(came_with, None, pinning.pause, pinning.approved)
+        turndown = self._registry.addon(last, TURNDOWN, Turndown)
+        return View(
+            key=slot.key,
+            now=now,
+            monotonic=self._clock.monotonic(),
+            cause=cause,
+            pinning=pinning,
+            governing=governance.sequence,
+            asset=asset,
+            newest_digest=slot.digest,
+            governance=governance.digest,
+            controls=governance.controls_version,
+            course=_KEEP if turndown is None else self._course(slot, turndown, now),
+            epoch=epoch,
+            observe=governance.observe(last),
+            orphaned=slot.digest is None and turndown is None,
+            served=slot.type in self._served,
+            jitter=self._chance.uniform(0.0, 1.0),
+            removals=governance.removals,
+        )
+
+    def _last(self, slot: Slot, governance: Governance) -> tuple[Asset, int]:
+        if slot.digest is not None:
+            asset = self._store.intent.asset(slot.key, governance.sequence)
+            if asset is not None:
+                return asset, governance.sequence
+        found = self._store.intent.last(slot.key)
+        assert found is not None, f"slot without any version of {slot.key}"
+        return found
+
+    def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
+        since = self._store.intent.addon_since(slot.key, TURNDOWN)
+        circumstances = Circumstances(
+            now if since is None else since,
+            slot.lane.traits.goals,
+            self._referrers(slot.key),
+            slot.state.ledger,
+        )
+        return plan(addon, circumstances, now)
+
+    def _referrers(self, key: AssetKey) -> list[AssetId]:
+        """Who still refers to the asset, other than assets that are being turned down."""
+        found: list[AssetId] = []
+        for id in dict.fromkeys(id for id, _path in self._store.intent.mentioned_by(key)):
+            last = self._store.intent.last(AssetKey(key.partition, id))
+            if id != key.id and last and self._registry.addon(last[0], TURNDOWN, Turndown) is None:
+                found.append(id)
+        return found

@@ -1,0 +1,17 @@
+"""What must survive: incarnations, operations, the ledger, decisions, controls.
+
+In: values of `lehr.model`, grouped into transactions (`Write`). Out: the same values, read back.
+
+Architecture invariants:
+
+* The only SQL of the program is in this package.
+* All writing goes through `Store.commit`: one call, one transaction, whole or not at all. So
+  there is one list of all crash points, and one place where writes are grouped.
+* Rows of incarnations are only ever appended.
+* Production's state is not kept here; what is kept is what was decided and done.
+"""
+
+from lehr.store.interface import Records, Store, StoredIntent
+from lehr.store.sqlite import SqliteStore
+
+__all__ = ["Records", "SqliteStore", "Store", "StoredIntent"]

@@ -1,0 +1,152 @@
+"""The store, as the rest of the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.control import AuditEntry, Control
+from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.incarnation import AssetChange, Incarnation
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.store.writes import Write
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """The condition of an asset, since when, and its key for comparison with the next."""
+
+    asset: AssetId
+    condition: Condition
+    since: float
+    key: Digest
+
+
+class Head(msgspec.Struct, frozen=True):
+    """An asset of the newest incarnation, without its body."""
+
+    id: AssetId
+    type: str
+    digest: Digest
+
+
+class StoredIntent(Protocol):
+    """Reads incarnations."""
+
+    def newest(self, partition: Partition) -> Incarnation | None:
+        """The newest incarnation's header; None before the first."""
+        ...
+
+    def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
+        """A header; None if there is no such incarnation."""
+        ...
+
+    def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
+        """The newest headers, newest first."""
+        ...
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        """An asset as it stands in an incarnation; None if it is not there."""
+        ...
+
+    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
+        """The last version of an asset that is not a tombstone, and the sequence it came with."""
+        ...
+
+    def assets(
+        self, partition: Partition, sequence: int, types: Sequence[str] | None = None
+    ) -> Iterator[Asset]:
+        """Assets of an incarnation by id; of some types, if any are given."""
+        ...
+
+    def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
+        """Assets of the newest incarnation, all or those of `ids` that exist."""
+        ...
+
+    def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
+        """How two incarnations differ, by id. `before` may be 0 for the empty one."""
+        ...
+
+    def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
+        """Who refers to an asset in the newest incarnation: ids and paths."""
+        ...
+
+    def addon_since(self, key: AssetKey, addon: str) -> float | None:
+        """Since when (wall clock) every version of the asset has had this addon; None without it."""
+        ...
+
+
+class Records(Protocol):
+    """Reads what was decided and done."""
+
+    def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
+        """The version of the controls, and those that stand at `now`."""
+        ...
+
+    def open_operations(self, partition: Partition) -> list[Operation]:
+        """Pushes that may still be changing production."""
+        ...
+
+    def operations(
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+    ) -> list[Operation]:
+        """The newest operations, newest first."""
+        ...
+
+    def ledger(self, key: AssetKey) -> LedgerEntry | None:
+        """What was last applied or adopted."""
+        ...
+
+    def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
+        """The ledger of every asset that has one."""
+        ...
+
+    def standing(self, key: AssetKey) -> Standing | None:
+        """The condition of one asset."""
+        ...
+
+    def standings(self, partition: Partition) -> Iterator[Standing]:
+        """The condition of every asset that had a turn, by id."""
+        ...
+
+    def decisions(
+        self, partition: Partition, asset: AssetId | None = None, limit: int = 100
+    ) -> list[tuple[int, Decision]]:
+        """The newest decisions with their numbers, newest first."""
+        ...
+
+    def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
+        """How many count against a limit, and when the oldest stops to (None: at an outcome)."""
+        ...
+
+    def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
+        """The newest commands, newest first."""
+        ...
+
+
+class Store(Protocol):
+    """Durable state. Methods block, for microseconds except `commit`.
+
+    Raises (all methods): `TransientError` (locked, disk full), `StalledError` (corrupt).
+    """
+
+    @property
+    def intent(self) -> StoredIntent: ...
+
+    @property
+    def records(self) -> Records: ...
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        """Carry out `writes` in order, in one transaction; answers one by one.
+
+        When it returns, they are durable, also over a crash of the machine. When it raises,
+        nothing was written.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release files."""
+        ...

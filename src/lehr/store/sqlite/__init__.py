@@ -1,0 +1,94 @@
+"""The embedded store: one SQLite file, written by one connection, read by another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lehr.base.errors import StalledError
+from lehr.store.sqlite import admission, publishing, records
+from lehr.store.sqlite.connection import connect, translated
+from lehr.store.sqlite.intent import SqliteIntent
+from lehr.store.sqlite.records import SqliteRecords
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Audit,
+    Finish,
+    LiftControl,
+    Publish,
+    Record,
+    Refused,
+    SetControl,
+    TakeLease,
+    Touch,
+    Write,
+)
+
+__all__ = ["SqliteStore"]
+
+
+class SqliteStore:
+    """`lehr.store.Store` in a SQLite file.
+
+    `commit` may run in another thread than the reads, but never in two at a time.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Open `path`; unless `read_only`, make it when it is not there.
+
+        Raises:
+            TransientError, StalledError: see `connect`.
+        """
+        self._path = path
+        self._writer = None if read_only else connect(path)
+        self._reader = connect(path, read_only=True)
+        self.intent = SqliteIntent(self._reader, path)
+        self.records = SqliteRecords(self._reader, path)
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        db = self._writer
+        if db is None:
+            raise StalledError(f"state file {self._path} was opened for reading only")
+        with translated(self._path):
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                answers = [_CARRY_OUT[type(write)](db, write) for write in writes]
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        return answers
+
+    def close(self) -> None:
+        self._reader.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _admit(db: sqlite3.Connection, write: Admit) -> Refused | None:
+    refused = admission.admit(db, write)
+    if refused is None and write.decision is not None:
+        records.record(db, Record(write.decision))
+    return refused
+
+
+def _adopt(db: sqlite3.Connection, write: Adopt) -> None:
+    admission.enter(db, write.ledger)
+
+
+_CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
+    Publish: publishing.publish,
+    Admit: _admit,
+    Finish: admission.finish,
+    Adopt: _adopt,
+    Record: records.record,
+    Touch: records.touch,
+    SetControl: records.set_control,
+    LiftControl: records.lift_control,
+    TakeLease: records.take_lease,
+    Audit: records.audit,
+}

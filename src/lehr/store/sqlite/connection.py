@@ -1,0 +1,111 @@
+"""Opening the file, and errors in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.store.sqlite import schema
+
+BUSY_SECONDS = 5.0
+_PAGE_CACHE_KIB = 16_384
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """Open the state file, making it if it is not there (unless `read_only`).
+
+    Durability: WAL with `synchronous=FULL`, so a commit that returned survives a crash of the
+    machine.
+
+    Raises:
+        TransientError: it is locked or the disk is full.
+        StalledError: it is missing, not a state file, corrupt, or of another version.
+    """
+    if read_only and not path.exists():
+        raise StalledError(
+            f"there is no state file {path}", fix="run `lehr run` once, or name the state folder with --state"
+        )
+    with translated(path):
+        uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
+            if not read_only:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                _create(connection)
+            _check_version(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(connection) == 0:
+            for statement in schema.STATEMENTS.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    found = _version(connection)
+    if found != schema.VERSION:
+        raise StalledError(
+            f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}",
+            fix="run the Lehr that wrote it, or move the state folder away to start anew",
+        )
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's exceptions into ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _in_our_words(error, path) from error
+
+
+def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return TransientError(
+            f"state file {path} is locked",
+            why="another program holds it",
+            fix="end the other program; nothing was written",
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return TransientError(
+            f"no room to write state file {path}",
+            why="the disk is full",
+            fix="free some space; nothing was lost, Lehr goes on by itself",
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StalledError(
+            f"state file {path} cannot be read",
+            why=str(error),
+            fix="restore it from a backup, or move it away: Lehr then starts anew from git and from "
+            "production, without its history",
+        )
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return StalledError(
+            f"state file {path} cannot be opened",
+            why=str(error),
+            fix="see that its folder exists and that this user may write there",
+        )
+    return TransientError(f"state file {path} failed", why=str(error))

@@ -1,0 +1,152 @@
+"""Writing an incarnation: rows are appended, the current state follows, all in O(changed)."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from lehr.base.digest import Digest, digest_all
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.store.merkle import bucket_digest, bucket_of, root_digest
+from lehr.store.writes import Publish, Refused
+
+
+def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
+    """Store `write.candidate` as the next incarnation of its partition."""
+    candidate = write.candidate
+    partition = candidate.partition
+    db.execute("INSERT OR IGNORE INTO partition (name) VALUES (?)", (partition,))
+    newest = int(db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()[0])
+    if newest != candidate.base:
+        return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
+    sequence = newest + 1
+    added = _upsert(db, partition, sequence, candidate.upserts)
+    _remove(db, partition, sequence, candidate.removals)
+    _replace_mentions(db, write)
+    touched = {bucket_of(asset.id) for asset in candidate.upserts}
+    touched |= {bucket_of(id) for id in candidate.removals}
+    incarnation = Incarnation(
+        partition,
+        sequence,
+        _new_root(db, partition, touched),
+        _governance(db, partition, write.governing_types),
+        candidate.sources,
+        candidate.generators,
+        write.at,
+        assets=_count_before(db, partition, newest) + added - len(candidate.removals),
+        added=added,
+        changed=len(candidate.upserts) - added,
+        removed=len(candidate.removals),
+    )
+    db.execute(
+        "INSERT INTO incarnation (partition, sequence, header) VALUES (?, ?, ?)",
+        (partition, sequence, msgspec.json.encode(incarnation)),
+    )
+    db.execute(
+        "UPDATE partition SET newest = ?, governance = ? WHERE name = ?",
+        (sequence, incarnation.governance, partition),
+    )
+    return incarnation
+
+
+def _count_before(db: sqlite3.Connection, partition: Partition, newest: int) -> int:
+    row = db.execute(
+        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, newest)
+    ).fetchone()
+    return msgspec.json.decode(row[0], type=Incarnation).assets if row else 0
+
+
+def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> int:
+    """Append versions and point the current state at them. Returns how many are new."""
+    first = int(db.execute("SELECT coalesce(max(number), 0) + 1 FROM asset_version").fetchone()[0])
+    db.executemany(
+        "INSERT INTO asset_version (number, partition, id, sequence, type, digest, body, origin)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                first + place,
+                partition,
+                asset.id,
+                sequence,
+                asset.type,
+                asset.digest,
+                asset.body,
+                msgspec.json.encode(asset.origin),
+            )
+            for place, asset in enumerate(assets)
+        ),
+    )
+    before = db.total_changes
+    db.executemany(
+        "INSERT OR IGNORE INTO asset_current (partition, id, type, digest, bucket, version)"
+        " VALUES (?, ?, '', '', ?, 0)",
+        ((partition, asset.id, bucket_of(asset.id)) for asset in assets),
+    )
+    added = db.total_changes - before
+    db.executemany(
+        "UPDATE asset_current SET type = ?, digest = ?, version = ? WHERE partition = ? AND id = ?",
+        (
+            (asset.type, asset.digest, first + place, partition, asset.id)
+            for place, asset in enumerate(assets)
+        ),
+    )
+    return added
+
+
+def _remove(db: sqlite3.Connection, partition: Partition, sequence: int, ids: tuple[AssetId, ...]) -> None:
+    db.executemany(
+        "INSERT INTO asset_version (partition, id, sequence) VALUES (?, ?, ?)",
+        ((partition, id, sequence) for id in ids),
+    )
+    db.executemany(
+        "DELETE FROM asset_current WHERE partition = ? AND id = ?", ((partition, id) for id in ids)
+    )
+
+
+def _replace_mentions(db: sqlite3.Connection, write: Publish) -> None:
+    candidate = write.candidate
+    partition = candidate.partition
+    touched = [asset.id for asset in candidate.upserts] + list(candidate.removals)
+    db.executemany(
+        "DELETE FROM mention_current WHERE partition = ? AND source = ?", ((partition, id) for id in touched)
+    )
+    db.executemany(
+        "INSERT INTO mention_current (partition, source, path, target) VALUES (?, ?, ?, ?)",
+        (
+            (partition, source, mention.path, mention.target)
+            for source, mentions in write.mentions.items()
+            for mention in mentions
+        ),
+    )
+
+
+def _new_root(db: sqlite3.Connection, partition: Partition, touched: set[int]) -> Digest:
+    for bucket in touched:
+        assets = db.execute(
+            "SELECT id, digest FROM asset_current WHERE partition = ? AND bucket = ? ORDER BY id",
+            (partition, bucket),
+        ).fetchall()
+        if assets:
+            db.execute(
+                "INSERT OR REPLACE INTO bucket_current (partition, bucket, digest) VALUES (?, ?, ?)",
+                (partition, bucket, bucket_digest(assets)),
+            )
+        else:
+            db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ?", (partition, bucket))
+    rows = db.execute(
+        "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
+    )
+    return root_digest(rows)
+
+
+def _governance(db: sqlite3.Connection, partition: Partition, types: tuple[str, ...]) -> Digest:
+    parts: list[str] = []
+    for type in sorted(types):
+        rows = db.execute(
+            "SELECT id, digest FROM asset_current WHERE partition = ? AND type = ? ORDER BY id",
+            (partition, type),
+        )
+        parts.extend(part for row in rows for part in row)
+    return digest_all(parts)

@@ -1,0 +1,122 @@
+"""Tables of the SQLite store."""
+
+VERSION = 1
+
+STATEMENTS = """
+CREATE TABLE partition (
+    name TEXT PRIMARY KEY,
+    newest INTEGER NOT NULL DEFAULT 0,
+    governance TEXT NOT NULL DEFAULT '',
+    controls INTEGER NOT NULL DEFAULT 0,
+    epoch INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+CREATE TABLE incarnation (
+    partition TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    header BLOB NOT NULL,
+    PRIMARY KEY (partition, sequence)
+) WITHOUT ROWID;
+
+-- Append-only. A version without a digest is a tombstone.
+CREATE TABLE asset_version (
+    number INTEGER PRIMARY KEY,
+    partition TEXT NOT NULL,
+    id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    type TEXT,
+    digest TEXT,
+    body BLOB,
+    origin BLOB
+);
+CREATE UNIQUE INDEX asset_version_key ON asset_version (partition, id, sequence);
+CREATE INDEX asset_version_sequence ON asset_version (partition, sequence);
+
+-- The newest incarnation, derived from asset_version.
+CREATE TABLE asset_current (
+    partition TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (partition, id)
+) WITHOUT ROWID;
+CREATE INDEX asset_current_type ON asset_current (partition, type, id);
+CREATE INDEX asset_current_bucket ON asset_current (partition, bucket, id, digest);
+
+CREATE TABLE bucket_current (
+    partition TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (partition, bucket)
+) WITHOUT ROWID;
+
+CREATE TABLE mention_current (
+    partition TEXT NOT NULL,
+    source TEXT NOT NULL,
+    path TEXT NOT NULL,
+    target TEXT NOT NULL,
+    PRIMARY KEY (partition, source, path)
+) WITHOUT ROWID;
+CREATE INDEX mention_current_target ON mention_current (partition, target);
+
+CREATE TABLE operation (
+    id TEXT PRIMARY KEY,
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    open INTEGER NOT NULL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+-- Invariant: I5. At most one push in flight per asset.
+CREATE UNIQUE INDEX operation_open ON operation (partition, asset) WHERE open = 1;
+CREATE INDEX operation_asset ON operation (partition, asset, id);
+
+CREATE TABLE reservation (
+    key TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    at REAL NOT NULL,
+    until REAL,
+    PRIMARY KEY (key, operation)
+) WITHOUT ROWID;
+CREATE INDEX reservation_operation ON reservation (operation) WHERE until IS NULL;
+
+CREATE TABLE ledger (
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (partition, asset)
+) WITHOUT ROWID;
+
+CREATE TABLE decision (
+    number INTEGER PRIMARY KEY,
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE INDEX decision_asset ON decision (partition, asset, number);
+
+CREATE TABLE standing (
+    partition TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    key TEXT NOT NULL,
+    since REAL NOT NULL,
+    condition BLOB NOT NULL,
+    PRIMARY KEY (partition, asset)
+) WITHOUT ROWID;
+
+CREATE TABLE control (
+    id TEXT PRIMARY KEY,
+    partition TEXT NOT NULL,
+    lifted_at REAL,
+    expires_at REAL,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX control_standing ON control (partition) WHERE lifted_at IS NULL;
+
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY,
+    partition TEXT NOT NULL,
+    body BLOB NOT NULL
+);
+"""

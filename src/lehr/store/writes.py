@@ -1,0 +1,143 @@
+"""Everything that can be written, as values. `Store.commit` carries out a list of them.
+
+Each class says what `commit` answers for it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.control import AuditEntry, Control
+from lehr.model.decision import Condition, Decision, Reservation
+from lehr.model.incarnation import Candidate
+from lehr.model.operation import LedgerEntry, Operation, Outcome
+from lehr.model.types import Mention
+
+
+class Publish(msgspec.Struct, frozen=True):
+    """Store a candidate as the next incarnation. Answers the `Incarnation`, or `Refused`.
+
+    Refused (`Overtaken`) when the newest incarnation is not the candidate's base.
+
+    Attributes:
+        mentions: references of each upserted asset, for asking backwards.
+        governing_types: types whose assets make up the governance digest.
+    """
+
+    candidate: Candidate
+    mentions: dict[AssetId, tuple[Mention, ...]]
+    governing_types: tuple[str, ...]
+    at: float
+
+
+class Basis(msgspec.Struct, frozen=True):
+    """What a turn's verdicts rested on. Admission refuses when any of it has changed.
+
+    Attributes:
+        newest_digest: the asset's digest in the newest incarnation; None if it is not there.
+        governance: digest of the governing assets.
+        controls: version of the partition's controls.
+        quiet: dependencies that had nothing to do, with their digests in the newest incarnation.
+    """
+
+    newest_digest: Digest | None
+    governance: Digest
+    controls: int
+    quiet: tuple[tuple[AssetId, Digest | None], ...] = ()
+
+
+class Admit(msgspec.Struct, frozen=True):
+    """Let a push start: re-validate, reserve, write it down. Answers None, or `Refused`.
+
+    Invariant: I3, I5. This is the only way in which an operation comes to be.
+
+    Attributes:
+        approval: True when one must stand for exactly this diff.
+        decision: recorded in the same transaction when the push is admitted.
+    """
+
+    operation: Operation
+    basis: Basis
+    reservations: tuple[Reservation, ...] = ()
+    approval: bool = False
+    decision: Decision | None = None
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Answer: nothing was written.
+
+    Attributes:
+        reason: CamelCase constant (`Overtaken`, `GovernanceChanged`, `LimitReached` ...).
+        until: wall-clock seconds when it may succeed; None when only looking again helps.
+    """
+
+    reason: str
+    message: str
+    until: float | None = None
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """A push has ended, or its outcome is unknown. Answers None.
+
+    UNKNOWN keeps the operation open and its reservations held. Finishing an operation that is
+    not open changes nothing.
+
+    Attributes:
+        ledger: what production now holds, if the push came to that.
+    """
+
+    operation: str
+    outcome: Outcome
+    at: float
+    ledger: LedgerEntry | None = None
+
+
+class Adopt(msgspec.Struct, frozen=True):
+    """Production was found to match without a push. Answers None."""
+
+    ledger: LedgerEntry
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A turn's verdict changed. Answers None."""
+
+    decision: Decision
+
+
+class Touch(msgspec.Struct, frozen=True):
+    """A turn ended like the last, but is due again at another time. Answers None."""
+
+    key: AssetKey
+    condition: Condition
+
+
+class SetControl(msgspec.Struct, frozen=True):
+    """A person's word. Answers None. Raises the version of the partition's controls."""
+
+    control: Control
+
+
+class LiftControl(msgspec.Struct, frozen=True):
+    """Take a person's word back. Answers True if it stood. Raises the version too."""
+
+    partition: Partition
+    id: str
+    at: float
+
+
+class TakeLease(msgspec.Struct, frozen=True):
+    """Become the one writer of a partition. Answers the lease's epoch, which only grows."""
+
+    partition: Partition
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """Keep a command for ever. Answers None."""
+
+    partition: Partition
+    entry: AuditEntry
+
+
+Write = Publish | Admit | Finish | Adopt | Record | Touch | SetControl | LiftControl | TakeLease | Audit
