@@ -1,0 +1,82 @@
+"""Health probes: GET, and 200 is healthy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from lehr.base.clock import Clock
+from lehr.plugins.process.observation import Health, Observation, Program, State
+from lehr.plugins.process.render import Replica
+
+PROBE_TIMEOUT = 2.0  # seconds for one probe
+_BETWEEN = 0.25  # seconds between two probes of a replica that fails
+_AT_ONCE = 64
+
+
+async def probe(url: str, timeout: float) -> str | None:
+    """None when GET `url` answers 200 within `timeout` seconds, otherwise what it did instead."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or 80
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        async with asyncio.timeout(timeout):
+            line = await _status_line(host, port, path)
+    except TimeoutError:
+        return f"{url} did not answer in {timeout:.3g} s"
+    except (OSError, ValueError, asyncio.IncompleteReadError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return f"{url}: {reason or type(error).__name__}"
+    fields = line.split(maxsplit=2)
+    if len(fields) < 2 or not fields[0].startswith("HTTP/"):
+        return f"{url} does not speak HTTP"
+    return None if fields[1] == "200" else f"{url} answered {fields[1]}"
+
+
+async def assess(intended: Sequence[Replica], observation: Observation, clock: Clock) -> dict[int, Health]:
+    """Health of each replica that runs with the right content.
+
+    A replica that fails its probe is starting while it is younger than its start timeout, and
+    unhealthy when it goes on failing for its health timeout. So this may take that long.
+    """
+    gate = asyncio.Semaphore(_AT_ONCE)
+    found: dict[int, Health] = {}
+
+    async def one(replica: Replica, program: Program) -> None:
+        found[replica.index] = await _health(replica, program, clock, gate)
+
+    programs = {(item.index, item.group): item for item in observation.programs if item.live}
+    async with asyncio.TaskGroup() as tasks:
+        for replica in intended:
+            program = programs.get((replica.index, replica.group))
+            if program is not None and program.content == replica.content:
+                tasks.create_task(one(replica, program))
+    return found
+
+
+async def _health(replica: Replica, program: Program, clock: Clock, gate: asyncio.Semaphore) -> Health:
+    if not replica.health_url:
+        return Health.STARTING if program.state is State.STARTING else Health.HEALTHY
+    deadline = clock.monotonic() + replica.health_timeout
+    while True:
+        async with gate:
+            failure = await probe(replica.health_url, min(PROBE_TIMEOUT, replica.health_timeout))
+        if failure is None:
+            return Health.HEALTHY
+        if program.age < replica.start_timeout:
+            return Health.STARTING
+        if clock.monotonic() >= deadline:
+            return Health.UNHEALTHY
+        await clock.sleep(_BETWEEN)
+
+
+async def _status_line(host: str, port: int, path: str) -> str:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        bracketed = f"[{host}]" if ":" in host else host
+        request = f"GET {path} HTTP/1.1\r\nHost: {bracketed}:{port}\r\nConnection: close\r\n\r\n"
+        writer.write(request.encode())
+        return (await reader.readuntil(b"\n")).decode("latin-1")
+    finally:
+        writer.transport.abort()  # the rest of the answer is of no interest

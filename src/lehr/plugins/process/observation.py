@@ -1,0 +1,85 @@
+"""Values: what of an asset runs now."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from lehr.plugins.process.procfs import ProcessId
+
+
+class State(enum.StrEnum):
+    """Of a program, in supervisord's words; ABSENT when supervisord does not know it."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+    STOPPING = "stopping"
+    EXITED = "exited"
+    FATAL = "fatal"
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+
+
+class Health(enum.StrEnum):
+    """Of a replica that runs. STARTING: not yet healthy, and still within its time to start."""
+
+    HEALTHY = "healthy"
+    STARTING = "starting"
+    UNHEALTHY = "unhealthy"
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica's program as a supervisord, or only its definition on disk, shows it.
+
+    Attributes:
+        pid: None when no process runs.
+        age: seconds since its start.
+        content, version, ports: what the running process was started with; empty when it has
+            none, or when that cannot be known.
+    """
+
+    group: str
+    index: int
+    state: State
+    pid: int | None = None
+    age: float = 0.0
+    content: str = ""
+    version: str = ""
+    ports: tuple[int, ...] = ()
+
+    @property
+    def live(self) -> bool:
+        """True while it serves, or is about to."""
+        return self.state in (State.RUNNING, State.STARTING)
+
+
+class LeftBehind(msgspec.Struct, frozen=True):
+    """A process of a replica that no supervisord looks after.
+
+    Such are the children of a supervisord that was killed, and what a program started and did
+    not end.
+    """
+
+    index: int
+    process: ProcessId
+    version: str = ""
+    ports: tuple[int, ...] = ()
+
+
+class Observation(msgspec.Struct, frozen=True):
+    """All that there is of one asset."""
+
+    programs: tuple[Program, ...] = ()
+    left_behind: tuple[LeftBehind, ...] = ()
+
+    def at(self, index: int) -> list[Program]:
+        """The programs of one replica: more than one while it moves between groups."""
+        return [program for program in self.programs if program.index == index]
+
+    def indices(self) -> list[int]:
+        """Of all replicas of which there is anything."""
+        found = {program.index for program in self.programs}
+        return sorted(found.union(item.index for item in self.left_behind))

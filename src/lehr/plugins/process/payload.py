@@ -1,0 +1,132 @@
+"""What people write of a process, and what is wrong with it before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.types import AnyReference, AssetType
+
+PROCESS = "lehr.Process"
+
+RESERVED = "LEHR_"
+"""Environment variables that start so are Lehr's own."""
+
+_GROUP = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
+_LOOPBACK = re.compile(r"http://(127(\.\d{1,3}){3}|localhost|\[::1\])(:(\d+|\{[^{}]*\}))?(/.*)?")
+_VARIABLE = re.compile(r"[^=\0]+")
+PLACEHOLDER = re.compile(r"\{(\{?)(port|port\.[A-Za-z0-9_-]+|replica|directory)\}(\}?)")
+
+Argument = Annotated[str, msgspec.Meta(max_length=32_768, pattern=r"^[^\0]*$")]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+
+
+class Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A port that each replica listens on: replica i on `base` + i.
+
+    Attributes:
+        name: what `{port.NAME}` refers to.
+        base: port of replica 0.
+    """
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
+    base: Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+
+
+class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A long-running program, kept running in a number of replicas.
+
+    In `command`, the values of `environment` and `health_url`, `{port}` (or `{port.NAME}`),
+    `{replica}` and `{directory}` stand for the replica's own; `{{port}}` is `{port}` literally,
+    and any other brace stands for itself.
+
+    Attributes:
+        command: program and arguments; no shell reads them.
+        environment: variables beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and
+            TMPDIR, which come from Lehr's own environment.
+        replicas: how many run.
+        ports: ports that replicas listen on.
+        health_url: a replica is healthy while GET answers 200. Without it, a replica is healthy
+            once it has been up for a second.
+        health_any_host: allow a `health_url` beyond the loopback interface.
+        health_timeout_seconds: how long a replica may fail its probes before it counts as
+            unhealthy, and is restarted.
+        start_timeout_seconds: how long a replica may take to become healthy after its start.
+        stop_timeout_seconds: from SIGTERM to SIGKILL.
+        directory: absolute working directory; it must exist.
+        group: name of the supervisord that runs it; by default that of the partition.
+        restart_on: ids of assets whose change rolls the replicas (a configuration file, say).
+            Name them in `lehr.DependsOn` too, so that they are pushed first.
+        version: what people call this content. A change rolls the replicas.
+    """
+
+    command: Annotated[list[Argument], msgspec.Meta(min_length=1)]
+    environment: dict[str, Argument] = {}
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
+    ports: list[Port] = []
+    health_url: str = ""
+    health_any_host: bool = False
+    health_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=20)] = 3.0
+    start_timeout_seconds: Seconds = 30.0
+    stop_timeout_seconds: Seconds = 10.0
+    directory: Annotated[str, msgspec.Meta(pattern=r"^/[^\0]*$")] = "/"
+    group: str = ""
+    restart_on: list[AnyReference] = []
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ValueError(problem)
+
+    def _problems(self) -> Iterator[str]:
+        if not self.command[0]:
+            yield "`command` starts with an empty string; name a program"
+        if not _GROUP.fullmatch(self.group):
+            yield "`group` has 1 to 63 lower-case letters, digits and inner hyphens"
+        for name in self.environment:
+            if not _VARIABLE.fullmatch(name):
+                yield f"`environment` has {name!r}, which cannot name a variable"
+            if name.startswith(RESERVED):
+                yield f"`environment` sets {name}; names that start with {RESERVED} are reserved"
+        if self.health_url and not self.health_any_host and not _LOOPBACK.fullmatch(self.health_url):
+            yield (
+                "`health_url` must be http:// on a loopback address (http://127.0.0.1:{port}/healthz), "
+                "or set `health_any_host: true`"
+            )
+        if self.health_url and not self.health_url.startswith("http://"):
+            yield "`health_url` must start with http://"
+        yield from self._port_problems()
+        yield from self._placeholder_problems()
+
+    def _port_problems(self) -> Iterator[str]:
+        names: set[str] = set()
+        owner: dict[int, str] = {}
+        for port in self.ports:
+            if port.name in names:
+                yield f"`ports` names {port.name} twice"
+            names.add(port.name)
+            for number in range(port.base, port.base + self.replicas):
+                if number > 65_535:
+                    yield f"port {port.name} of replica {number - port.base} would be {number}, above 65535"
+                    return
+                if number in owner:
+                    yield f"ports {owner[number]} and {port.name} both reach {number}"
+                    return
+                owner[number] = port.name
+
+    def _placeholder_problems(self) -> Iterator[str]:
+        known = {"replica", "directory"} | {f"port.{port.name}" for port in self.ports}
+        if len(self.ports) == 1:
+            known.add("port")
+        for text in (*self.command, *self.environment.values(), self.health_url):
+            for match in PLACEHOLDER.finditer(text):
+                name = match.group(2)
+                if name not in known and not (match.group(1) and match.group(3)):
+                    ports = ", ".join(f"{{port.{port.name}}}" for port in self.ports) or "none is declared"
+                    yield f"{{{name}}} does not say which port; `ports`: {ports}"
+
+
+PROCESS_TYPE = AssetType(PROCESS, Process)

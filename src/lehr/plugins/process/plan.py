@@ -1,0 +1,219 @@
+"""What differs, and in which order it is put right. Pure.
+
+The order: what is missing is started first, in ascending order, since that gains capacity and
+tries new content out before any replica that serves is touched; then unhealthy replicas, then
+old content one by one; superfluous replicas go last, highest index first. A step whose ports are
+still held by a replica whose turn has not come waits for that replica.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lehr.base.digest import short
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal
+from lehr.plugins.process.observation import Health, Observation, Program, State
+from lehr.plugins.process.render import Replica
+
+
+class Action(enum.StrEnum):
+    """What a step does to one replica."""
+
+    START = "start"
+    MEND = "mend"
+    ROLL = "roll"
+    STOP = "stop"
+    REMOVE = "remove"
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One replica's turn.
+
+    Attributes:
+        evict: replicas that must be stopped too, because ports are exchanged in a circle.
+    """
+
+    action: Action
+    index: int
+    evict: tuple[int, ...] = ()
+
+
+def differences(
+    intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health], goal: Goal
+) -> Diff:
+    """The diff that the plugin reports.
+
+    Args:
+        intended: all replicas; not looked at unless `goal` is PRESENT.
+        observation: what there is.
+        health: of replicas that run with the right content; those left out are healthy.
+        goal: PRESENT, FENCED or ABSENT.
+    """
+    if goal is not Goal.PRESENT:
+        return _withdrawn(observation, goal)
+    changes: list[Change] = []
+    for replica in intended:
+        changes += _replica_changes(replica, observation, health.get(replica.index, Health.HEALTHY))
+    for index in observation.indices():
+        if index >= len(intended):
+            changes.append(Change(f"replicas/{index}", None, _word(observation, index)))
+    if not changes:
+        return NO_DIFF
+    serving = {index for index in observation.indices() if _serves(observation, index)}
+    down = {index for index, word in health.items() if word is not Health.HEALTHY}
+    touched = {replica.index for replica in intended if _touched(replica, changes)} & serving
+    return Diff(
+        tuple(changes),
+        Effects(
+            capacity=len(intended) - len(serving - down),
+            version_from=_version_from(observation, touched) if touched - down else None,
+            version_to=(intended[0].version or None) if intended else None,
+            disruptive=bool(touched) and len(serving) == 1,
+        ),
+    )
+
+
+def steps(
+    intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health], goal: Goal
+) -> list[Step]:
+    """The steps that make `differences` empty, in order. Arguments as there."""
+    descending = sorted(observation.indices(), reverse=True)
+    if goal is Goal.ABSENT:
+        return [Step(Action.REMOVE, index) for index in descending]
+    if goal is Goal.FENCED:
+        return [Step(Action.STOP, index) for index in descending if _serves_or_may(observation, index)]
+    by_action: dict[Action, list[int]] = {action: [] for action in Action}
+    for replica in intended:
+        action = _action(replica, observation, health.get(replica.index, Health.HEALTHY))
+        if action is not None:
+            by_action[action].append(replica.index)
+    by_action[Action.REMOVE] = [index for index in descending if index >= len(intended)]
+    order = (Action.START, Action.MEND, Action.ROLL, Action.REMOVE)
+    pending = [Step(action, index) for action in order for index in by_action[action]]
+    return _in_port_order(pending, intended, observation)
+
+
+def batches(ordered: Sequence[Step], most: int = 8) -> list[list[Step]]:
+    """The steps in groups that may be taken together.
+
+    Only starts may, since they take nothing away; and the first one is taken alone, so that
+    content that does not work stops there.
+    """
+    grouped: list[list[Step]] = []
+    for step in ordered:
+        alone = step.action is not Action.START or step.evict
+        last = grouped[-1] if len(grouped) > 1 else []
+        if alone or not last or last[0].action is not Action.START or last[0].evict or len(last) == most:
+            grouped.append([step])
+        else:
+            last.append(step)
+    return grouped
+
+
+def _in_port_order(pending: list[Step], intended: Sequence[Replica], observation: Observation) -> list[Step]:
+    held = {index: _held_ports(observation, index) for index in observation.indices()}
+    wanted = {replica.index: frozenset(replica.ports) for replica in intended}
+    ordered: list[Step] = []
+
+    def in_the_way(step: Step) -> tuple[int, ...]:
+        ports = wanted.get(step.index, frozenset())
+        return tuple(index for index, other in held.items() if index != step.index and other & ports)
+
+    while pending:
+        step = next((item for item in pending if not in_the_way(item)), pending[0])
+        pending.remove(step)
+        evicted = in_the_way(step)
+        for index in evicted:
+            held[index] = frozenset()
+        held[step.index] = wanted.get(step.index, frozenset())
+        ordered.append(Step(step.action, step.index, evicted))
+    return ordered
+
+
+def _replica_changes(replica: Replica, observation: Observation, health: Health) -> list[Change]:
+    path = f"replicas/{replica.index}"
+    elsewhere = [item.group for item in observation.at(replica.index) if item.group != replica.group]
+    home = _home(replica, observation)
+    if elsewhere and _serves(observation, replica.index):
+        return [Change(f"{path}/group", replica.group, ", ".join(elsewhere))]
+    if home is None or not home.live:
+        return [Change(path, "running", _word(observation, replica.index))]
+    if home.content != replica.content:
+        return [Change(f"{path}/content", short(replica.content), short(home.content) or "unknown")]
+    if health is not Health.HEALTHY:
+        return [Change(f"{path}/health", "healthy", str(health))]
+    return []
+
+
+def _action(replica: Replica, observation: Observation, health: Health) -> Action | None:
+    changes = _replica_changes(replica, observation, health)
+    if not changes:
+        return None
+    if not _serves(observation, replica.index):
+        return Action.START
+    return Action.MEND if changes[0].path.endswith("/health") else Action.ROLL
+
+
+def _home(replica: Replica, observation: Observation) -> Program | None:
+    return next((item for item in observation.at(replica.index) if item.group == replica.group), None)
+
+
+def _withdrawn(observation: Observation, goal: Goal) -> Diff:
+    wanted = "stopped" if goal is Goal.FENCED else None
+    changes = tuple(
+        Change(f"replicas/{index}", wanted, _word(observation, index))
+        for index in observation.indices()
+        if goal is Goal.ABSENT or _serves_or_may(observation, index)
+    )
+    serving = sum(_serves(observation, index) for index in observation.indices())
+    return Diff(changes, Effects(capacity=-serving, disruptive=serving > 0)) if changes else NO_DIFF
+
+
+def _serves(observation: Observation, index: int) -> bool:
+    """True if something of the replica may be answering now."""
+    left = any(item.index == index for item in observation.left_behind)
+    return left or any(program.live for program in observation.at(index))
+
+
+def _serves_or_may(observation: Observation, index: int) -> bool:
+    """True also while supervisord would start it again."""
+    quiet = (State.STOPPED, State.FATAL, State.ABSENT)
+    return _serves(observation, index) or any(item.state not in quiet for item in observation.at(index))
+
+
+def _word(observation: Observation, index: int) -> str | None:
+    programs = observation.at(index)
+    live = [program for program in programs if program.live]
+    if live:
+        return "running"
+    if any(item.index == index for item in observation.left_behind):
+        return "running without supervisord"
+    states = [program.state for program in programs if program.state is not State.ABSENT]
+    if states:
+        return str(states[0])
+    return "defined" if programs else None
+
+
+def _touched(replica: Replica, changes: Sequence[Change]) -> bool:
+    path = f"replicas/{replica.index}"
+    return any(change.path == path or change.path.startswith(f"{path}/") for change in changes)
+
+
+def _version_from(observation: Observation, touched: set[int]) -> str | None:
+    first = min(touched)
+    versions = [program.version for program in observation.at(first) if program.live]
+    versions += [item.version for item in observation.left_behind if item.index == first]
+    return next(filter(None, versions), None)
+
+
+def _held_ports(observation: Observation, index: int) -> frozenset[int]:
+    ports: set[int] = set()
+    for program in observation.at(index):
+        ports.update(program.ports)
+    for item in observation.left_behind:
+        if item.index == index:
+            ports.update(item.ports)
+    return frozenset(ports)

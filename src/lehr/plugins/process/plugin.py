@@ -1,0 +1,145 @@
+"""The asset plugin of `lehr.Process`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.digest import Digest
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import AssetId, AssetKey
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.plugins.process import procfs
+from lehr.plugins.process.health import assess
+from lehr.plugins.process.observation import Health, Observation
+from lehr.plugins.process.observe import observe
+from lehr.plugins.process.payload import PROCESS, Process
+from lehr.plugins.process.plan import Action, Step, batches, differences, steps
+from lehr.plugins.process.render import Replica, render
+from lehr.plugins.process.rolling import Rolling, Site
+from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
+
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
+_WATCH_EVERY = 0.5  # seconds
+
+_DOING = {
+    Action.START: "starting replica {index}",
+    Action.MEND: "waiting for replica {index} to be healthy",
+    Action.ROLL: "rolling replica {index}",
+    Action.STOP: "stopping replica {index}",
+    Action.REMOVE: "removing replica {index}",
+}
+
+
+class ProcessPlugin(AssetPlugin):
+    """Keeps programs running, with the number of replicas and the content that intent asks for.
+
+    Args:
+        state: Lehr's state directory; the supervisords live in `state/supervisor`.
+        blocking: runs file access and XML-RPC.
+        clock: time.
+        environment: Lehr's own environment, of which programs get PATH and a few more.
+    """
+
+    types = (PROCESS,)
+    traits = Traits(
+        fencing=Fencing.NONE,
+        goals=frozenset({Goal.FENCED, Goal.ABSENT}),
+        push_timeout=3600.0,  # a roll of many replicas; each wait within it has a limit of its own
+        resync=30.0,
+    )
+
+    def __init__(
+        self, state: Path, blocking: Blocking, clock: Clock, environment: Mapping[str, str] | None = None
+    ) -> None:
+        own = os.environ if environment is None else environment
+        inherited = {name: own[name] for name in _INHERITED if name in own}
+        self._site = Site(state.resolve() / "supervisor", blocking, clock, inherited)
+        self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Compare replicas as they run with intent; see `plan.differences` for the paths."""
+        intended = _intended(target, read)
+        observation, health = await self._look(target, intended)
+        return differences(intended, observation, health, target.goal)
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Take one replica at a time to the intent; stop at the first that does not become healthy."""
+        payload = read.payload(target.id, Process)
+        intended = _intended(target, read)
+        observation, health = await self._look(target, intended)
+        rolling = Rolling(self._site, target.key, intended, observation, payload.stop_timeout_seconds)
+        try:
+            for batch in batches(steps(intended, observation, health, target.goal)):
+                if push.superseded:
+                    return Outcome(Result.FAILED, "superseded")
+                push.progress(", ".join(_DOING[step.action].format(index=step.index) for step in batch))
+                await _take(rolling, batch)
+        except StalledError as error:
+            return Outcome(Result.STALLED, str(error))
+        except TransientError as error:
+            return Outcome(Result.FAILED, str(error))
+        await self._look(target, intended)  # for `watch`
+        return DONE
+
+    async def status(self, operation: Operation) -> Progress:
+        """RUNNING while a call that a cancelled push had begun has not come back."""
+        return Progress.RUNNING if self._site.busy(operation.key) else Progress.ENDED
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        """Keys of assets of which a process, or whose supervisord, ended since the last diff."""
+        while True:
+            await self._site.clock.sleep(_WATCH_EVERY)
+            for key in await self._site.run(_ended, dict(self._watched)):
+                # Said once; the diff that follows notes the new processes.
+                if self._watched.pop(key, None) is not None:
+                    yield key
+
+    async def _look(self, target: Target, intended: list[Replica]) -> tuple[Observation, dict[int, Health]]:
+        group = intended[0].group if intended else None
+        look = self._site.run(_look, self._site.root, target.key, group, len(intended))
+        observation, self._watched[target.key] = await look
+        return observation, await assess(intended, observation, self._site.clock)
+
+
+def _intended(target: Target, read: Reader) -> list[Replica]:
+    payload = read.payload(target.id, Process)
+    if target.goal not in (Goal.PRESENT, *ProcessPlugin.traits.goals):
+        raise StalledError(f"a {PROCESS} cannot be brought to the goal {target.goal}")
+    if target.goal is not Goal.PRESENT:
+        return []
+    digests: list[Digest] = []
+    for name in payload.restart_on:
+        asset = read.asset(AssetId(name))
+        if asset is None:
+            raise StalledError(f"`restart_on` names {name}, which does not exist")
+        digests.append(asset.digest)
+    return render(payload, target.partition, digests)
+
+
+def _look(
+    root: Path, key: AssetKey, group: str | None, count: int
+) -> tuple[Observation, tuple[procfs.Parentage, ...]]:
+    observation = observe(root, key, group, count)
+    pids = (program.pid for program in observation.programs if program.pid is not None)
+    return observation, tuple(found for pid in pids if (found := procfs.parentage(pid)) is not None)
+
+
+def _ended(watched: Mapping[AssetKey, tuple[procfs.Parentage, ...]]) -> list[AssetKey]:
+    return [
+        key
+        for key, processes in watched.items()
+        if any(procfs.parentage(item.process.pid) != item for item in processes)
+    ]
+
+
+async def _take(rolling: Rolling, batch: list[Step]) -> None:
+    results = await asyncio.gather(*(rolling.take(step) for step in batch), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result

@@ -1,0 +1,163 @@
+"""What `/proc` says: who is alive, who carries Lehr's marks, who listens on a port.
+
+Everything here reads and never waits; it may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+SUPERVISOR = "LEHR_SUPERVISOR"
+"""Variable with the directory of the group: in supervisord and in all that it starts."""
+
+REPLICA = "LEHR_REPLICA"
+"""Variable with `partition:id#index`: in a replica and in all that it starts."""
+
+CONTENT = "LEHR_CONTENT"
+VERSION = "LEHR_VERSION"
+PORTS = "LEHR_PORTS"
+
+_LISTEN = "0A"
+_LOCAL = {
+    "00000000",  # 0.0.0.0
+    "0100007F",  # 127.0.0.1, as hosts of little-endian order write it
+    "7F000001",
+    "0" * 32,  # ::
+    "00000000000000000000000001000000",  # ::1
+    "00000000000000000000000000000001",
+}
+
+
+class ProcessId(msgspec.Struct, frozen=True):
+    """One process among all that ever ran since the machine started.
+
+    Attributes:
+        start: start time in clock ticks since boot; tells it from a later user of the pid.
+    """
+
+    pid: int
+    start: int
+
+
+class Parentage(msgspec.Struct, frozen=True):
+    """A process and the pid of its parent: both change when a supervisor or its program ends."""
+
+    process: ProcessId
+    parent: int
+
+
+def parentage(pid: int) -> Parentage | None:
+    """The process that has `pid` now; None if there is none, or it has ended (a zombie)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else Parentage(ProcessId(pid, int(fields[19])), int(fields[1]))
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has `pid` now, as `parentage` says."""
+    found = parentage(pid)
+    return None if found is None else found.process
+
+
+def alive(process: ProcessId) -> bool:
+    """True while exactly this process runs."""
+    return identify(process.pid) == process
+
+
+def send(process: ProcessId, number: signal.Signals) -> None:
+    """Signal exactly this process; nothing happens when it has ended."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return
+    try:
+        if alive(process):  # checked after opening: the handle cannot come to mean another process
+            signal.pidfd_send_signal(handle, number)
+    except ProcessLookupError:
+        pass
+    finally:
+        os.close(handle)
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The variables that `pid` was started with; empty when they cannot be read."""
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    return _parse(raw)
+
+
+def marked(root: Path) -> Iterator[tuple[ProcessId, dict[str, str]]]:
+    """All processes that carry the mark of a group below `root`, with their environments."""
+    mark = f"{SUPERVISOR}={root}/".encode()
+    own = os.getpid()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == own:
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                raw = file.read()
+        except OSError:
+            continue
+        if mark in raw:
+            process = identify(int(name))
+            if process is not None:
+                yield process, _parse(raw)
+
+
+def listeners(ports: frozenset[int]) -> list[tuple[int, int | None]]:
+    """Ports of `ports` on which somebody listens for local connections, and whose pid that is.
+
+    The pid is None when it cannot be known (a process of another user).
+    """
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            address, _, port = fields[1].partition(":")
+            if fields[3] == _LISTEN and address in _LOCAL and int(port, 16) in ports:
+                found.append((int(port, 16), _holder(f"socket:[{fields[9]}]")))
+    return found
+
+
+def program(pid: int) -> str:
+    """The name of the program that `pid` runs; empty when it cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _parse(raw: bytes) -> dict[str, str]:
+    pairs = (item.partition("=") for item in raw.decode(errors="surrogateescape").split("\0"))
+    return {name: value for name, found, value in pairs if found}
+
+
+def _holder(link: str) -> int | None:
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        directory = f"/proc/{name}/fd"
+        try:
+            handles = os.listdir(directory)
+        except OSError:
+            continue
+        for handle in handles:
+            try:
+                if os.readlink(f"{directory}/{handle}") == link:
+                    return int(name)
+            except OSError:
+                continue
+    return None

@@ -1,0 +1,168 @@
+"""From a payload to its replicas: what each is to run, and the digest of it. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lehr.base.digest import Digest, digest, digest_bytes
+from lehr.model.asset import AssetKey
+from lehr.plugins.process.payload import PLACEHOLDER, Process
+
+_LONGEST_NAME = 180
+
+
+class Replica(msgspec.Struct, frozen=True):
+    """One replica as it is intended.
+
+    Attributes:
+        content: digest of all that a running replica is made of. What is not in it (health and
+            start limits) may change without a restart.
+        ports: that this replica listens on.
+    """
+
+    index: int
+    group: str
+    content: Digest
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str
+    ports: tuple[int, ...]
+    health_url: str
+    health_timeout: float
+    start_timeout: float
+    stop_timeout: float
+    version: str
+
+
+def render(payload: Process, partition: str, restart_on: Sequence[Digest]) -> list[Replica]:
+    """The replicas that `payload` asks for.
+
+    Args:
+        payload: the intent.
+        partition: names the group if the payload does not.
+        restart_on: digests of the assets that `payload.restart_on` names, in its order.
+    """
+    return [
+        _replica(payload, payload.group or partition, restart_on, index) for index in range(payload.replicas)
+    ]
+
+
+def _replica(payload: Process, group: str, restart_on: Sequence[Digest], index: int) -> Replica:
+    values = {"replica": str(index), "directory": payload.directory}
+    values |= {f"port.{port.name}": str(port.base + index) for port in payload.ports}
+    if len(payload.ports) == 1:
+        values["port"] = str(payload.ports[0].base + index)
+    command = tuple(fill(text, values) for text in payload.command)
+    environment = {name: fill(text, values) for name, text in payload.environment.items()}
+    made_of = (
+        command,
+        environment,
+        payload.directory,
+        payload.stop_timeout_seconds,
+        payload.version,
+        restart_on,
+    )
+    return Replica(
+        index=index,
+        group=group,
+        content=digest(made_of),
+        command=command,
+        environment=environment,
+        directory=payload.directory,
+        ports=tuple(port.base + index for port in payload.ports),
+        health_url=fill(payload.health_url, values),
+        health_timeout=payload.health_timeout_seconds,
+        start_timeout=payload.start_timeout_seconds,
+        stop_timeout=payload.stop_timeout_seconds,
+        version=payload.version,
+    )
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """`text` with its placeholders replaced; `{{port}}` becomes `{port}`."""
+
+    def one(match: re.Match[str]) -> str:
+        before, name, after = match.groups()
+        if before and after:
+            return f"{{{name}}}"
+        return f"{before}{values[name]}{after}"
+
+    return PLACEHOLDER.sub(one, text)
+
+
+def asset_name(key: AssetKey) -> str:
+    """The asset's name in supervisord and in file names; different assets, different names.
+
+    `/` and `:` are not allowed in supervisord's names, `+` and `=` do not occur in asset ids.
+    """
+    name = str(key).replace("/", "+").replace(":", "=")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - 41]}~{digest_bytes(name.encode())}"
+
+
+def program_name(key: AssetKey, index: int) -> str:
+    """The name of a replica's program in supervisord."""
+    return f"{asset_name(key)}-{index}"
+
+
+def program_section(name: str, launcher: Sequence[str], stop_timeout: float, logs: str) -> str:
+    """The section of supervisord's configuration that defines one program.
+
+    Nothing that people write gets in here: the launcher reads command and environment from a
+    JSON file, because supervisord's own syntax mangles quotes, `%`, `;` and line ends.
+    `autostart` is off so that a supervisord that comes back starts nothing that is fenced, or
+    that still runs as an orphan of its predecessor.
+
+    Args:
+        name: of the program.
+        launcher: command that becomes the program.
+        stop_timeout: seconds from SIGTERM to SIGKILL.
+        logs: path of the log files without `.stdout.log`, relative to the group's directory.
+    """
+    command = shlex.join(launcher).replace("%", "%%")
+    lines = [
+        f"[program:{name}]",
+        f"command={command}",
+        "autostart=false",
+        "autorestart=true",
+        "startsecs=1",
+        "startretries=3",
+        f"stopwaitsecs={math.ceil(stop_timeout)}",
+        "stopasgroup=true",
+        "killasgroup=true",
+    ]
+    for stream in ("stdout", "stderr"):
+        lines += [
+            f"{stream}_logfile={logs}.{stream}.log",
+            f"{stream}_logfile_maxbytes=5MB",
+            f"{stream}_logfile_backups=1",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def launch_document(
+    replica: Replica, base: Mapping[str, str], marks: Mapping[str, str], record: str
+) -> bytes:
+    """What the launcher reads.
+
+    Args:
+        replica: what to become.
+        base: variables from Lehr's own environment.
+        marks: Lehr's own variables, by which the process is known again.
+        record: path of the file in which the launcher notes which process it became.
+    """
+    document = {
+        "command": replica.command,
+        "environment": {**base, **replica.environment, **marks},
+        "directory": replica.directory,
+        "record": record,
+        "marks": dict(marks),
+    }
+    return json.dumps(document).encode()

@@ -1,0 +1,305 @@
+"""Carries out the steps of one push: stops, starts, and waits for health."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import AssetKey
+from lehr.plugins.process import procfs
+from lehr.plugins.process.health import PROBE_TIMEOUT, probe
+from lehr.plugins.process.observation import Observation, State
+from lehr.plugins.process.observe import left_behind, state_of
+from lehr.plugins.process.plan import Action, Step
+from lehr.plugins.process.render import Replica, program_name
+from lehr.plugins.process.supervisord import LogMark, Supervisord
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_POLL = 0.05  # seconds between two looks at something that is about to happen
+_KILL_GRACE = 5.0  # seconds that the kernel may take to end a killed process
+_RETIRE_GRACE = 10.0  # seconds that supervisord may take to shut down
+_QUIET = (State.STOPPED, State.FATAL, State.ABSENT)
+
+
+class Site:
+    """Where programs run: the supervisords of one state directory.
+
+    Args:
+        root: `<state>/supervisor`, absolute.
+        blocking: runs what blocks.
+        clock: time.
+        inherited: the part of Lehr's environment that programs get.
+    """
+
+    def __init__(self, root: Path, blocking: Blocking, clock: Clock, inherited: Mapping[str, str]) -> None:
+        self.root = root
+        self.clock = clock
+        self.inherited = inherited
+        self._blocking = blocking
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._calls: Counter[AssetKey] = Counter()
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `call` returns, off the event loop; for calls that only look."""
+        return await self._blocking.run(call, *args, **kwargs)
+
+    async def act(self, key: AssetKey, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `call` returns, off the event loop; for calls that change something for `key`.
+
+        A thread cannot be cancelled, so until the call has come back `busy` says so.
+        """
+        self._calls[key] += 1
+        task = asyncio.ensure_future(self._blocking.run(call, *args, **kwargs))
+
+        def done(task: asyncio.Future[T]) -> None:
+            self._calls[key] -= 1
+            if not task.cancelled():
+                task.exception()  # retrieved, in case that nobody waits for it any more
+
+        task.add_done_callback(done)
+        return await asyncio.shield(task)
+
+    def busy(self, key: AssetKey) -> bool:
+        """True while a call that changes something for `key` has not come back."""
+        return self._calls[key] > 0
+
+    def supervisord(self, group: str) -> Supervisord:
+        """The supervisord of `group`, whether it runs or not."""
+        return Supervisord(self.root, group, self.inherited)
+
+    def lock(self, group: str) -> asyncio.Lock:
+        """Held while the set of programs of `group`, or its supervisord, changes."""
+        return self._locks.setdefault(group, asyncio.Lock())
+
+
+class Rolling:
+    """The steps of one push of one asset.
+
+    Args:
+        site: where the programs run.
+        key: of the asset.
+        intended: all replicas that intent asks for.
+        observation: what the steps were planned from.
+        patience: seconds from SIGTERM to SIGKILL.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        key: AssetKey,
+        intended: Sequence[Replica],
+        observation: Observation,
+        patience: float,
+    ) -> None:
+        self._site = site
+        self._key = key
+        self._intended = {replica.index: replica for replica in intended}
+        self._observation = observation
+        self._patience = patience
+
+    async def take(self, step: Step) -> None:
+        """Take one step; when it returns, the replica is as intended.
+
+        Raises:
+            StalledError: the program or its directory does not exist.
+            TransientError: it did not work; the message says why, with the last lines of stderr.
+        """
+        if step.action is Action.STOP:
+            await self._clear(step.index)
+        elif step.action is Action.REMOVE:
+            await self._remove(step.index)
+        elif step.action is Action.MEND:
+            await self._mend(self._intended[step.index], step)
+        else:
+            await self._replace(self._intended[step.index], step)
+
+    async def _replace(self, replica: Replica, step: Step) -> None:
+        await self._site.run(check_runnable, replica, self._site.inherited)
+        await self._refuse_strangers(replica)
+        for index in (replica.index, *step.evict):
+            await self._clear(index)
+        await self._refuse_strangers(replica)
+        for program in self._observation.at(replica.index):
+            if program.group != replica.group:
+                await self._forget(program.group, replica.index)
+        supervisord = self._site.supervisord(replica.group)
+        async with self._site.lock(replica.group):
+            name = await self._site.act(self._key, supervisord.define, self._key, replica)
+        mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
+        await self._site.act(self._key, supervisord.start, name)
+        failure = await self._await_health(replica, replica.start_timeout, mark)
+        if failure is not None:
+            what = (
+                f"replica {replica.index} did not become healthy in {replica.start_timeout:.3g} s: {failure}"
+            )
+            raise TransientError(what, why=await self._stderr(supervisord, replica.index, mark))
+
+    async def _mend(self, replica: Replica, step: Step) -> None:
+        """Let a young replica finish its start; restart it only when its time is over."""
+        supervisord = self._site.supervisord(replica.group)
+        ages = [item.age for item in self._observation.at(replica.index) if item.group == replica.group]
+        left = replica.start_timeout - min(ages, default=0.0)
+        if left > 0:
+            mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
+            if await self._await_health(replica, left, mark) is None:
+                return
+        await self._replace(replica, step)
+
+    async def _remove(self, index: int) -> None:
+        await self._clear(index)
+        for group in sorted({program.group for program in self._observation.at(index)}):
+            await self._forget(group, index)
+
+    async def _forget(self, group: str, index: int) -> None:
+        supervisord = self._site.supervisord(group)
+        deadline = self._site.clock.monotonic() + _RETIRE_GRACE
+        async with self._site.lock(group):
+            await self._site.act(self._key, supervisord.remove, self._key, index)
+            while not await self._site.act(self._key, supervisord.retire):
+                if self._site.clock.monotonic() >= deadline:
+                    raise TransientError(f"supervisord of group {group} does not shut down")
+                await self._site.clock.sleep(_POLL)
+
+    async def _clear(self, index: int) -> None:
+        """End every process of a replica, whoever looks after it."""
+        for group in sorted({program.group for program in self._observation.at(index)}):
+            await self._halt(group, index)
+        await self._sweep(index)
+
+    async def _halt(self, group: str, index: int) -> None:
+        supervisord, name = self._site.supervisord(group), program_name(self._key, index)
+        deadline = self._site.clock.monotonic() + self._patience
+        while True:
+            found = await self._site.run(supervisord.information, name)
+            state, now = state_of(found), self._site.clock.monotonic()
+            if found is None or state in _QUIET:
+                return
+            if now >= deadline + _KILL_GRACE:
+                raise TransientError(
+                    f"replica {index} does not end, not even on SIGKILL", why=f"it is {state}"
+                )
+            if state in (State.RUNNING, State.STARTING, State.BACKOFF):
+                await self._site.act(self._key, supervisord.stop, name)
+            elif now >= deadline and found["pid"]:  # supervisord may still go by an older, longer limit
+                process = procfs.identify(found["pid"])
+                if process is not None:
+                    procfs.send(process, signal.SIGKILL)
+            await self._site.clock.sleep(_POLL)
+
+    async def _sweep(self, index: int) -> None:
+        """End what is left of a replica that no supervisord runs."""
+        deadline = self._site.clock.monotonic() + self._patience
+        asked: set[procfs.ProcessId] = set()
+        while True:
+            found = await self._site.run(left_behind, self._site.root, self._key, frozenset())
+            left = [item.process for item in found if item.index == index]
+            if not left:
+                return
+            now = self._site.clock.monotonic()
+            if now >= deadline + _KILL_GRACE:
+                raise TransientError(
+                    f"process {left[0].pid} of replica {index} does not end, not even on SIGKILL"
+                )
+            for process in left:
+                if now >= deadline:
+                    procfs.send(process, signal.SIGKILL)
+                elif process not in asked:
+                    procfs.send(process, signal.SIGTERM)
+            asked.update(left)
+            await self._site.clock.sleep(_POLL)
+
+    async def _refuse_strangers(self, replica: Replica) -> None:
+        """Raise if somebody else listens on a port of the replica, before anything is stopped for it."""
+        stranger = await self._site.run(_stranger, frozenset(replica.ports), self._key)
+        if stranger is not None:
+            port, who = stranger
+            raise TransientError(
+                f"port {port} of replica {replica.index} is in use by {who}",
+                fix="end that process, or declare another port",
+            )
+
+    async def _await_health(self, replica: Replica, patience: float, mark: LogMark) -> str | None:
+        """None once the replica is healthy; what it does instead when `patience` seconds are over.
+
+        Raises:
+            TransientError: it ended.
+        """
+        supervisord = self._site.supervisord(replica.group)
+        name = program_name(self._key, replica.index)
+        deadline = self._site.clock.monotonic() + patience
+        first: int | None = None
+        while True:
+            failure = None
+            if replica.health_url:
+                left = deadline - self._site.clock.monotonic()
+                failure = await probe(replica.health_url, max(0.1, min(PROBE_TIMEOUT, left)))
+            # Looked at after the probe: an answer counts only if this very process still runs.
+            found = await self._site.run(supervisord.information, name)
+            state = state_of(found)
+            pid = found["pid"] if found is not None else None
+            first = first or pid
+            if state not in (State.STARTING, State.RUNNING) or pid != first:
+                raise await self._ended(supervisord, replica.index, mark, found)
+            if failure is None and (replica.health_url or state is State.RUNNING):
+                return None
+            if self._site.clock.monotonic() >= deadline:
+                return failure or "it has not been up for a second"
+            await self._site.clock.sleep(_POLL)
+
+    async def _ended(
+        self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None
+    ) -> TransientError:
+        how, stderr = await self._site.run(supervisord.complaint, self._key, index, mark)
+        if not how and found is not None:
+            how = found["spawnerr"]
+        ended = f"replica {index} ended right after its start"
+        return TransientError(f"{ended} ({how})" if how else ended, why=f"stderr: {stderr}" if stderr else "")
+
+    async def _stderr(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
+        _, stderr = await self._site.run(supervisord.complaint, self._key, index, mark)
+        return f"stderr: {stderr}" if stderr else ""
+
+
+def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
+    """Raise unless the replica's program and directory exist.
+
+    Raises:
+        StalledError: one of them does not.
+    """
+    if not os.path.isdir(replica.directory):
+        raise StalledError(
+            f"the directory {replica.directory} of the process does not exist",
+            fix="create it, or change `directory`",
+        )
+    command = replica.command[0]
+    search = replica.environment.get("PATH", inherited.get("PATH", os.defpath))
+    place = os.path.join(replica.directory, command) if "/" in command else command
+    if shutil.which(place, path=search) is None:
+        where = f"in PATH ({search})" if place == command else f"as {place}"
+        raise StalledError(
+            f"the program {command} is not found or not executable",
+            why=f"looked for it {where}",
+            fix="install it, or change the first word of `command`",
+        )
+
+
+def _stranger(ports: frozenset[int], key: AssetKey) -> tuple[int, str] | None:
+    for port, pid in procfs.listeners(ports) if ports else []:
+        if pid is None:
+            return port, "a process of another user"
+        owner = procfs.environment(pid).get(procfs.REPLICA, "").rpartition("#")[0]
+        if owner != str(key):
+            name = procfs.program(pid)
+            return port, f"process {pid} ({name})" if name else f"process {pid}"
+    return None

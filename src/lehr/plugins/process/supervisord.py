@@ -1,0 +1,292 @@
+"""One supervisord of Lehr's own, with the files of one group.
+
+    <state>/supervisor/<group>/supervisord.conf, .log, supervisor.sock
+    <state>/supervisor/<group>/assets/<asset>/<index>.ini      definition of the program
+    <state>/supervisor/<group>/assets/<asset>/<index>.json     what the launcher reads
+    <state>/supervisor/<group>/assets/<asset>/<index>.run      which process it became
+    <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
+
+The folder is open to its owner alone: environments may hold secrets. All paths in the
+configuration are relative to it, so no path needs supervisord's escapes, and no path is too long
+for a Unix socket. Everything here blocks, but never waits for a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import AssetKey
+from lehr.plugins.process import launch, procfs, rpc
+from lehr.plugins.process.render import Replica, asset_name, launch_document, program_name, program_section
+
+_START_TIMEOUT = 20.0  # seconds; it takes half of one
+_MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
+_TAIL_BYTES = 16_384
+_TAIL_CHARACTERS = 600
+
+_CONFIGURATION = """\
+[supervisord]
+logfile=supervisord.log
+logfile_maxbytes=1MB
+logfile_backups=1
+pidfile=supervisord.pid
+childlogdir=.
+nocleanup=true
+minfds={handles}
+minprocs=1
+
+[unix_http_server]
+file={socket}
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+
+[include]
+files=assets/*/*.ini
+"""
+
+
+class LogMark(msgspec.Struct, frozen=True):
+    """How long the logs were at a moment, to read later what was added."""
+
+    stderr: int
+    supervisord: int
+
+
+class Supervisord:
+    """The supervisord of one group, whether it runs or not.
+
+    Args:
+        root: `<state>/supervisor`, absolute.
+        group: name of the group.
+        inherited: the part of Lehr's environment that programs get.
+    """
+
+    def __init__(self, root: Path, group: str, inherited: Mapping[str, str]) -> None:
+        self.directory = root / group
+        self.group = group
+        self._root = root
+        self._inherited = inherited
+
+    def ensure(self) -> None:
+        """Start it unless it runs.
+
+        One that runs but cannot be reached any more (its socket was deleted) is ended first: two
+        supervisords would start every program twice. Its programs live on and are replaced one
+        by one, like those of a supervisord that was killed.
+
+        Raises:
+            StalledError: supervisord is not installed.
+            TransientError: it does not start or does not answer.
+        """
+        try:
+            rpc.call(self.directory, "getState")
+        except rpc.NotRunningError:
+            self.bury()
+            self._start()
+
+    def bury(self) -> None:
+        """End supervisords of this group that nobody can reach."""
+        for process, environment in procfs.marked(self._root):
+            if (
+                environment.get(procfs.SUPERVISOR) == str(self.directory)
+                and procfs.REPLICA not in environment
+            ):
+                procfs.send(process, signal.SIGKILL)
+
+    def define(self, key: AssetKey, replica: Replica) -> str:
+        """Write a replica's files and make its program known, stopped. Returns the program's name.
+
+        Raises:
+            StalledError: supervisord cannot read its configuration.
+            TransientError: the files cannot be written, or supervisord does not answer.
+        """
+        self.ensure()
+        name, path = program_name(key, replica.index), f"assets/{asset_name(key)}/{replica.index}"
+        marks = {
+            procfs.SUPERVISOR: str(self.directory),
+            procfs.REPLICA: f"{key}#{replica.index}",
+            procfs.CONTENT: replica.content,
+            procfs.VERSION: replica.version,
+            procfs.PORTS: ",".join(str(port) for port in replica.ports),
+        }
+        launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
+        record = str(self.directory / f"{path}.run")
+        try:
+            self._write(f"{path}.json", launch_document(replica, self._inherited, marks, record))
+            section = program_section(name, launcher, replica.stop_timeout, path)
+            self._write(f"{path}.ini", section.encode())
+        except OSError as error:
+            raise TransientError(f"cannot write {self.directory / path}", why=error.strerror or "") from error
+        self._forget(name)
+        self._reload()
+        rpc.call(self.directory, "addProcessGroup", name)
+        return name
+
+    def start(self, name: str) -> None:
+        """Start a program, without waiting for it."""
+        try:
+            rpc.call(self.directory, "startProcess", name, False)
+        except rpc.RefusedError as fault:
+            if fault.code != rpc.RefusedError.ALREADY_STARTED:
+                raise
+
+    def stop(self, name: str) -> None:
+        """Ask a program to stop, without waiting for it; supervisord does not start it again."""
+        try:
+            rpc.call(self.directory, "stopProcess", name, False)
+        except rpc.NotRunningError:
+            return
+        except rpc.RefusedError as fault:
+            if fault.code not in (rpc.RefusedError.NOT_RUNNING, rpc.RefusedError.BAD_NAME):
+                raise
+
+    def information(self, name: str) -> dict[str, Any] | None:
+        """What supervisord knows of a program; None if it knows none, or does not run."""
+        try:
+            found: dict[str, Any] = rpc.call(self.directory, "getProcessInfo", name)
+        except rpc.NotRunningError:
+            return None
+        except rpc.RefusedError as fault:
+            if fault.code == rpc.RefusedError.BAD_NAME:
+                return None
+            raise
+        return found
+
+    def remove(self, key: AssetKey, index: int) -> None:
+        """Forget a program that has stopped, with its files and logs."""
+        with contextlib.suppress(rpc.NotRunningError):
+            self._forget(program_name(key, index))
+        folder = self.directory / "assets" / asset_name(key)
+        for file in folder.glob(f"{index}.*"):
+            file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # unless other replicas are in it
+
+    def retire(self) -> bool:
+        """Shut it down if it has no program left. True once it is gone, or if it is still needed."""
+        if any((self.directory / "assets").glob("*/*.ini")):
+            return True
+        try:
+            rpc.call(self.directory, "shutdown")
+        except rpc.NotRunningError:
+            self.bury()
+            shutil.rmtree(self.directory, ignore_errors=True)
+            return True
+        except rpc.RefusedError as fault:
+            if fault.code != rpc.RefusedError.SHUTDOWN_STATE:
+                raise
+        return False
+
+    def mark_logs(self, key: AssetKey, index: int) -> LogMark:
+        """How long the logs are now."""
+        stderr = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
+        return LogMark(_size(stderr), _size(self.directory / "supervisord.log"))
+
+    def complaint(self, key: AssetKey, index: int, since: LogMark) -> tuple[str, str]:
+        """How the program last ended since `since`, and the last lines it wrote to stderr."""
+        log = _tail(self.directory / "supervisord.log", since.supervisord)
+        pattern = rf"exited: {re.escape(program_name(key, index))} \(([^;)]*)"
+        ends = re.findall(pattern, log)
+        stderr = _tail(self.directory / "assets" / asset_name(key) / f"{index}.stderr.log", since.stderr)
+        lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+        return (ends[-1] if ends else ""), " | ".join(lines)[-_TAIL_CHARACTERS:]
+
+    def _start(self) -> None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        handles = _MOST_HANDLES if hard == resource.RLIM_INFINITY else min(_MOST_HANDLES, hard)
+        try:
+            self._write(
+                "supervisord.conf", _CONFIGURATION.format(handles=handles, socket=rpc.SOCKET).encode()
+            )
+            done = subprocess.run(
+                [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"],
+                cwd=self.directory,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                start_new_session=True,
+                timeout=_START_TIMEOUT,
+                check=False,
+            )
+        except OSError as error:
+            raise TransientError(f"cannot start supervisord in {self.directory}", why=str(error)) from error
+        except subprocess.TimeoutExpired as error:
+            raise TransientError(f"supervisord did not start in {_START_TIMEOUT:.0f} s") from error
+        if done.returncode:  # otherwise it is a daemon now, and listens already
+            message = done.stderr.decode(errors="replace").strip()[-_TAIL_CHARACTERS:]
+            if "No module named supervisor" in message:
+                raise StalledError(
+                    "supervisord is not installed", fix=f"{sys.executable} -m pip install supervisor"
+                )
+            raise TransientError(f"supervisord of group {self.group} does not start", why=message)
+
+    def _environment(self) -> dict[str, str]:
+        own = dict(self._inherited) | {procfs.SUPERVISOR: str(self.directory)}
+        if "PYTHONPATH" in os.environ:  # where supervisor itself may be found
+            own["PYTHONPATH"] = os.environ["PYTHONPATH"]
+        return own
+
+    def _reload(self) -> None:
+        try:
+            rpc.call(self.directory, "reloadConfig")
+        except rpc.RefusedError as fault:
+            if fault.code != rpc.RefusedError.CANT_REREAD:
+                raise
+            raise StalledError(
+                f"supervisord of group {self.group} cannot read its configuration",
+                why=fault.what,
+                fix=f"delete the file it names, below {self.directory}; Lehr writes it anew",
+            ) from fault
+
+    def _forget(self, name: str) -> None:
+        try:
+            rpc.call(self.directory, "removeProcessGroup", name)
+        except rpc.RefusedError as fault:
+            if fault.code != rpc.RefusedError.BAD_NAME:
+                raise
+
+    def _write(self, path: str, content: bytes) -> None:
+        file = self.directory / path
+        for folder in (self._root, self.directory, file.parent.parent, file.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_name(f"{file.name}.new")
+        with open(new, "wb", opener=_private) as stream:
+            stream.write(content)
+        new.replace(file)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _tail(path: Path, since: int) -> str:
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = since if since <= size else 0  # shorter than it was: a new file took its place
+            file.seek(max(start, size - _TAIL_BYTES))
+            return file.read(_TAIL_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
