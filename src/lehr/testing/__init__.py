@@ -5,3 +5,9 @@ time, and suites of rules that any implementation of a protocol can be held to.
 
 Architecture invariant: no shipped part of the program imports this package.
 """
+
+from __future__ import annotations
+
+from lehr.testing.virtual import VirtualClock, VirtualLoop, run
+
+__all__ = ["VirtualClock", "VirtualLoop", "run"]
