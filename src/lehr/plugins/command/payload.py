@@ -1,0 +1,77 @@
+"""The payload of `lehr.Command`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.types import AssetType
+
+COMMAND = "lehr.Command"
+
+MOST_CHECK_SECONDS = 300.0
+MOST_APPLY_SECONDS = 3600.0
+
+_RESERVED = "LEHR_"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Arguments = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Script = Arguments | Text
+"""A program with its arguments, run as it stands; or text for `/bin/sh -c`."""
+
+
+class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Something that a script can check, and another can bring about.
+
+    What the scripts print is kept and shown: it must hold no secrets.
+
+    Attributes:
+        check: only looks. Exit code 0: it is as intended; 1: it is not, and the first lines of
+            standard output say how it differs; anything else: the check itself failed.
+        apply: brings it about; afterwards `check` must exit with 0. May be run again at any time.
+        remove: takes it away; afterwards `check` must exit with 1. Without it the asset cannot
+            be turned down.
+        environment: further variables. `PATH`, `HOME` and `LANG` are Lehr's own unless they are
+            given here; `LEHR_ASSET`, `LEHR_INCARNATION` and, but for `check`, `LEHR_OPERATION`
+            are set.
+        directory: to run in, absolute or relative to the base directory of the deployment,
+            which it is without this.
+        timeout_seconds: for `apply` and `remove`; then they are ended, by force if need be.
+        check_timeout_seconds: for `check`.
+    """
+
+    check: Script
+    apply: Script
+    remove: Script | None = None
+    environment: dict[str, str] = {}
+    directory: Text | None = None
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_APPLY_SECONDS)] = 300.0
+    check_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_CHECK_SECONDS)] = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("check", "apply", "remove", "directory"):
+            if "\0" in "".join(getattr(self, name) or ()):
+                raise ValueError(f"`{name}` has a NUL character")
+        for name in ("check", "apply", "remove"):
+            script = getattr(self, name)
+            if script is not None and not arguments(script)[0]:
+                raise ValueError(f"`{name}` has no program: its first part is empty")
+        for key, value in self.environment.items():
+            if not _NAME.fullmatch(key) or key.startswith(_RESERVED):
+                raise ValueError(
+                    f"`environment` has the name {key!r}: names are letters, digits and _, do not "
+                    f"begin with a digit, and those that begin with {_RESERVED} are Lehr's own"
+                )
+            if "\0" in value:
+                raise ValueError(f"`environment` has a NUL character in {key}")
+
+
+def arguments(script: Script) -> tuple[str, ...]:
+    """What is run for `script`."""
+    return ("/bin/sh", "-c", script) if isinstance(script, str) else script
+
+
+TYPES = (AssetType(COMMAND, Command),)

@@ -1,0 +1,147 @@
+"""The asset plugin of `lehr.Command`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.diff import NO_DIFF, Change, Diff, Goal, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.plugins.command.mark import Mark
+from lehr.plugins.command.payload import (
+    COMMAND,
+    MOST_APPLY_SECONDS,
+    MOST_CHECK_SECONDS,
+    Command,
+    Script,
+    arguments,
+)
+from lehr.plugins.command.process import Ended, Launch, Processes
+from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+
+_AS_INTENDED = 0
+_DIFFERS = 1
+
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/",
+    "LANG": "C.UTF-8",
+}
+_TO_END = 30.0  # seconds that ending a process, and starting it, may take on top of its time
+
+
+class CommandPlugin(AssetPlugin):
+    """Runs scripts: `check` is the diff, `apply` the push, `remove` the push to ABSENT.
+
+    A push that newer content has overtaken is let run: half a script is worse than an old one.
+    """
+
+    types = (COMMAND,)
+    traits = Traits(
+        goals=frozenset({Goal.ABSENT}),
+        turns=8,
+        pushes=4,
+        diff_timeout=MOST_CHECK_SECONDS + _TO_END,
+        push_timeout=MOST_APPLY_SECONDS + _TO_END,
+    )
+
+    def __init__(
+        self, base: Path, state: Path, blocking: Blocking, clock: Clock, *, grace: float = 5.0
+    ) -> None:
+        """Run commands on this machine.
+
+        Args:
+            base: where commands run, and what their directories are relative to.
+            state: a directory of this plugin's own, which survives restarts.
+            blocking: a pool of this plugin's own, closed with it.
+            grace: seconds that a command has to end when it is asked to, before it is killed.
+        """
+        self._base = base.absolute()
+        self._state = state.absolute()
+        self._blocking = blocking
+        self._processes = Processes(blocking, clock, grace=grace)
+        self._environment = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        command = read.payload(target.id, Command)
+        _script(command, target.goal)
+        launch = self._launch(command, command.check, target)
+        ended = await self._processes.run(launch._replace(timeout=command.check_timeout_seconds))
+        if ended.timed_out or ended.code not in (_AS_INTENDED, _DIFFERS):
+            raise TransientError(
+                f"check failed: {_how(ended)}",
+                why=ended.errors.last() or ended.output.last(),
+                fix="exit code 0 means as intended, 1 means it differs",
+            )
+        intended = _AS_INTENDED if target.goal is Goal.PRESENT else _DIFFERS
+        if ended.code == intended:
+            return NO_DIFF
+        said = ended.output.first()
+        observed = f"exit code {ended.code}: {said}" if said else f"exit code {ended.code}"
+        return Diff((Change("check", f"exit code {intended}", observed),))
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        command = read.payload(target.id, Command)
+        script = _script(command, target.goal)
+        launch = self._launch(command, script, target)
+        launch.environment["LEHR_OPERATION"] = push.operation.id
+        launch = launch._replace(mark=self._mark(push.operation))
+        return _outcome(await self._processes.run(launch))
+
+    async def status(self, operation: Operation) -> Progress:
+        mark = self._mark(operation)
+        running = self._processes.runs(mark) or await self._blocking.run(mark.running)
+        return Progress.RUNNING if running else Progress.ENDED
+
+    async def close(self) -> None:
+        await self._processes.close()
+        self._blocking.close()
+
+    def _mark(self, operation: Operation) -> Mark:
+        return Mark(self._state / "operations" / f"{operation.id}.lock")
+
+    def _launch(self, command: Command, script: Script, target: Target) -> Launch:
+        environment = {
+            **self._environment,
+            **command.environment,
+            "LEHR_ASSET": target.id,
+            "LEHR_INCARNATION": str(target.incarnation),
+        }
+        directory = os.path.join(self._base, command.directory or "")
+        return Launch(arguments(script), environment, directory, command.timeout_seconds)
+
+
+def _script(command: Command, goal: Goal) -> Script:
+    if goal is Goal.PRESENT:
+        return command.apply
+    if goal is not Goal.ABSENT:
+        raise StalledError(f"a {COMMAND} cannot be {goal}", fix="use a turndown, which runs `remove`")
+    if command.remove is None:
+        raise StalledError(
+            "this command cannot be taken away",
+            why="it has no `remove`",
+            fix="give it one, or let the asset go",
+        )
+    return command.remove
+
+
+def _outcome(ended: Ended) -> Outcome:
+    if ended.code == 0 and not ended.timed_out:
+        return DONE
+    said = ended.errors.last() or ended.output.last()
+    message = f"{_how(ended)}: {said}" if said else _how(ended)
+    if ended.code is None or ended.survivors:
+        return Outcome(Result.UNKNOWN, f"{message} (some of its processes still run)")
+    return Outcome(Result.FAILED, message)
+
+
+def _how(ended: Ended) -> str:
+    if ended.timed_out:
+        return "did not end in time"
+    if ended.code is not None and ended.code < 0:
+        return f"killed by signal {-ended.code} ({signal.strsignal(-ended.code)})"
+    return f"exit code {ended.code}"

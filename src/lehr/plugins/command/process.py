@@ -1,0 +1,300 @@
+"""Processes: started, awaited for a time, ended with all of their group; output bounded.
+
+`asyncio.subprocess` would start them on the event loop, where one program on a file system
+that hangs stops everything, and would wait for daemons that keep a pipe open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+from typing import NamedTuple, Self
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.plugins.command.mark import Mark
+
+MOST_OUTPUT = 2000
+"""Bytes that are kept from the beginning and from the end of each stream."""
+
+_CHUNK = 1 << 16
+_MOST_CHUNKS_AFTER_END = 32
+_SHORT_WHILE = 0.02
+
+
+class Launch(NamedTuple):
+    """What to run, for how many seconds, and the mark that its processes carry."""
+
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    directory: str
+    timeout: float
+    mark: Mark | None = None
+
+
+class Ended(NamedTuple):
+    """How a process ended.
+
+    Attributes:
+        code: exit code; negative for the signal that killed it; None if it could not be killed.
+        timed_out: it did not end by itself.
+        survivors: processes that it started may still run.
+    """
+
+    code: int | None
+    output: Excerpt
+    errors: Excerpt
+    timed_out: bool = False
+    survivors: bool = False
+
+
+class Excerpt:
+    """The beginning and the end of a stream of any length."""
+
+    def __init__(self) -> None:
+        self._first = b""
+        self._last = b""
+        self._size = 0
+
+    def add(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        self._first += chunk[: MOST_OUTPUT - len(self._first)]
+        self._last = (self._last + chunk)[-MOST_OUTPUT:]
+
+    def first(self) -> str:
+        """The first lines, on one line."""
+        return _one_line(self._first) + (" ..." if self._size > MOST_OUTPUT else "")
+
+    def last(self) -> str:
+        """The last lines, on one line."""
+        return ("... " if self._size > MOST_OUTPUT else "") + _one_line(self._last)
+
+
+class Processes:
+    """Runs processes, each in a session and a process group of its own."""
+
+    def __init__(self, blocking: Blocking, clock: Clock, *, grace: float) -> None:
+        """Run processes.
+
+        Args:
+            grace: seconds from asking a process to end until it is killed, and from killing
+                it until it is given up.
+        """
+        self._blocking = blocking
+        self._clock = clock
+        self._grace = grace
+        self._tasks: dict[asyncio.Task[Ended], Launch] = {}
+
+    async def run(self, launch: Launch) -> Ended:
+        """Run to the end or to the time-out. When this is cancelled, the process is ended.
+
+        Raises:
+            StalledError: the program or the directory is not there, or may not be used.
+            TransientError: the machine could not start it.
+        """
+        stop = asyncio.Event()
+        # A task of its own, since ending a process takes longer than a cancelled caller has.
+        task = asyncio.ensure_future(self._supervise(launch, stop))
+        self._tasks[task] = launch
+        task.add_done_callback(self._done)
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+        return task.result()
+
+    def runs(self, mark: Mark) -> bool:
+        """Whether a process with this mark was started by this object and is not done with."""
+        return any(
+            launch.mark is not None and launch.mark.path == mark.path for launch in self._tasks.values()
+        )
+
+    async def close(self) -> None:
+        """Kill what still runs."""
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _done(self, task: asyncio.Task[Ended]) -> None:
+        del self._tasks[task]
+        if not task.cancelled():
+            task.exception()  # if nobody waits for it any more, nobody misses it
+
+    async def _supervise(self, launch: Launch, stop: asyncio.Event) -> Ended:
+        process = await self._blocking.run(_start, launch)
+        with _Child(process) as child:
+            try:
+                await self._first_of(launch.timeout, child.ended, stop)
+                timed_out = not child.ended.is_set()
+                if timed_out:
+                    await self._end(child)
+            except asyncio.CancelledError:
+                await self._kill(child)
+                raise
+            finally:
+                code = child.reap()
+            ended = Ended(code, child.output, child.errors, timed_out)
+        if launch.mark is None:
+            return ended
+        if timed_out:
+            return ended._replace(survivors=not await self._all_ended(launch.mark))
+        await self._blocking.run(launch.mark.forget)
+        return ended
+
+    async def _end(self, child: _Child) -> None:
+        child.signal(signal.SIGTERM)
+        await self._first_of(self._grace, child.ended)
+        await self._kill(child)  # also those of the group that outlive their leader
+
+    async def _kill(self, child: _Child) -> None:
+        child.signal(signal.SIGKILL)
+        await self._first_of(self._grace, child.ended)
+
+    async def _all_ended(self, mark: Mark) -> bool:
+        """Killed processes end a little later; wait for them, for a while."""
+        deadline = self._clock.monotonic() + self._grace
+        while await self._blocking.run(mark.running):
+            if self._clock.monotonic() > deadline:
+                return False
+            await self._clock.sleep(_SHORT_WHILE)
+        return True
+
+    async def _first_of(self, seconds: float, *events: asyncio.Event) -> None:
+        """Return when one of `events` is set, or after `seconds`."""
+        waits = [asyncio.ensure_future(event.wait()) for event in events]
+        timer = asyncio.ensure_future(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait([*waits, timer], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (*waits, timer):
+                task.cancel()
+
+
+class _Child:
+    """A process as the event loop sees it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.ended = asyncio.Event()
+        self.output = Excerpt()
+        self.errors = Excerpt()
+        self._process = process
+        self._loop = asyncio.get_running_loop()
+        self._pipes: dict[int, Excerpt] = {}
+
+    def __enter__(self) -> Self:
+        self._handle = os.pidfd_open(self._process.pid)
+        self._loop.add_reader(self._handle, self._end)
+        for pipe, excerpt in ((self._process.stdout, self.output), (self._process.stderr, self.errors)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._pipes[pipe.fileno()] = excerpt
+                self._loop.add_reader(pipe.fileno(), self._read, pipe.fileno())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in (self._handle, *self._pipes):
+            self._loop.remove_reader(descriptor)
+        os.close(self._handle)
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def signal(self, number: int) -> None:
+        """Signal the whole group. Only before `reap`: afterwards the number may be another's."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def reap(self) -> int | None:
+        """The exit code, after reading what is still in the pipes; None if it has not ended.
+
+        Pipes that daemons keep open are not waited for: what the process itself wrote is there.
+        """
+        for descriptor in list(self._pipes):
+            for _ in range(_MOST_CHUNKS_AFTER_END):
+                if not self._read(descriptor):
+                    break
+        return self._process.poll()
+
+    def _end(self) -> None:
+        self._loop.remove_reader(self._handle)
+        self.ended.set()
+
+    def _read(self, descriptor: int) -> bool:
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._loop.remove_reader(descriptor)
+            return False
+        self._pipes[descriptor].add(chunk)
+        return True
+
+
+def _start(launch: Launch) -> subprocess.Popen[bytes]:
+    if launch.mark is None:
+        return _spawn(launch)
+    try:
+        with launch.mark.held() as descriptor:
+            process = _spawn(launch, descriptor)
+            try:
+                launch.mark.note(process.pid)
+            except OSError:
+                with process:
+                    os.killpg(process.pid, signal.SIGKILL)
+                raise
+            return process
+    except OSError as error:
+        fix = "look at the state directory: is there space, may Lehr write there?"
+        raise TransientError("the push cannot be noted", why=str(error), fix=fix) from error
+
+
+def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            launch.arguments,
+            cwd=launch.directory,
+            env=launch.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=inherited,
+        )
+    except OSError as error:
+        raise _error(launch, error) from error
+
+
+_FIXES = {
+    errno.ENOENT: "install it, or correct the path",
+    errno.ENOTDIR: "correct the path",
+    errno.EACCES: "make it executable for the user that Lehr runs as (chmod +x), or correct the path",
+    errno.EPERM: "let the user that Lehr runs as execute it",
+    errno.ENOEXEC: "begin the script with a line like #!/bin/sh, or name its interpreter",
+    errno.E2BIG: "shorten the arguments and the environment",
+    errno.ELOOP: "mend the symbolic links",
+    errno.ENAMETOOLONG: "correct the path",
+}
+
+
+def _error(launch: Launch, error: OSError) -> LehrError:
+    what = f"{error.filename or launch.arguments[0]} cannot be used"
+    why = error.strerror or str(error)
+    fix = _FIXES.get(error.errno or 0)
+    return StalledError(what, why=why, fix=fix) if fix else TransientError(what, why=why)
+
+
+def _one_line(data: bytes) -> str:
+    """`data` without line ends, escape sequences and what else is not for terminals."""
+    lines = (line.strip() for line in data.decode(errors="replace").splitlines())
+    text = " | ".join(line for line in lines if line)
+    return "".join(character if character.isprintable() else " " for character in text).strip()
