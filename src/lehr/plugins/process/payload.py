@@ -56,7 +56,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             unhealthy, and is restarted.
         start_timeout_seconds: how long a replica may take to become healthy after its start.
         stop_timeout_seconds: from SIGTERM to SIGKILL.
-        directory: absolute working directory; it must exist.
+        directory: working directory, absolute or relative to the base directory of the deployment,
+            which it is by default; it must exist.
         group: name of the supervisord that runs it; by default that of the partition.
         restart_on: ids of assets whose change rolls the replicas (a configuration file, say).
             Name them in `lehr.DependsOn` too, so that they are pushed first.
@@ -72,7 +73,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     health_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=20)] = 3.0
     start_timeout_seconds: Seconds = 30.0
     stop_timeout_seconds: Seconds = 10.0
-    directory: Annotated[str, msgspec.Meta(pattern=r"^/[^\0]*$")] = "/"
+    directory: Argument = ""
     group: str = ""
     restart_on: list[AnyReference] = []
     version: str = ""
@@ -129,4 +130,4 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                     yield f"{{{name}}} does not say which port; `ports`: {ports}"
 
 
-PROCESS_TYPE = AssetType(PROCESS, Process)
+TYPES = (AssetType(PROCESS, Process),)

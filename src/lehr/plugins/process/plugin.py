@@ -43,6 +43,7 @@ class ProcessPlugin(AssetPlugin):
         state: Lehr's state directory; the supervisords live in `state/supervisor`.
         blocking: runs file access and XML-RPC.
         clock: time.
+        base: what relative directories are relative to.
         environment: Lehr's own environment, of which programs get PATH and a few more.
     """
 
@@ -55,23 +56,30 @@ class ProcessPlugin(AssetPlugin):
     )
 
     def __init__(
-        self, state: Path, blocking: Blocking, clock: Clock, environment: Mapping[str, str] | None = None
+        self,
+        state: Path,
+        blocking: Blocking,
+        clock: Clock,
+        *,
+        base: Path = Path("/"),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         own = os.environ if environment is None else environment
         inherited = {name: own[name] for name in _INHERITED if name in own}
         self._site = Site(state.resolve() / "supervisor", blocking, clock, inherited)
+        self._base = str(base.absolute())
         self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare replicas as they run with intent; see `plan.differences` for the paths."""
-        intended = _intended(target, read)
+        intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
         return differences(intended, observation, health, target.goal)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one replica at a time to the intent; stop at the first that does not become healthy."""
         payload = read.payload(target.id, Process)
-        intended = _intended(target, read)
+        intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
         rolling = Rolling(self._site, target.key, intended, observation, payload.stop_timeout_seconds)
         try:
@@ -107,7 +115,7 @@ class ProcessPlugin(AssetPlugin):
         return observation, await assess(intended, observation, self._site.clock)
 
 
-def _intended(target: Target, read: Reader) -> list[Replica]:
+def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     payload = read.payload(target.id, Process)
     if target.goal not in (Goal.PRESENT, *ProcessPlugin.traits.goals):
         raise StalledError(f"a {PROCESS} cannot be brought to the goal {target.goal}")
@@ -119,7 +127,7 @@ def _intended(target: Target, read: Reader) -> list[Replica]:
         if asset is None:
             raise StalledError(f"`restart_on` names {name}, which does not exist")
         digests.append(asset.digest)
-    return render(payload, target.partition, digests)
+    return render(payload, target.partition, base, digests)
 
 
 def _look(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os.path
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -40,30 +41,34 @@ class Replica(msgspec.Struct, frozen=True):
     version: str
 
 
-def render(payload: Process, partition: str, restart_on: Sequence[Digest]) -> list[Replica]:
+def render(payload: Process, partition: str, base: str, restart_on: Sequence[Digest]) -> list[Replica]:
     """The replicas that `payload` asks for.
 
     Args:
         payload: the intent.
         partition: names the group if the payload does not.
+        base: directory that a relative `directory` is relative to.
         restart_on: digests of the assets that `payload.restart_on` names, in its order.
     """
-    return [
-        _replica(payload, payload.group or partition, restart_on, index) for index in range(payload.replicas)
-    ]
+    group, directory = payload.group or partition, os.path.normpath(os.path.join(base, payload.directory))
+    return [_replica(payload, group, directory, restart_on, index) for index in range(payload.replicas)]
 
 
-def _replica(payload: Process, group: str, restart_on: Sequence[Digest], index: int) -> Replica:
-    values = {"replica": str(index), "directory": payload.directory}
+def _replica(
+    payload: Process, group: str, directory: str, restart_on: Sequence[Digest], index: int
+) -> Replica:
+    values = {"replica": str(index), "directory": directory}
     values |= {f"port.{port.name}": str(port.base + index) for port in payload.ports}
     if len(payload.ports) == 1:
         values["port"] = str(payload.ports[0].base + index)
     command = tuple(fill(text, values) for text in payload.command)
     environment = {name: fill(text, values) for name, text in payload.environment.items()}
+    ports = tuple(port.base + index for port in payload.ports)
     made_of = (
         command,
         environment,
-        payload.directory,
+        directory,
+        ports,
         payload.stop_timeout_seconds,
         payload.version,
         restart_on,
@@ -74,8 +79,8 @@ def _replica(payload: Process, group: str, restart_on: Sequence[Digest], index: 
         content=digest(made_of),
         command=command,
         environment=environment,
-        directory=payload.directory,
-        ports=tuple(port.base + index for port in payload.ports),
+        directory=directory,
+        ports=ports,
         health_url=fill(payload.health_url, values),
         health_timeout=payload.health_timeout_seconds,
         start_timeout=payload.start_timeout_seconds,

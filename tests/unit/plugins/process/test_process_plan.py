@@ -1,0 +1,196 @@
+"""What differs between replicas intended and observed, and the order in which that is put right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.model.diff import Diff, Effects, Goal
+from lehr.plugins.process.observation import Health, LeftBehind, Observation, Program, State
+from lehr.plugins.process.payload import Process
+from lehr.plugins.process.plan import Action, Step, batches, differences, steps
+from lehr.plugins.process.procfs import ProcessId
+from lehr.plugins.process.render import Replica, render
+
+
+def replicas(count: int, base: int = 0, **fields: Any) -> list[Replica]:
+    ports = [{"name": "web", "base": base}] if base else []
+    document = {"command": ["serve"], "replicas": count, "ports": ports, **fields}
+    return render(msgspec.convert(document, Process), "shop", "/", ())
+
+
+def running(intended: list[Replica], **fields: Any) -> tuple[Program, ...]:
+    return tuple(
+        Program(
+            **{
+                "group": item.group,
+                "index": item.index,
+                "state": State.RUNNING,
+                "pid": 100 + item.index,
+                "content": item.content,
+                "version": item.version,
+                "ports": item.ports,
+                **fields,
+            }
+        )
+        for item in intended
+    )
+
+
+def diff(
+    intended: list[Replica],
+    programs: tuple[Program, ...],
+    health: dict[int, Health] | None = None,
+    goal: Goal = Goal.PRESENT,
+) -> Diff:
+    return differences(intended, Observation(programs), health or {}, goal)
+
+
+def order(
+    intended: list[Replica],
+    programs: tuple[Program, ...],
+    health: dict[int, Health] | None = None,
+    goal: Goal = Goal.PRESENT,
+) -> list[tuple[str, int]]:
+    found = steps(intended, Observation(programs), health or {}, goal)
+    return [(step.action.value, step.index) for step in found]
+
+
+def changes(found: Diff) -> list[tuple[str, Any, Any]]:
+    return [(item.path, item.intended, item.observed) for item in found.changes]
+
+
+def test_what_runs_as_intended_does_not_differ() -> None:
+    intended = replicas(3)
+    assert diff(intended, running(intended)).empty
+    assert order(intended, running(intended)) == []
+
+
+def test_a_replica_that_does_not_run_differs_by_its_state() -> None:
+    intended = replicas(4)
+    programs = (
+        *running(intended[:1]),
+        *running(intended[1:2], state=State.FATAL),
+        *running(intended[2:3], state=State.BACKOFF),
+    )
+    found = diff(intended, programs)
+    assert changes(found) == [
+        ("replicas/1", "running", "fatal"),
+        ("replicas/2", "running", "backoff"),
+        ("replicas/3", "running", None),
+    ]
+    assert found.effects.capacity == 3
+    assert order(intended, programs) == [("start", 1), ("start", 2), ("start", 3)]
+
+
+def test_old_content_is_rolled_in_order_and_names_both_versions() -> None:
+    old, new = replicas(2, version="1"), replicas(2, version="2")
+    found = diff(new, running(old))
+    assert [change.path for change in found.changes] == ["replicas/0/content", "replicas/1/content"]
+    assert found.effects == Effects(capacity=0, version_from="1", version_to="2", disruptive=False)
+    assert order(new, running(old)) == [("roll", 0), ("roll", 1)]
+
+
+def test_rolling_the_only_replica_is_disruptive() -> None:
+    assert diff(replicas(1, version="2"), running(replicas(1))).effects.disruptive
+
+
+def test_growing_gains_and_shrinking_loses_capacity_from_the_highest_index() -> None:
+    four, two = replicas(4), replicas(2)
+    assert diff(four, running(two)).effects.capacity == 2
+    found = diff(two, running(four))
+    assert changes(found) == [("replicas/2", None, "running"), ("replicas/3", None, "running")]
+    assert found.effects.capacity == -2
+    assert order(two, running(four)) == [("remove", 3), ("remove", 2)]
+
+
+def test_new_content_is_tried_on_what_is_missing_before_anything_that_serves_is_touched() -> None:
+    old, new = replicas(2), replicas(3, version="2")
+    assert order(new, running(old)) == [("start", 2), ("roll", 0), ("roll", 1)]
+
+
+def test_nothing_superfluous_is_removed_before_the_rest_has_worked() -> None:
+    old, new = replicas(3), replicas(1, version="2")
+    assert order(new, running(old)) == [("roll", 0), ("remove", 2), ("remove", 1)]
+
+
+def test_an_unhealthy_replica_differs_and_is_mended() -> None:
+    intended = replicas(2)
+    health = {1: Health.UNHEALTHY}
+    found = diff(intended, running(intended), health)
+    assert changes(found) == [("replicas/1/health", "healthy", "unhealthy")]
+    assert found.effects.capacity == 1
+    assert order(intended, running(intended), health) == [("mend", 1)]
+
+
+def test_ports_that_move_up_are_freed_from_the_top() -> None:
+    old, new = replicas(3, base=8000), replicas(3, base=8001)
+    assert order(new, running(old)) == [("roll", 2), ("roll", 1), ("roll", 0)]
+
+
+def test_ports_that_move_down_are_freed_from_the_bottom() -> None:
+    old, new = replicas(3, base=8001), replicas(3, base=8000)
+    assert order(new, running(old)) == [("roll", 0), ("roll", 1), ("roll", 2)]
+
+
+def test_a_port_of_a_superfluous_replica_is_freed_first() -> None:
+    old, new = replicas(2, base=8000), replicas(1, base=8001)
+    assert order(new, running(old)) == [("remove", 1), ("roll", 0)]
+
+
+def test_ports_exchanged_in_a_circle_evict_the_one_in_the_way() -> None:
+    def swapped(up: int, down: int) -> list[Replica]:
+        return replicas(2, ports=[{"name": "up", "base": up}, {"name": "down", "base": down}])
+
+    old, new = swapped(8000, 9001), swapped(8001, 9000)
+    found = steps(new, Observation(running(old)), {}, Goal.PRESENT)
+    assert found == [Step(Action.ROLL, 0, evict=(1,)), Step(Action.ROLL, 1)]
+
+
+def test_a_replica_in_another_group_moves() -> None:
+    intended = replicas(1, group="web")
+    elsewhere = running(intended, group="old")
+    assert changes(diff(intended, elsewhere)) == [("replicas/0/group", "web", "old")]
+    assert order(intended, elsewhere) == [("roll", 0)]
+    both = (*elsewhere, *running(intended))
+    assert changes(diff(intended, both)) == [("replicas/0/group", "web", "old")]
+    assert order(intended, both) == [("roll", 0)]
+
+
+def test_processes_of_a_dead_supervisord_still_serve_and_are_replaced_one_by_one() -> None:
+    intended = replicas(2, base=8000)
+    left = tuple(LeftBehind(index, ProcessId(50 + index, 1), ports=(8000 + index,)) for index in (0, 1))
+    observation = Observation(running(intended, state=State.ABSENT, pid=None, content=""), left)
+    found = differences(intended, observation, {}, Goal.PRESENT)
+    assert changes(found) == [
+        ("replicas/0", "running", "running without supervisord"),
+        ("replicas/1", "running", "running without supervisord"),
+    ]
+    assert found.effects.capacity == 0
+    assert steps(intended, observation, {}, Goal.PRESENT) == [Step(Action.ROLL, 0), Step(Action.ROLL, 1)]
+
+
+def test_fencing_stops_and_keeps_while_absence_removes() -> None:
+    programs = (*running(replicas(1)), *running(replicas(2)[1:], state=State.STOPPED, pid=None))
+    fenced = diff([], programs, goal=Goal.FENCED)
+    assert changes(fenced) == [("replicas/0", "stopped", "running")]
+    assert fenced.effects == Effects(capacity=-1, disruptive=True)
+    assert order([], programs, goal=Goal.FENCED) == [("stop", 0)]
+    absent = diff([], programs, goal=Goal.ABSENT)
+    assert changes(absent) == [("replicas/0", None, "running"), ("replicas/1", None, "stopped")]
+    assert order([], programs, goal=Goal.ABSENT) == [("remove", 1), ("remove", 0)]
+
+
+def test_a_program_that_supervisord_would_start_again_is_not_yet_fenced() -> None:
+    programs = running(replicas(1), state=State.BACKOFF, pid=None)
+    assert not diff([], programs, goal=Goal.FENCED).empty
+
+
+def test_only_starts_are_taken_together_and_never_the_first() -> None:
+    ordered = [Step(Action.START, index) for index in range(11)] + [
+        Step(Action.ROLL, 11),
+        Step(Action.ROLL, 12),
+    ]
+    indices = [[step.index for step in batch] for batch in batches(ordered)]
+    assert indices == [[0], [1, 2, 3, 4, 5, 6, 7, 8], [9, 10], [11], [12]]
