@@ -175,6 +175,24 @@ def test_when_the_kernel_lost_events_everything_is_hinted(tmp_path: Path) -> Non
     play(tmp_path, act, "busy", "quiet")
 
 
+def test_a_watch_can_be_started_again(tmp_path: Path) -> None:
+    async def act(scene: Scene) -> None:
+        shutil.rmtree(tmp_path / "d")
+        assert await scene.hint() == "d/a"
+        task = asyncio.ensure_future(anext(scene.hints))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        scene.hints = scene.plugin.watch()
+        assert await scene.hint() == "d/a"
+        await scene.push("d/a")
+        await scene.diff("d/a")
+        edit(tmp_path / "d" / "a")
+        assert await scene.hint() == "d/a"
+
+    play(tmp_path, act, "d/a")
+
+
 def test_keys_name_the_partition(tmp_path: Path) -> None:
     async def main() -> None:
         scene = Scene(tmp_path)

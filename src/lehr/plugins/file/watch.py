@@ -138,6 +138,9 @@ class Watch:
             asyncio.get_running_loop().remove_reader(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = -1
+            self._keys.clear()
+            self._unclaimed.clear()
+            self._noted = dict.fromkeys(self._noted)
 
     def _open(self) -> None:
         self._descriptor = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
