@@ -1,0 +1,25 @@
+"""Sources of truth: git repositories and plain directories.
+
+In: a location where people edit. Out: immutable snapshots (`lehr.sdk.source.Snapshot`) and
+hints that there may be a new one.
+
+* A snapshot holds regular files alone. Symbolic links and submodules are never followed,
+  in neither kind of source: they could lead anywhere. They are listed in `skipped`.
+* What an incarnation was made from is kept in a bare git repository in the state directory
+  (`Mirror`), for a directory too, so that neither a force-push nor an edit makes the past
+  unreadable. `at` reads it again.
+* Content ids are git's blob ids in both kinds.
+
+Architecture invariants: nothing is ever written to a source, and no work tree is checked
+out; the git command is run in one module (`command`); a source that cannot be read raises,
+and never returns a part.
+"""
+
+from __future__ import annotations
+
+from lehr.sources.directory import DirectorySource
+from lehr.sources.git import GitSource
+from lehr.sources.opening import open_source
+from lehr.sources.tree import TreeSnapshot
+
+__all__ = ["DirectorySource", "GitSource", "TreeSnapshot", "open_source"]

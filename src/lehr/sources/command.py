@@ -1,0 +1,141 @@
+"""The git command: used to fetch, and to make mirrors. All else reads objects directly."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+
+_PROTOCOLS = "file:git:http:https:ssh"  # not `ext`, which would run any command a URL names
+_KEPT_VARIABLES = (
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_ASKPASS",
+    "GIT_PROXY",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+)
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsync=objects,reference",
+    "core.fsyncMethod=batch",
+    "gc.pruneExpire=never",
+    "fetch.recurseSubmodules=false",
+    "fetch.prune=false",
+)
+_PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
+_MAX_OUTPUT = 500
+
+
+def run_git(arguments: list[str], *, timeout: float, location: str) -> None:
+    """Run git, without a terminal and without the caller's own git environment.
+
+    Args:
+        timeout: seconds after which git and all that it started is killed.
+        location: the repository that it is about, for messages.
+
+    Raises:
+        TransientError: it failed or took too long in a way that may go away.
+        StalledError: it failed in a way that a person must mend.
+    """
+    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+    try:
+        process = subprocess.Popen(
+            ["git", *settings, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=_environment(os.environ),
+            start_new_session=True,  # no terminal to prompt on, and one group to kill
+        )
+    except FileNotFoundError as err:
+        raise StalledError(
+            "the git command is not installed",
+            why="repositories are fetched with it",
+            fix="install git and put it on the PATH",
+        ) from err
+    try:
+        _, stderr = process.communicate(timeout=timeout)
+    except BaseException as err:
+        _kill(process)
+        if not isinstance(err, subprocess.TimeoutExpired):
+            raise
+        raise TransientError(
+            f"git did not finish within {timeout:g} s for {public(location)}",
+            why="the repository or the way to it is slow or hangs",
+            fix="see whether `git fetch` works from this machine",
+        ) from err
+    if process.returncode:
+        raise _failure(stderr.decode(errors="replace"), location)
+
+
+def public(location: str) -> str:
+    """`location` without a password or token in its URL."""
+    return _PASSWORD.sub("", location)
+
+
+def ownership_problem(path: Path | str) -> StalledError:
+    """The repository belongs to another user, so git refuses to read its configuration."""
+    return StalledError(
+        f"the repository {path} belongs to another user",
+        why="git reads another user's repository only when told that it is safe",
+        fix=f"git config --global --add safe.directory {path}",
+    )
+
+
+def _environment(caller: Mapping[str, str]) -> dict[str, str]:
+    """What git may know: not a work tree or index that a hook around us has set."""
+    kept = {
+        name: value
+        for name, value in caller.items()
+        if not name.startswith("GIT_") or name.startswith(_KEPT_VARIABLES)
+    }
+    return kept | {
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+        "GIT_TERMINAL_PROMPT": "0",
+        "SSH_ASKPASS_REQUIRE": "never",
+        "LC_ALL": "C",
+    }
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _failure(stderr: str, location: str) -> LehrError:
+    """The error that git's message stands for."""
+    where = public(location)
+    why = public(stderr.strip())[-_MAX_OUTPUT:] or "git says nothing more"
+    if "dubious ownership" in stderr:
+        return ownership_problem(where)
+    if "couldn't find remote ref" in stderr:
+        return StalledError(
+            f"{where} has no such branch, or no commit yet", why=why, fix="push the branch, or name another"
+        )
+    if "not allowed" in stderr and "transport" in stderr:
+        return StalledError(
+            f"{where} is not reached by a way that is allowed",
+            why=why,
+            fix=f"use one of {_PROTOCOLS.replace(':', ', ')}",
+        )
+    if "mismatched algorithms" in stderr:
+        return StalledError(
+            f"{where} uses SHA-256 object names", why="they cannot be read yet", fix="use a SHA-1 repository"
+        )
+    if any(text in stderr for text in ("Authentication failed", "could not read", "Permission denied")):
+        return StalledError(
+            f"git may not read {where}",
+            why=why,
+            fix="give this user a key or a credential helper, or access to the files",
+        )
+    if "No space left" in stderr:
+        return TransientError("the disk is full", why=why, fix="make room in the state directory")
+    return TransientError(
+        f"{where} could not be fetched", why=why, fix="see whether `git fetch` works from this machine"
+    )

@@ -1,0 +1,231 @@
+"""Plain directories as sources: whatever files are there now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+import pygit2
+
+from lehr.base.blocking import Blocking, Inline
+from lehr.base.clock import Clock
+from lehr.base.digest import Digest, digest_all, short
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.source import FileEntry
+from lehr.sources.hints import Hints
+from lehr.sources.mirror import Mirror
+from lehr.sources.scan import Scan, Stamp, changed_meanwhile, read_file, scan
+from lehr.sources.tree import TreeSnapshot
+
+EXCLUDED = (".git", ".lehr", ".venv", "__pycache__")
+"""Names that are left out wherever they stand."""
+
+_MAX_BYTES = 256_000_000
+_HELD = 3
+_SETTLED = 2.0
+_FILE_MODE = pygit2.enums.FileMode.BLOB
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A file that was read; `settled` if its next change is sure to change its stamp."""
+
+    stamp: Stamp
+    entry: FileEntry
+    content: bytes
+    settled: bool
+
+
+class DirectorySnapshot:
+    """The files of a directory as they were, held in memory."""
+
+    def __init__(
+        self, revision: SourceRevision, known: Mapping[str, _Known], skipped: tuple[str, ...]
+    ) -> None:
+        self._revision = revision
+        self._contents = {path: item.content for path, item in known.items()}
+        self._files = MappingProxyType({path: item.entry for path, item in known.items()})
+        self._skipped = skipped
+
+    @property
+    def revision(self) -> SourceRevision:
+        return self._revision
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Symbolic links and special files, which are not part of the snapshot."""
+        return self._skipped
+
+    def files(self) -> Mapping[str, FileEntry]:
+        return self._files
+
+    def read(self, path: str) -> bytes:
+        return self._contents[path]
+
+
+class DirectorySource:
+    """Reads a directory. Revisions are digests over all paths and contents.
+
+    A snapshot is taken whole or not at all: every file is read, then the directory is listed
+    again, and if anything differs from the first listing, that is a `TransientError`. Files
+    whose stamp (inode, size, times) has not changed are not read again.
+
+    Args:
+        path: the directory.
+        archive: where the contents of kept revisions are, or shall be, stored.
+        exclude: names that are left out wherever they stand; with a slash in front, one path
+            from the root.
+        poll_seconds: time between two hints of `changes`.
+        max_bytes: size of all files together, which are held in memory.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        archive: Path,
+        *,
+        clock: Clock,
+        exclude: tuple[str, ...] = EXCLUDED,
+        poll_seconds: float = 2.0,
+        max_bytes: int = _MAX_BYTES,
+        blocking: Blocking | None = None,
+    ) -> None:
+        self._path = path.expanduser().absolute()
+        self._archive = Mirror(archive)
+        self._clock = clock
+        self._exclude = frozenset(exclude)
+        self._max_bytes = max_bytes
+        self._known: dict[str, _Known] = {}
+        self._held: dict[str, DirectorySnapshot] = {}
+        self._last: tuple[Scan, DirectorySnapshot] | None = None
+        self._hints = Hints(clock, poll_seconds, blocking=blocking or Inline())
+
+    @property
+    def name(self) -> str:
+        """`directory:PATH`."""
+        return f"directory:{self._path}"
+
+    def newest(self) -> DirectorySnapshot:
+        """The directory as it is now. One call at a time.
+
+        Raises:
+            TransientError: it is not there, or changed while it was being read.
+            StalledError: it is empty, too large, or something in it may not be read.
+        """
+        found = scan(self._path, self._exclude)
+        self._check_size(found)
+        stale = {path for path, stamp in found.files.items() if not self._is_known(path, stamp)}
+        if self._last is not None and self._last[0] == found and not stale:
+            return self._last[1]
+        known = {path: self._known[path] for path in found.files if path not in stale}
+        known |= {path: self._read(path, found.files[path]) for path in stale}
+        if scan(self._path, self._exclude) != found:
+            raise changed_meanwhile(self._path)
+        self._known = {path: known[path] for path in found.files}
+        snapshot = self._snapshot(found)
+        self._last = (found, snapshot)
+        return snapshot
+
+    def at(self, revision: SourceRevision) -> DirectorySnapshot | TreeSnapshot:
+        """The snapshot of an earlier revision of this source.
+
+        Raises:
+            StalledError: it was not kept.
+        """
+        held = self._held.get(revision.revision)
+        if held is not None:
+            return held
+        tree = self._archive.kept(revision.revision)
+        if tree is None:
+            raise _not_kept(revision)
+        return TreeSnapshot(revision, self._archive.root(tree), self._archive.reader)
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Store the contents of a revision that `newest` returned lately. Idempotent.
+
+        Survives a crash of this program. After a crash of the machine, the objects written
+        last may be damaged; that is noticed when they are read.
+
+        Raises:
+            TransientError: the archive could not be written.
+            StalledError: the revision is not held in memory any more.
+        """
+        if self._archive.kept(revision.revision) is not None:
+            return
+        snapshot = self._held.get(revision.revision)
+        if snapshot is None:
+            raise _not_kept(revision)
+        try:
+            tree = self._store(snapshot)
+        except (OSError, pygit2.GitError) as err:
+            raise TransientError(
+                f"the contents of {self._path} could not be kept",
+                why=str(err),
+                fix="see that the state directory can be written and has room",
+            ) from err
+        self._archive.keep(revision.revision, tree)
+
+    def notify(self) -> None:
+        """Have `changes` give a hint at once, because somebody says that there is something."""
+        self._hints.notify()
+
+    def changes(self) -> AsyncIterator[None]:
+        """A hint at each poll and notification."""
+        return self._hints.changes()
+
+    def _is_known(self, path: str, stamp: Stamp) -> bool:
+        known = self._known.get(path)
+        return known is not None and known.settled and known.stamp == stamp
+
+    def _read(self, path: str, stamp: Stamp) -> _Known:
+        # A second change within the file system's tick would leave the stamp as it is.
+        settled = stamp.changed_ns / 1e9 < self._clock.now() - _SETTLED
+        content = read_file(f"{self._path}/{path}", stamp)
+        entry = FileEntry(path, str(pygit2.hash(content)), len(content))
+        return _Known(stamp, entry, content, settled)
+
+    def _check_size(self, found: Scan) -> None:
+        total = sum(stamp.size for stamp in found.files.values())
+        if total > self._max_bytes:
+            largest = max(found.files, key=lambda path: found.files[path].size)
+            raise StalledError(
+                f"the files in {self._path} have {total:,} bytes together, more than {self._max_bytes:,}",
+                why=f"they are held in memory; the largest is {largest}",
+                fix="move out what is no intent, or use a git repository",
+            )
+
+    def _snapshot(self, found: Scan) -> DirectorySnapshot:
+        revision = self._revision()
+        held = self._held.pop(revision, None)
+        if held is None or held.skipped != found.skipped:
+            held = DirectorySnapshot(SourceRevision(self.name, revision), self._known, found.skipped)
+        self._held[revision] = held  # the newest stands last
+        while len(self._held) > _HELD:
+            del self._held[next(iter(self._held))]
+        return held
+
+    def _revision(self) -> Digest:
+        return digest_all(
+            part for path in sorted(self._known) for part in (path, self._known[path].entry.content_id)
+        )
+
+    def _store(self, snapshot: DirectorySnapshot) -> str:
+        repository = self._archive.repository
+        objects = repository.odb
+        index = pygit2.Index()
+        for path, entry in snapshot.files().items():
+            id = pygit2.Oid(hex=entry.content_id)
+            if not objects.exists(id):
+                repository.create_blob(snapshot.read(path))
+            index.add(pygit2.IndexEntry(path, id, _FILE_MODE))
+        return str(index.write_tree(repository))
+
+
+def _not_kept(revision: SourceRevision) -> StalledError:
+    return StalledError(
+        f"the revision {short(revision.revision)} of {revision.source} cannot be read any more",
+        why="it was not kept, and the directory has changed since",
+        fix="choose a newer incarnation",
+    )

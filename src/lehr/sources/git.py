@@ -1,0 +1,128 @@
+"""Git repositories as sources: the newest commit of a branch, read without a checkout."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from lehr.base.blocking import Blocking, Inline
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError
+from lehr.model.incarnation import SourceRevision
+from lehr.sources.command import public
+from lehr.sources.hints import Hints
+from lehr.sources.mirror import Mirror
+from lehr.sources.origin import LocalRepository, local_path
+from lehr.sources.tree import TreeSnapshot
+
+
+class GitSource:
+    """Follows a branch. Revisions are commit ids.
+
+    After a force-push the newest snapshot is simply the new tip; commits that were kept stay
+    readable, whatever becomes of them in the repository. For a local repository, a look that
+    finds nothing new runs no program.
+
+    Args:
+        repository: a path (bare or not), a URL (`https`, `ssh`, `git`, `file`) or `host:path`.
+        mirror: where the mirror of this repository is, or shall be made.
+        branch: its name, or a full ref; None follows the repository's HEAD.
+        path: directory in the repository that is the root of the snapshots; "" for all.
+        poll_seconds: longest time between two hints of `changes`.
+        blocking: where `changes` takes its looks at a local repository.
+        timeout: seconds that a fetch may take.
+    """
+
+    def __init__(
+        self,
+        repository: str,
+        mirror: Path,
+        *,
+        clock: Clock,
+        branch: str | None = None,
+        path: str = "",
+        poll_seconds: float = 10.0,
+        blocking: Blocking | None = None,
+        timeout: float = 120.0,
+    ) -> None:
+        directory = local_path(repository)
+        self._location = repository if directory is None else str(directory)
+        self._origin = None if directory is None else LocalRepository(directory)
+        self._branch = branch
+        self._ref = _ref(branch)
+        self._path = _inside(path)
+        self._mirror = Mirror(mirror, timeout=timeout)
+        self._last: TreeSnapshot | None = None
+        origin = self._origin
+        self._hints = Hints(
+            clock,
+            poll_seconds,
+            glance=None if origin is None else lambda: origin.glance(self._ref),
+            blocking=blocking or Inline(),
+        )
+
+    @property
+    def name(self) -> str:
+        """`git:LOCATION[#BRANCH][:PATH]`, without passwords."""
+        branch = f"#{self._branch}" if self._branch else ""
+        path = f":{self._path}" if self._path else ""
+        return f"git:{public(self._location)}{branch}{path}"
+
+    def newest(self) -> TreeSnapshot:
+        """The newest commit. One call at a time.
+
+        Raises:
+            TransientError: the repository is not there or cannot be reached.
+            StalledError: it is none, is empty, has no such branch, or may not be read.
+        """
+        tip = None if self._origin is None else self._origin.tip(self._ref)
+        commit = self._mirror.tip(self._ref)
+        if tip is None or tip != commit:
+            commit = self._mirror.fetch(self._location, self._ref)
+        if self._last is None or self._last.revision.revision != commit:
+            self._last = self._snapshot(commit)
+        return self._last
+
+    def at(self, revision: SourceRevision) -> TreeSnapshot:
+        """The snapshot of an earlier revision of this source.
+
+        Raises:
+            StalledError: it was not kept, and is not there any more.
+        """
+        return self._snapshot(revision.revision)
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Put a ref on the commit, so that it can be read for ever. Idempotent.
+
+        Raises:
+            TransientError: the mirror could not be written.
+        """
+        self._mirror.keep(revision.revision, revision.revision)
+
+    def notify(self) -> None:
+        """Have `changes` give a hint at once, because somebody says that there is something."""
+        self._hints.notify()
+
+    def changes(self) -> AsyncIterator[None]:
+        """A hint at each poll and notification and, for a local repository, when a ref moves."""
+        return self._hints.changes()
+
+    def _snapshot(self, commit: str) -> TreeSnapshot:
+        tree = self._mirror.root(commit, self._path)
+        return TreeSnapshot(SourceRevision(self.name, commit), tree, self._mirror.reader)
+
+
+def _ref(branch: str | None) -> str:
+    if branch is None:
+        return "HEAD"
+    return branch if branch.startswith("refs/") else f"refs/heads/{branch}"
+
+
+def _inside(path: str) -> str:
+    """`path` without what means nothing; refuses what leads out of the repository."""
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    if ".." in parts or path.startswith("/"):
+        raise StalledError(
+            f"{path} leads out of the repository", fix="give a path relative to the repository's root"
+        )
+    return "/".join(parts)

@@ -1,0 +1,76 @@
+"""Hints that a source may have changed: polls, glances and notifications."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+
+_GLANCE = 0.1
+
+
+class Hints:
+    """Says when to look at a source again.
+
+    Args:
+        poll_seconds: longest time between two hints.
+        glance: a cheap look, taken every 0.1 s: when its answer differs from the last, that
+            is a hint. None where there is no cheap look.
+        blocking: runs `glance`, which may hang on a dead network file system.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        poll_seconds: float,
+        *,
+        glance: Callable[[], Hashable] | None = None,
+        blocking: Blocking,
+    ) -> None:
+        self._clock = clock
+        self._poll_seconds = poll_seconds
+        self._glance = glance
+        self._blocking = blocking
+        self._listeners: set[asyncio.Event] = set()
+
+    def notify(self) -> None:
+        """Hint at once. Call it on the event loop's thread."""
+        for listener in self._listeners:
+            listener.set()
+
+    async def changes(self) -> AsyncIterator[None]:
+        """The hints, for one listener. What happens between two of them makes one hint."""
+        notified = asyncio.Event()
+        self._listeners.add(notified)
+        try:
+            seen = await self._look()
+            while True:
+                seen = await self._next(notified, seen)
+                yield
+        finally:
+            self._listeners.discard(notified)
+
+    async def _next(self, notified: asyncio.Event, seen: Hashable) -> Hashable:
+        due = self._clock.monotonic() + self._poll_seconds
+        while True:
+            left = due - self._clock.monotonic()
+            await self._pause(notified, left if self._glance is None else min(left, _GLANCE))
+            told = notified.is_set()
+            notified.clear()
+            sight = await self._look()
+            if told or sight != seen or self._clock.monotonic() >= due:
+                return sight
+
+    async def _look(self) -> Hashable:
+        return None if self._glance is None else await self._blocking.run(self._glance)
+
+    async def _pause(self, notified: asyncio.Event, seconds: float) -> None:
+        sleep = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
+        wait = asyncio.ensure_future(notified.wait())
+        try:
+            await asyncio.wait({sleep, wait}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+            wait.cancel()

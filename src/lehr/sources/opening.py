@@ -1,0 +1,106 @@
+"""From what a person writes as a location to the source that is meant."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.digest import digest_bytes, short
+from lehr.sources.directory import EXCLUDED, DirectorySource
+from lehr.sources.git import GitSource
+from lehr.sources.origin import local_path
+
+Kind = Literal["git", "directory"]
+
+_PREFIX = "git+"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+def open_source(
+    location: str,
+    state: Path,
+    *,
+    clock: Clock,
+    kind: Kind | None = None,
+    branch: str | None = None,
+    path: str = "",
+    poll_seconds: float | None = None,
+    blocking: Blocking | None = None,
+) -> GitSource | DirectorySource:
+    """The source at `location`. Nothing is read before the first `newest`.
+
+    A URL, `host:path`, a bare repository, a name that ends in `.git`, and a directory with a
+    `.git` in it are git repositories; so is whatever follows `git+`. A directory below a work
+    tree is a plain directory. A git location may end in `#BRANCH` or `#BRANCH:PATH`.
+
+    Args:
+        location: path or URL.
+        state: the state directory, in which sources keep what they have read.
+        kind: says it, where the rules above would say otherwise.
+        branch, path: as for `GitSource`; they override what `location` says.
+        poll_seconds: longest time between two hints; None for the kind's default.
+        blocking: runs looks at file systems that may hang.
+
+    Raises:
+        StalledError: `path` leads out of the repository.
+    """
+    if (kind or _kind(location)) == "directory":
+        directory = Path(location).expanduser().absolute()
+        return DirectorySource(
+            directory,
+            _place(state, str(directory)),
+            clock=clock,
+            exclude=_without_state(directory, state),
+            poll_seconds=poll_seconds or 2.0,
+            blocking=blocking,
+        )
+    repository, named_branch, named_path = _parts(location.removeprefix(_PREFIX))
+    return GitSource(
+        repository,
+        _place(state, repository),
+        clock=clock,
+        branch=branch or named_branch or None,
+        path=path or named_path,
+        poll_seconds=poll_seconds or 10.0,
+        blocking=blocking,
+    )
+
+
+def _kind(location: str) -> Kind:
+    if location.startswith(_PREFIX):
+        return "git"
+    repository = _parts(location)[0]
+    directory = local_path(repository)
+    if directory is None or "://" in repository or repository.rstrip("/").endswith(".git"):
+        return "git"
+    bare = all((directory / name).exists() for name in ("HEAD", "objects", "refs"))
+    return "git" if bare or (directory / ".git").exists() else "directory"
+
+
+def _parts(location: str) -> tuple[str, str, str]:
+    """Repository, branch and path. A `#` in the name of a directory that is there is no mark."""
+    directory = local_path(location)
+    if directory is not None and directory.exists():
+        return location, "", ""
+    repository, _, fragment = location.partition("#")
+    branch, _, path = fragment.partition(":")
+    return repository, branch, path
+
+
+def _place(state: Path, location: str) -> Path:
+    """Where the mirror of `location` is: a name that people recognise and that is unique."""
+    digest = short(digest_bytes(location.encode()))
+    name = _NOT_IN_NAMES.sub("-", location.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git")[:40]
+    return state / "sources" / f"{name}-{digest}.git"
+
+
+def _without_state(directory: Path, state: Path) -> tuple[str, ...]:
+    """What to leave out: the state directory too, when it lies inside the source."""
+    try:
+        inside = state.resolve().relative_to(directory.resolve())
+    except ValueError:
+        return EXCLUDED
+    return (*EXCLUDED, f"/{inside.as_posix()}")

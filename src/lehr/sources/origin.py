@@ -1,0 +1,126 @@
+"""The repository that a git source follows: where it is, and what its newest commit is."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pygit2
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.sources.command import ownership_problem
+
+_HOST_AND_PATH = re.compile(r"(?:[^/@:]+@)?[^/:]+:(?!//)")  # as in git@example.org:team/intent.git
+
+
+def local_path(location: str) -> Path | None:
+    """The directory that `location` names on this machine; None when it is elsewhere."""
+    if location.startswith("file://"):
+        return Path(unquote(urlsplit(location).path))
+    if "://" in location:
+        return None
+    path = Path(location).expanduser()
+    if not path.exists() and _HOST_AND_PATH.match(location):
+        return None
+    return Path(os.path.abspath(path))
+
+
+class LocalRepository:
+    """A repository on this machine, bare or not. Only ever read, and through objects alone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def tip(self, name: str) -> str | None:
+        """Id of the commit that the ref `name` (or `HEAD`) leads to.
+
+        None when only the git command can tell, because the repository's format is too new.
+
+        Raises:
+            TransientError: the repository is not there.
+            StalledError: it is no repository, has no such ref, or may not be read.
+        """
+        repository = self._open()
+        if repository is None:
+            return None
+        try:
+            return str(repository.lookup_reference(name).resolve().peel(pygit2.Commit).id)
+        except KeyError:
+            raise _no_such_ref(self._path, repository, name) from None
+        except (ValueError, pygit2.GitError) as err:
+            raise TransientError(
+                f"the ref {name} of {self._path} cannot be read", why=str(err), fix="run `git fsck` there"
+            ) from err
+
+    def glance(self, name: str) -> Hashable:
+        """Something that differs when `name` may have moved. Costs a few calls of stat."""
+        git = self._path / ".git"
+        directory = git if git.is_dir() else self._path
+        common = directory
+        if git.is_file():  # a linked work tree
+            directory = self._path / _first_line(git).removeprefix("gitdir: ")
+            common = directory / (_first_line(directory / "commondir") or ".")
+        head = _first_line(directory / "HEAD")
+        followed = head.removeprefix("ref: ") if name == "HEAD" else name
+        places = (common / followed, common / "packed-refs", common / "reftable" / "tables.list")
+        return (head, *map(_stamp, places))
+
+    def _open(self) -> pygit2.Repository | None:
+        if not self._path.exists():
+            raise TransientError(
+                f"the repository {self._path} is not there",
+                why="it was moved or deleted, or its file system is not mounted",
+                fix="put it back, or start with another source",
+            )
+        try:
+            return pygit2.Repository(str(self._path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
+        except pygit2.GitError as err:
+            message = str(err)
+        if "not owned by current user" in message:
+            raise ownership_problem(self._path)
+        if "unsupported" in message or "extension" in message:
+            return None
+        raise StalledError(
+            f"{self._path} is not a git repository",
+            why=message,
+            fix="run `git init` there and commit, or name another directory",
+        )
+
+
+def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> StalledError:
+    branches = sorted(repository.branches.local)
+    if not branches:
+        return StalledError(
+            f"the repository {path} has no commit yet",
+            why="there is nothing to read intent from",
+            fix="commit to it",
+        )
+    wanted = name.removeprefix("refs/heads/")
+    if name == "HEAD":
+        wanted = str(repository.references["HEAD"].target).removeprefix("refs/heads/")
+    near = difflib.get_close_matches(wanted, branches, 1)
+    return StalledError(
+        f"the repository {path} has no branch {wanted}",
+        why=f"it has {', '.join(branches[:10])}" + (" and more" if len(branches) > 10 else ""),
+        fix=f"did you mean {near[0]}?" if near else "name another branch, or push this one",
+    )
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(errors="replace") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino, status.st_size

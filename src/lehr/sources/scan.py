@@ -1,0 +1,156 @@
+"""Listing and reading a directory so that a change in between is noticed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lehr.base.errors import StalledError, TransientError
+
+_MAX_FILES = 200_000
+
+
+class Stamp(NamedTuple):
+    """Differs when a file was written or replaced. Times are nanoseconds since the epoch."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """What a directory holds: stamps of regular files, and paths of what is not read."""
+
+    files: dict[str, Stamp]
+    skipped: tuple[str, ...]
+
+
+def scan(root: Path, exclude: frozenset[str]) -> Scan:
+    """List everything below `root`, in order of paths. No symbolic link below it is followed.
+
+    Raises:
+        TransientError: `root` is not there, or changed while it was being listed.
+        StalledError: there are no files or too many, or something may not be read.
+    """
+    if not root.is_dir():
+        raise TransientError(
+            f"the directory {root} is not there",
+            why="it was moved or deleted, or its file system is not mounted",
+            fix="put it back, or start with another source",
+        )
+    files: dict[str, Stamp] = {}
+    skipped: list[str] = []
+    pending = [""]
+    while pending:
+        _list_one(root, pending.pop(), exclude, files, skipped, pending)
+        if len(files) > _MAX_FILES:
+            raise StalledError(
+                f"there are more than {_MAX_FILES:,} files in {root}",
+                why="this is hardly a directory of intent",
+                fix="name the directory that lehr.yaml is in, or use a git repository",
+            )
+    if not files:
+        raise StalledError(
+            f"the directory {root} has no files",
+            why="an empty directory never means that everything shall go; it may not be mounted",
+            fix="mount or fill it; `lehr init` makes a first one",
+        )
+    return Scan(dict(sorted(files.items())), tuple(sorted(skipped)))
+
+
+def _list_one(
+    root: Path,
+    prefix: str,
+    exclude: frozenset[str],
+    files: dict[str, Stamp],
+    skipped: list[str],
+    pending: list[str],
+) -> None:
+    """List one directory, and add the directories in it to `pending`."""
+    try:
+        with os.scandir(root / prefix) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if entry.name in exclude or f"/{path}" in exclude:
+                    continue
+                _check_name(root, path)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(path + "/")
+                elif entry.is_file(follow_symlinks=False):
+                    files[path] = _stamp(entry.stat(follow_symlinks=False))
+                else:
+                    skipped.append(path)
+    except (FileNotFoundError, NotADirectoryError) as err:
+        raise changed_meanwhile(root) from err
+    except OSError as err:
+        raise _unreadable(root / prefix, err) from err
+
+
+def read_file(path: str, expected: Stamp) -> bytes:
+    """The content of the file that had the stamp `expected`.
+
+    Raises:
+        TransientError: it has changed or vanished, before or while it was read.
+        StalledError: it may not be read.
+    """
+    try:
+        # Neither a link nor a pipe that has taken the file's place may catch us.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except PermissionError as err:
+        raise _unreadable(path, err) from err
+    except OSError as err:
+        raise changed_meanwhile(path) from err
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or _stamp(status) != expected:
+            raise changed_meanwhile(path)
+        content = _read(descriptor, expected.size)
+        if len(content) != expected.size or _stamp(os.fstat(descriptor)) != expected:
+            raise changed_meanwhile(path)
+    except OSError as err:
+        raise _unreadable(path, err) from err
+    finally:
+        os.close(descriptor)
+    return content
+
+
+def changed_meanwhile(path: Path | str) -> TransientError:
+    """Somebody writes there; a snapshot would be a mixture of before and after."""
+    return TransientError(
+        f"{path} changed while it was being read",
+        why="a snapshot would mix old and new",
+        fix="wait until the writing ends; if it never does, move what is written all the time elsewhere",
+    )
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """What the file holds now, but no more than one byte over `size`."""
+    content = os.read(descriptor, size + 1)
+    while len(content) < size and (more := os.read(descriptor, size + 1 - len(content))):
+        content += more
+    return content
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _check_name(root: Path, path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError as err:
+        shown = os.fsencode(path)
+        raise StalledError(f"a file name in {root} is not UTF-8: {shown!r}", fix="rename the file") from err
+
+
+def _unreadable(path: Path | str, err: OSError) -> StalledError:
+    return StalledError(
+        f"{path} cannot be read",
+        why=err.strerror or str(err),
+        fix="let this user read it, or move it out of the directory",
+    )
