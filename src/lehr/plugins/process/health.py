@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ from lehr.plugins.process.render import Replica
 PROBE_TIMEOUT = 2.0  # seconds for one probe
 _BETWEEN = 0.25  # seconds between two probes of a replica that fails
 _AT_ONCE = 64
+_CUT_OFF = (asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 
 async def probe(url: str, timeout: float) -> str | None:
@@ -25,7 +27,7 @@ async def probe(url: str, timeout: float) -> str | None:
             line = await _status_line(host, port, path)
     except TimeoutError:
         return f"{url} did not answer in {timeout:.3g} s"
-    except (OSError, ValueError, asyncio.IncompleteReadError) as error:
+    except (OSError, ValueError, *_CUT_OFF) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return f"{url}: {reason or type(error).__name__}"
     fields = line.split(maxsplit=2)
@@ -77,6 +79,9 @@ async def _status_line(host: str, port: int, path: str) -> str:
         bracketed = f"[{host}]" if ":" in host else host
         request = f"GET {path} HTTP/1.1\r\nHost: {bracketed}:{port}\r\nConnection: close\r\n\r\n"
         writer.write(request.encode())
-        return (await reader.readuntil(b"\n")).decode("latin-1")
+        line = await reader.readuntil(b"\n")
+        with contextlib.suppress(*_CUT_OFF):
+            await reader.readuntil(b"\r\n\r\n")  # so that the server is not cut off in mid-answer
+        return line.decode("latin-1")
     finally:
-        writer.transport.abort()  # the rest of the answer is of no interest
+        writer.close()

@@ -14,7 +14,8 @@ from typing import Any
 from lehr.base.errors import LehrError, TransientError
 
 SOCKET = "supervisor.sock"
-_TIMEOUT = 5.0  # seconds; no call that we make waits for anything
+TIMEOUT = 5.0
+"""Seconds; no call that is made here waits for anything."""
 
 
 class NotRunningError(LehrError):
@@ -45,18 +46,18 @@ class _Connection(http.client.HTTPConnection):
     """HTTP over the socket in `directory`, however long that path is.
 
     The address of a Unix socket holds 107 bytes. Through a handle of the directory the path is
-    always short, and supervisord itself binds the socket by its bare name.
+    always short.
     """
 
     def __init__(self, directory: Path) -> None:
-        super().__init__("localhost", timeout=_TIMEOUT)
+        super().__init__("localhost", timeout=TIMEOUT)
         self._directory = directory
 
     def connect(self) -> None:
         handle = os.open(self._directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.sock.settimeout(_TIMEOUT)
+            self.sock.settimeout(TIMEOUT)
             self.sock.connect(f"/proc/self/fd/{handle}/{SOCKET}")
         finally:
             os.close(handle)

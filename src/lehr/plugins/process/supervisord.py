@@ -6,9 +6,10 @@
     <state>/supervisor/<group>/assets/<asset>/<index>.run      which process it became
     <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
 
-The folder is open to its owner alone: environments may hold secrets. All paths in the
-configuration are relative to it, so no path needs supervisord's escapes, and no path is too long
-for a Unix socket. Everything here blocks, but never waits for a program.
+The folder is open to its owner alone: environments may hold secrets. supervisord runs in it, and
+all paths in the configuration are relative to it (or to `/proc/self/cwd`, where supervisord would
+make them absolute), so that no path needs escapes or is too long for a Unix socket. Everything
+here blocks, but never waits for a program.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ minfds={handles}
 minprocs=1
 
 [unix_http_server]
-file={socket}
+file=/proc/self/cwd/{socket}
 chmod=0700
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 
 [include]
-files=assets/*/*.ini
+files=/proc/self/cwd/assets/*/*.ini
 """
 
 
