@@ -1,0 +1,104 @@
+"""Dependencies by the addon `lehr.DependsOn` can be waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
+from lehr.model.asset import Asset, AssetId
+from lehr.model.types import Mention, addon_names
+from lehr.validate.proposal import DeltaProposal
+
+_POINTER = f"/addons/{DEPENDS_ON}"
+
+
+def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL003: no asset depends on itself, directly or through others.
+
+    A new circle holds an asset whose dependencies have changed, so only from these is it looked
+    for, along the dependencies.
+    """
+    reported: set[frozenset[AssetId]] = set()
+    for change in proposal.changes():
+        if change.after is None or dependencies(change.after) == dependencies(change.before):
+            continue
+        circle = _circle(proposal, change.after)
+        if circle and frozenset(circle) not in reported:
+            reported.add(frozenset(circle))
+            yield _circular(proposal, change.after, circle)
+
+
+def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL004, a warning: nothing that stays depends on what is being turned down."""
+    for asset, mention in proposal.changed_mentions():
+        target = proposal.asset(mention.target)
+        if target is not None and is_turned_down(target) and _waits(asset, mention):
+            yield _on_turned_down(proposal, asset, mention)
+    for change in proposal.changes():
+        if change.after is None or not is_turned_down(change.after) or is_turned_down(change.before):
+            continue
+        for asset, mention in proposal.mentioned_by(change.id):
+            if not proposal.is_changed(asset.id) and _waits(asset, mention):
+                yield _on_turned_down(proposal, asset, mention)
+
+
+def dependencies(asset: Asset | None) -> list[AssetId]:
+    """Ids that the asset depends on by its addon."""
+    raw = None if asset is None else addon_names(asset).get(DEPENDS_ON)
+    return [] if raw is None else [AssetId(id) for id in msgspec.json.decode(raw, type=DependsOn).assets]
+
+
+def is_turned_down(asset: Asset | None) -> bool:
+    """Whether the asset asks to be taken out of production."""
+    return asset is not None and TURNDOWN in addon_names(asset)
+
+
+def _waits(asset: Asset, mention: Mention) -> bool:
+    return mention.path.startswith(_POINTER) and not is_turned_down(asset)
+
+
+def _circle(proposal: DeltaProposal, start: Asset) -> list[AssetId]:
+    """A shortest way along dependencies from `start` back to it, both included; empty if there is none."""
+    came_from: dict[AssetId, AssetId] = {}
+    queue = [start.id]
+    for id in queue:
+        for target in dependencies(proposal.asset(id)):
+            if target not in came_from:
+                came_from[target] = id
+                queue.append(target)
+        if start.id in came_from:
+            break
+    else:
+        return []
+    way = [start.id, came_from[start.id]]
+    while way[-1] != start.id:
+        way.append(came_from[way[-1]])
+    return way[::-1]
+
+
+def _circular(proposal: DeltaProposal, asset: Asset, circle: list[AssetId]) -> Diagnostic:
+    alone = len(circle) == 2
+    chain = " -> ".join(circle)
+    return Diagnostic(
+        code="VAL003",
+        what=f"`{asset.id}` depends on itself" + ("" if alone else f": {chain}"),
+        why="each would wait for the other for ever" if not alone else "it would wait for itself for ever",
+        fix=f"take one of them out of {DEPENDS_ON}",
+        subject=asset.id,
+        at=proposal.place(asset, _POINTER),
+    )
+
+
+def _on_turned_down(proposal: DeltaProposal, asset: Asset, mention: Mention) -> Diagnostic:
+    return Diagnostic(
+        code="VAL004",
+        what=f"`{asset.id}` depends on `{mention.target}`, which is being turned down",
+        why="once that is gone, nothing is left to depend on, and until then it holds the turndown up",
+        fix=f"take it out of {DEPENDS_ON}, or turn `{asset.id}` down too",
+        subject=asset.id,
+        at=proposal.place(asset, mention.path),
+        severity=Severity.WARNING,
+    )

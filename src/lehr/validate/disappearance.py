@@ -1,0 +1,116 @@
+"""What disappears from intent is turned down or let go, never just gone (I4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.model.addons import TURNDOWN
+from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import AssetChange
+from lehr.validate.dependencies import is_turned_down
+from lehr.validate.proposal import DeltaProposal
+
+_NAMED = 10
+
+
+def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL010: an asset that is gone was turned down before, or is let go.
+
+    An asset whose type governs has no production, and may go. Of many, some are named and the
+    others counted, so that the answer to an emptied directory can be read.
+    """
+    gone = sorted(
+        (
+            change.before
+            for change in proposal.changes()
+            if change.before is not None and _is_lost(proposal, change)
+        ),
+        key=lambda asset: asset.id,
+    )
+    if len(gone) > _NAMED:
+        yield _many_gone(gone)
+    else:
+        yield from map(_gone, gone)
+
+
+def type_changed(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL011: an id keeps its type; another type is another production."""
+    for change in proposal.changes():
+        before, after = change.before, change.after
+        if (
+            before is None
+            or after is None
+            or before.type == after.type
+            or proposal.registry.governs(before.type)
+        ):
+            continue
+        yield Diagnostic(
+            code="VAL011",
+            what=f"`{change.id}` was a {before.type}, and is a {after.type} now",
+            why=f"what the {before.type} is in production would be left without an asset",
+            fix=f"give the {after.type} another id, and turn `{change.id}` down with the addon {TURNDOWN}",
+            subject=change.id,
+            at=proposal.place(after, "/type"),
+        )
+
+
+def let_go_is_present(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL012, a warning: what is let go is not declared."""
+    for id in proposal.limits.let_go:
+        asset = proposal.asset(AssetId(id))
+        if asset is not None:
+            yield Diagnostic(
+                code="VAL012",
+                what=f"lehr.yaml lets `{id}` go, and it is still declared",
+                why=f"it is declared at {asset.origin}; letting go takes effect once it is not",
+                fix="delete the entry under let_go, or the asset",
+                subject=id,
+                at=asset.origin,
+                severity=Severity.WARNING,
+            )
+
+
+def _is_lost(proposal: DeltaProposal, change: AssetChange) -> bool:
+    """Whether the asset is gone, and nobody has asked for that."""
+    if change.before is None or change.after is not None:
+        return False
+    governs = proposal.registry.governs(change.before.type)
+    return not governs and not is_turned_down(change.before) and change.id not in proposal.limits.let_go
+
+
+def _ways_out(id: str) -> str:
+    return (
+        f"to take it out of production, declare it again with the addon `{TURNDOWN}: {{reason: ...}}`; "
+        f"to leave it in production without Lehr, write `let_go: {{{id}: REASON}}` in lehr.yaml"
+    )
+
+
+def _gone(asset: Asset) -> Diagnostic:
+    return Diagnostic(
+        code="VAL010",
+        what=f"`{asset.id}` has disappeared without a turndown",
+        why=f"it was declared at {asset.origin}; that it is missing does not say what is to become of it",
+        fix=_ways_out(asset.id),
+        subject=asset.id,
+        at=_former(asset),
+    )
+
+
+def _many_gone(gone: list[Asset]) -> Diagnostic:
+    names = ", ".join(f"`{asset.id}`" for asset in gone[:_NAMED])
+    files = sorted({asset.origin.file for asset in gone if asset.origin is not None})
+    where = ", ".join(files[:3]) + (f" and {len(files) - 3} more files" if len(files) > 3 else "")
+    return Diagnostic(
+        code="VAL010",
+        what=f"{len(gone)} assets have disappeared without a turndown: {names} and {len(gone) - _NAMED} more",
+        why=f"they were declared in {where}; that they are missing does not say what is to become of them",
+        fix=f"put the files back; or, for each asset: {_ways_out('ID')}",
+        subject=gone[0].id,
+        at=_former(gone[0]),
+    )
+
+
+def _former(asset: Asset) -> Position | None:
+    """The file alone: its lines are those of an older revision."""
+    return None if asset.origin is None else Position(asset.origin.file)

@@ -1,0 +1,65 @@
+"""References lead somewhere, and to what they may lead to."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.model.asset import Asset, AssetId
+from lehr.model.types import Mention
+from lehr.validate.proposal import DeltaProposal
+
+
+def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL001: what is referred to exists, also for assets that have not changed themselves."""
+    names = [change.id for change in proposal.changes() if change.after is not None]
+    for asset, mention in proposal.changed_mentions():
+        if proposal.type_of(mention.target) is None:
+            close = difflib.get_close_matches(mention.target, names, n=1)
+            hint = f"did you mean `{close[0]}`?" if close else "declare it, or mend the id"
+            yield _missing(proposal, asset, mention, "no file and no generator declares it", hint)
+    for change in proposal.changes():
+        if change.after is None:
+            for asset, mention in proposal.mentioned_by(change.id):
+                if not proposal.is_changed(asset.id):
+                    hint = "delete the reference in the same change, or put the asset back"
+                    yield _missing(proposal, asset, mention, "it is gone with this change", hint)
+
+
+def reference_of_wrong_type(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL002: what is referred to is of a type that the field takes."""
+    for asset, mention in proposal.changed_mentions():
+        yield from _wrong_type(proposal, asset, mention)
+    for change in proposal.changes():
+        if change.before is None or change.after is None or change.before.type == change.after.type:
+            continue
+        for asset, mention in proposal.mentioned_by(change.id):
+            if not proposal.is_changed(asset.id):
+                yield from _wrong_type(proposal, asset, mention)
+
+
+def _missing(proposal: DeltaProposal, asset: Asset, mention: Mention, why: str, fix: str) -> Diagnostic:
+    return Diagnostic(
+        code="VAL001",
+        what=f"`{asset.id}` refers to `{mention.target}`, which does not exist",
+        why=f"{mention.path} names it, and {why}",
+        fix=fix,
+        subject=asset.id,
+        at=proposal.place(asset, mention.path),
+    )
+
+
+def _wrong_type(proposal: DeltaProposal, asset: Asset, mention: Mention) -> Iterator[Diagnostic]:
+    found = proposal.type_of(AssetId(mention.target))
+    if found is None or not mention.types or found in mention.types:
+        return
+    wanted = " or ".join(mention.types)
+    yield Diagnostic(
+        code="VAL002",
+        what=f"`{asset.id}` refers to `{mention.target}`, which is a {found}, not a {wanted}",
+        why=f"{mention.path} takes assets of type {wanted} only",
+        fix=f"name a {wanted}",
+        subject=asset.id,
+        at=proposal.place(asset, mention.path),
+    )
