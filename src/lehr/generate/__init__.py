@@ -1,0 +1,23 @@
+"""From a snapshot of files to assets, incrementally, in a worker process.
+
+In: a `Snapshot` and the registry of types. Out: `Generated`: every asset that the snapshot
+declares, in plain asset files or through generators, and every problem found on the way.
+
+The parent (`client`) tells the worker (`worker`) which files have changed and answers its
+questions for contents; the worker (`build`) keeps what it has made of every file and every
+generator's input, makes anew what has changed, and answers with the difference.
+
+How far user code is kept apart: a generator runs in a fork of the worker (`sandbox`), so it
+cannot damage the worker's memory; limits on time and memory end it; calls for files, network,
+processes, clock, randomness and environment raise an error that names the line. This is *best
+effort* in one Python process of the same user: it stops mistakes and makes outputs repeatable,
+and does not stop an author who is set on breaking out. Who may change generators is to be
+decided where the source of truth is reviewed.
+
+Architecture invariants:
+
+* Incremental output equals a clean build (I11): nothing but the snapshot's files, the registry
+  and Lehr's version goes in, and an output is kept only as long as all that went into it.
+* With an error among the diagnostics no asset leaves; the last good answer stays in force.
+* The parent never parses what users wrote; only the worker does.
+"""

@@ -1,0 +1,135 @@
+"""One snapshot after the other, made into assets: what has changed is made anew, the rest is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lehr import __version__
+from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.digest import digest_all, digest_bytes
+from lehr.base.documents import MAX_BYTES
+from lehr.generate.assembly import Assembly, Unit
+from lehr.generate.generators import Generators
+from lehr.generate.globs import matcher
+from lehr.generate.output import Output
+from lehr.generate.plain import read_assets
+from lehr.generate.protocol import Built, Changed
+from lehr.generate.runs import Run
+from lehr.generate.workspace import WORKSPACE_FILE, Workspace, missing_workspace, read_workspace
+from lehr.model.types import Registry
+from lehr.sdk.source import FileEntry
+
+Fetch = Callable[[list[str]], Iterator[bytes]]
+"""Contents of files, in the order of the paths."""
+
+PLAIN = ""
+
+
+class Build:
+    """Everything that the worker remembers.
+
+    Args:
+        run: calls generators, in the sandbox.
+    """
+
+    def __init__(self, registry: Registry, fetch: Fetch, run: Run) -> None:
+        self._registry = registry
+        self._fetch = fetch
+        self._assembly = Assembly()
+        self._generators = Generators(registry, self._assembly, fetch, run)
+        self._files: dict[str, FileEntry] = {}
+        self._dirty: set[str] = set()
+        self._workspace: Workspace | None = None
+        self._workspace_digest = ""
+        self._workspace_problems: list[Diagnostic] = []
+
+    def build(self, changed: Changed) -> Built:
+        """Make what the changed files call for, and answer with the difference."""
+        for path in changed.gone:
+            self._files.pop(path, None)
+        self._files.update((entry.path, entry) for entry in changed.files)
+        self._dirty.update(changed.gone)
+        self._dirty.update(entry.path for entry in changed.files)
+        if WORKSPACE_FILE in self._dirty or not self._workspace:
+            self._read_workspace()
+        workspace = self._workspace
+        if workspace is None:
+            return self._refused()
+        self._read_plain(workspace)
+        code = {path for path in self._files if _any(workspace.generators, path)}
+        problems = self._generators.generate(code, self._files, self._dirty)
+        self._dirty.clear()
+        others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
+        upserts, removals, diagnostics = self._assembly.settle(others)
+        return Built(
+            workspace.partition,
+            workspace.limits,
+            digest_all((__version__, self._workspace_digest, self._generators.digest)),
+            tuple(upserts),
+            tuple(removals),
+            tuple(diagnostics),
+        )
+
+    def _refused(self) -> Built:
+        digest = digest_all((__version__, self._workspace_digest))
+        return Built(None, None, digest, (), (), tuple(self._workspace_problems))
+
+    def _read_workspace(self) -> None:
+        before = self._workspace
+        entry = self._files.get(WORKSPACE_FILE)
+        if entry is None:
+            self._workspace, self._workspace_digest = None, ""
+            self._workspace_problems = [missing_workspace()]
+            return
+        content = next(self._fetch([WORKSPACE_FILE])) if entry.size <= MAX_BYTES else b""
+        self._workspace_digest = digest_bytes(content)
+        self._workspace, self._workspace_problems = read_workspace(content)
+        if self._workspace is not None and (before is None or before.assets != self._workspace.assets):
+            # Which files hold assets may be another question now: ask it again of every file.
+            self._dirty.update(self._files, self._assembly.items(PLAIN))
+
+    def _read_plain(self, workspace: Workspace) -> None:
+        wanted = []
+        for path in sorted(self._dirty):
+            unit = Unit(PLAIN, path)
+            entry = self._files.get(path)
+            if entry is None or not _any(workspace.assets, path):
+                self._assembly.drop(unit)
+            elif entry.size > MAX_BYTES:
+                self._assembly.put(unit, Output(entry.content_id, diagnostics=(_too_large(entry),)))
+            else:
+                known = self._assembly.get(unit)
+                if known is None or known.inputs != entry.content_id:
+                    wanted.append(path)
+        for path, content in zip(wanted, self._fetch(wanted), strict=True):
+            inputs = self._files[path].content_id
+            self._assembly.put(Unit(PLAIN, path), read_assets(path, content, inputs, self._registry))
+
+
+def _any(patterns: Iterable[str], path: str) -> bool:
+    return any(matcher(pattern)(path) for pattern in patterns)
+
+
+def _unmatched(workspace: Workspace, files: Iterable[str]) -> Iterator[Diagnostic]:
+    for pattern, at in workspace.explicit.items():
+        if not any(map(matcher(pattern), files)):
+            yield Diagnostic(
+                code="GEN012",
+                what=f"no file matches `{pattern}`",
+                why="a pattern that matches nothing may be a slip of the pen",
+                fix="mend the pattern, or delete it",
+                subject=WORKSPACE_FILE,
+                at=at,
+                severity=Severity.WARNING,
+            )
+
+
+def _too_large(entry: FileEntry) -> Diagnostic:
+    return Diagnostic(
+        code="GEN011",
+        what=f"the file has {entry.size:,} bytes, more than {MAX_BYTES:,}",
+        why="files of intent are read whole, by people too",
+        fix="split it",
+        subject=entry.path,
+        at=Position(entry.path),
+    )

@@ -1,0 +1,202 @@
+"""The parent's side of generation: starts the worker, feeds it, and ends it when it hangs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import BinaryIO
+
+import msgspec
+
+from lehr.base.blocking import Blocking
+from lehr.base.diagnostics import errors, in_order
+from lehr.base.errors import TransientError
+from lehr.generate.protocol import (
+    LENGTH_BYTES,
+    Answer,
+    Built,
+    Changed,
+    Contents,
+    SandboxLimits,
+    Wanted,
+    frame,
+)
+from lehr.model.asset import Asset, AssetId
+from lehr.sdk.generation import Generated
+from lehr.sdk.source import FileEntry, Snapshot
+
+_BUFFER = 1 << 20
+_LAST_WORDS = 2000
+_FAREWELL_SECONDS = 2.0
+
+_answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+
+
+class GenerationWorker:
+    """Turns snapshots into assets in a worker process that lives as long as this object.
+
+    Implements `lehr.sdk.generation.Generation`. The worker is started when it is first needed,
+    and again after it had to be ended; then everything is made anew.
+
+    Args:
+        registry_factory: `module:function` that returns the registry, imported in the worker.
+        blocking: reads contents of files.
+        answer_seconds: after which a conversation is given up.
+        limits: for each call of a generator.
+    """
+
+    def __init__(
+        self,
+        registry_factory: str,
+        blocking: Blocking,
+        *,
+        answer_seconds: float = 300.0,
+        limits: SandboxLimits | None = None,
+    ) -> None:
+        self._registry_factory = registry_factory
+        self._blocking = blocking
+        self._answer_seconds = answer_seconds
+        self._limits = limits or SandboxLimits()
+        self._turn = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._stderr: BinaryIO | None = None
+        self._known: dict[str, FileEntry] = {}
+        self._assets: dict[AssetId, Asset] = {}
+        self._fresh = True
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        async with self._turn:
+            try:
+                async with asyncio.timeout(self._answer_seconds):
+                    built = await self._converse(snapshot)
+            except TimeoutError as err:
+                await self._end(kill=True)
+                raise TransientError(
+                    f"generation gave no answer for {self._answer_seconds:g} seconds",
+                    why="a generator hangs, or the machine is overloaded",
+                    fix="it is started again; look at what the newest change does",
+                ) from err
+            except (EOFError, OSError, msgspec.MsgspecError) as err:
+                why = await self._end(kill=True) or str(err)
+                raise TransientError(
+                    "the generation worker died", why=why, fix="it is started again"
+                ) from err
+            except BaseException:
+                await self._end(kill=True)  # in the middle of a conversation nothing else can be said
+                raise
+            return self._take(snapshot, built)
+
+    async def close(self) -> None:
+        async with self._turn:
+            await self._end()
+
+    async def _converse(self, snapshot: Snapshot) -> Built:
+        process = self._process or await self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        files = snapshot.files()
+        changed = tuple(entry for path, entry in files.items() if self._known.get(path) != entry)
+        gone = tuple(path for path in self._known if path not in files)
+        message: object = Changed(changed, gone)
+        while True:
+            process.stdin.write(frame(message))
+            await process.stdin.drain()
+            length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
+            answer = _answer.decode(await process.stdout.readexactly(length))
+            if isinstance(answer, Wanted):
+                message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
+                continue
+            for path in gone:
+                del self._known[path]
+            self._known.update((entry.path, entry) for entry in changed)
+            return answer
+
+    def _take(self, snapshot: Snapshot, built: Built) -> Generated:
+        failed = bool(errors(built.diagnostics))
+        touched: frozenset[AssetId] | None = frozenset()
+        if not failed:
+            if self._fresh:  # the worker knows of no earlier answer, and has said everything
+                self._assets = {}
+            for asset in built.upserts:
+                self._assets[asset.id] = asset
+            for id in built.removals:
+                del self._assets[id]
+            ids = (*(asset.id for asset in built.upserts), *built.removals)
+            touched = None if self._fresh else frozenset(ids)
+            self._fresh = False
+        return Generated(
+            revision=snapshot.revision,
+            partition=built.partition,
+            limits=built.limits,
+            generators=built.generators,
+            assets=MappingProxyType(self._assets),
+            touched=touched,
+            diagnostics=tuple(in_order(dict.fromkeys(built.diagnostics))),
+        )
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-s", "-P", "-m", "lehr.generate.worker"),
+            *("--registry", self._registry_factory),
+            *("--limits", msgspec.json.encode(self._limits).decode()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=self._stderr,
+            cwd="/",
+            env=_environment(),
+            start_new_session=True,  # an interrupt from the terminal is for the parent
+            limit=_BUFFER,
+        )
+        return self._process
+
+    async def _end(self, *, kill: bool = False) -> str:
+        """End the worker, if there is one. Returns the last that it wrote to stderr."""
+        process, self._process = self._process, None
+        stderr, self._stderr = self._stderr, None
+        self._known = {}
+        self._fresh = True
+        if process is not None:
+            await _reap(process, kill=kill)
+        if stderr is None:
+            return ""
+        with stderr:
+            return _last_words(stderr)
+
+
+def _read(snapshot: Snapshot, paths: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(map(snapshot.read, paths))
+
+
+def _environment() -> dict[str, str]:
+    # A fixed hash seed makes the order of sets the same in every worker.
+    return {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
+    """Wait for the worker's end: it ends by itself when its stdin does, unless it hangs."""
+    assert process.stdin is not None
+    process.stdin.close()
+    if not kill:
+        try:
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            kill = True
+    if kill and process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the generator that it may be running
+    await process.wait()
+
+
+def _last_words(stderr: BinaryIO) -> str:
+    size = stderr.seek(0, os.SEEK_END)
+    stderr.seek(max(0, size - _LAST_WORDS))
+    return stderr.read().decode(errors="replace").strip()

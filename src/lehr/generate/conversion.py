@@ -1,0 +1,153 @@
+"""Plain data to typed assets, checked as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.generate.problems import Problem, did_you_mean, pointer, problems_of, quoted, show
+from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
+from lehr.model.types import Registry
+
+_FIELDS = ("id", "type", "payload", "addons")
+_SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
+
+Place = Callable[[str], Position]
+"""Where in the source the value at a JSON pointer into the asset's document stands."""
+
+
+class Converted(NamedTuple):
+    """An asset, or why there is none. Warnings may come with an asset."""
+
+    asset: Asset | None
+    diagnostics: list[Diagnostic]
+
+
+def convert(value: Any, registry: Registry, origin: Position, place: Place) -> Converted:
+    """The asset that the plain data `value` describes.
+
+    Args:
+        origin: the place that the asset is to have as its origin.
+        place: asked only when something is wrong.
+    """
+    problems = list(_outline(value))
+    if problems:
+        subject = value["id"] if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
+        return Converted(None, [_diagnostic("GEN003", item, subject, place) for item in problems])
+    id, type_name = value["id"], value["type"]
+    diagnostics = _identity_problems(id, type_name, registry, place)
+    item = registry.types.get(type_name)
+    typed: Any = None
+    if item is not None:
+        typed, found = typed_value(value.get("payload", {}), item.payload, id, "/payload", place)
+        diagnostics += found
+    typed_addons: dict[str, Any] = {}
+    for name, addon in value.get("addons", {}).items():
+        typed_addons[name], found = typed_addon(name, addon, registry, id, place)
+        diagnostics += found
+    if diagnostics:
+        return Converted(None, diagnostics)
+    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin)
+    return size_checked(asset, place)
+
+
+def typed_addon(
+    name: str, value: Any, registry: Registry, subject: str, place: Place
+) -> tuple[Any, list[Diagnostic]]:
+    """The addon as a value of its type, or None and what is wrong with it."""
+    kind = registry.addons.get(name)
+    path = pointer(["addons", name])
+    if kind is not None:
+        return typed_value(value, kind, subject, path, place)
+    fix = did_you_mean(name, registry.addons, f"known addons: {', '.join(sorted(registry.addons))}")
+    problem = Problem(
+        path, f"there is no addon type {quoted(name)}", "an addon that nothing reads is a mistake", fix
+    )
+    return None, [_diagnostic("GEN006", problem, subject, place)]
+
+
+def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
+    """`value` as `kind`, or None and everything that keeps it from being one."""
+    try:
+        return msgspec.convert(value, kind), []
+    except (msgspec.ValidationError, RecursionError):
+        why = f"it does not fit `{kind.__name__}`"
+        found = [
+            _diagnostic(
+                "GEN007", Problem(path + item.pointer, item.what, item.why or why, item.fix), subject, place
+            )
+            for item in problems_of(value, kind)
+        ]
+        return None, found
+
+
+def size_checked(asset: Asset, place: Place) -> Converted:
+    """`asset`, unless it is too large."""
+    size = len(asset.body)
+    if size <= WARN_ASSET_BYTES:
+        return Converted(asset, [])
+    too_large = size > MAX_ASSET_BYTES
+    limit = MAX_ASSET_BYTES if too_large else WARN_ASSET_BYTES
+    diagnostic = Diagnostic(
+        code="GEN009" if too_large else "GEN010",
+        what=f"asset `{asset.id}` has {size:,} bytes, more than {limit:,}",
+        why="every incarnation that changes it stores it whole, and every watcher receives it",
+        fix="split it, or refer to what is large instead of holding it",
+        subject=asset.id,
+        at=place(""),
+        severity=Severity.ERROR if too_large else Severity.WARNING,
+    )
+    return Converted(None if too_large else asset, [diagnostic])
+
+
+def _outline(value: Any) -> list[Problem]:
+    if not isinstance(value, dict):
+        return [Problem("", f"an asset is expected here, and this is {show(value)}", _SHAPE)]
+    problems = []
+    for name in value:
+        if name not in _FIELDS:
+            fix = did_you_mean(str(name), _FIELDS, "what describes the asset itself goes under `payload`")
+            problems.append(Problem(pointer([name]), f"an asset has no field {quoted(name)}", _SHAPE, fix))
+    for name in ("id", "type"):
+        if name not in value:
+            problems.append(Problem("", f"the asset has no `{name}`", _SHAPE, f"add `{name}`"))
+        elif not isinstance(value[name], str):
+            what = f"`{name}` is {show(value[name])}, not a string"
+            problems.append(Problem(pointer([name]), what, fix="put it in quotes"))
+    addons = value.get("addons", {})
+    if not isinstance(addons, dict):
+        what = f"`addons` is {show(addons)}, not a mapping of addon type to value"
+        problems.append(Problem("/addons", what, fix="write `addons: {TYPE: {...}}`"))
+    return problems
+
+
+def _identity_problems(id: str, type_name: str, registry: Registry, place: Place) -> list[Diagnostic]:
+    diagnostics = []
+    reason = id_problem(id)
+    if reason is not None:
+        problem = Problem("/id", f"{quoted(id)} cannot be an asset id", reason, "choose another id")
+        diagnostics.append(_diagnostic("GEN004", problem, id, place))
+    if type_name not in registry.types:
+        fix = did_you_mean(type_name, registry.types, f"known types: {', '.join(sorted(registry.types))}")
+        problem = Problem(
+            "/type",
+            f"there is no asset type {quoted(type_name)}",
+            "only a registered type can be enforced",
+            fix,
+        )
+        diagnostics.append(_diagnostic("GEN005", problem, id, place))
+    return diagnostics
+
+
+def _diagnostic(code: str, problem: Problem, subject: str, place: Place) -> Diagnostic:
+    return Diagnostic(
+        code=code,
+        what=problem.what,
+        why=problem.why,
+        fix=problem.fix,
+        subject=subject,
+        at=place(problem.pointer),
+    )

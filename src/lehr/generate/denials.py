@@ -1,0 +1,146 @@
+"""What a generator may not do, made to fail with an ordinary error.
+
+Best effort, in two layers: an audit hook sees what CPython reports (files, processes, network),
+and functions that it does not report (clock, randomness, threads) are replaced.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+_PREFIXES = (
+    "ctypes.",
+    "fcntl.",
+    "ftplib.",
+    "glob.",
+    "http.client.",
+    "mmap.",
+    "os.",
+    "pathlib.",
+    "pty.",
+    "resource.",
+    "shutil.",
+    "signal.",
+    "smtplib.",
+    "socket.",
+    "sqlite3.",
+    "subprocess.",
+    "syslog.",
+    "tempfile.",
+    "time.",
+    "urllib.",
+    "webbrowser.",
+)
+
+_FUNCTIONS = {
+    "time": (
+        "asctime clock_gettime clock_gettime_ns ctime gmtime localtime monotonic monotonic_ns perf_counter "
+        "perf_counter_ns process_time process_time_ns sleep strftime thread_time thread_time_ns time time_ns"
+    ),
+    "os": (
+        "abort access cpu_count getloadavg getpid getppid getrandom kill killpg lstat nice readlink "
+        "stat statvfs times uname urandom"
+    ),
+    "random": "SystemRandom _urandom",
+    "secrets": "choice randbelow randbits token_bytes token_hex token_urlsafe",
+    "uuid": "getnode uuid1 uuid4",
+    "_thread": "start_new_thread start_joinable_thread",
+    "threading": "_start_new_thread _start_joinable_thread",
+}
+
+
+class DeniedError(PermissionError):
+    """A generator asked for something that is not among its declared inputs."""
+
+
+def preload() -> None:
+    """Import what `deny` changes, while importing is still unhindered."""
+    for name in (*_FUNCTIONS, "datetime"):
+        importlib.import_module(name)
+
+
+def deny() -> None:
+    """Deny files, processes, network, clock, randomness, threads, to this process, for good.
+
+    Only what Python's own import system needs stays readable.
+    """
+    os.environ.clear()
+    for module_name, names in _FUNCTIONS.items():
+        module = importlib.import_module(module_name)
+        for name in names.split():
+            if hasattr(module, name):
+                setattr(module, name, _refusal(f"{module_name}.{name}"))
+    _deny_shared_random()
+    _deny_today()
+    sys.addaudithook(_Hook(_readable_folders()))
+
+
+class _Hook:
+    def __init__(self, readable: tuple[str, ...]) -> None:
+        self._readable = readable
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("open", "os.listdir", "os.scandir"):
+            self._check_path(event, arguments)
+        elif event.startswith(_PREFIXES):
+            raise DeniedError(f"{event} is denied to generators")
+
+    def _check_path(self, event: str, arguments: tuple[Any, ...]) -> None:
+        path = arguments[0]
+        text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
+        writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        if writes or not os.path.normpath(text).startswith(self._readable):
+            shown = repr(text) if text else "a descriptor"
+            raise DeniedError(f"{event} of {shown} is denied to generators; they read what they declare")
+
+
+def _readable_folders() -> tuple[str, ...]:
+    folders = {os.path.abspath(folder) for folder in (*sys.path, sys.prefix, sys.base_prefix) if folder}
+    return tuple(sorted(folder.rstrip("/") + "/" for folder in folders if folder != "/")) + tuple(
+        sorted(folders)
+    )
+
+
+def _refusal(name: str) -> Any:
+    def refuse(*_arguments: object, **_options: object) -> NoReturn:
+        raise DeniedError(
+            f"{name} is denied to generators: their output may depend on nothing but their input"
+        )
+
+    return refuse
+
+
+def _deny_shared_random() -> None:
+    """Deny the random numbers that everybody shares; a `Random` with a seed of its own is repeatable."""
+    random: Any = importlib.import_module("random")
+    shared = random._inst
+    for name in random.__all__:
+        if getattr(getattr(random, name), "__self__", None) is shared:
+            setattr(random, name, _refusal(f"random.{name}"))
+
+    class Random(random.Random):  # type: ignore[misc]
+        def __init__(self, seed: Any = None) -> None:
+            if seed is None:
+                _refusal("random.Random without a seed")()
+            super().__init__(seed)
+
+    random.Random = Random
+
+
+def _deny_today() -> None:
+    """Deny the clock behind `datetime`, whose classes cannot be changed, only replaced."""
+    module: Any = importlib.import_module("datetime")
+    for original, names in ((module.date, ("today",)), (module.datetime, ("now", "today", "utcnow"))):
+        denied = {name: staticmethod(_refusal(f"datetime.{original.__name__}.{name}")) for name in names}
+        setattr(module, original.__name__, _look_alike(original)(original.__name__, (original,), denied))
+
+
+def _look_alike(original: type) -> type:
+    class LookAlike(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, original)
+
+    return LookAlike

@@ -1,0 +1,239 @@
+"""Keeps the outputs of all generators up to date, running again only what has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
+from lehr.base.digest import digest_all, digest_bytes
+from lehr.generate.assembly import Assembly, Unit
+from lehr.generate.authors import Argument
+from lehr.generate.globs import matcher
+from lehr.generate.output import Output
+from lehr.generate.records import output_of
+from lehr.generate.runs import Run
+from lehr.generate.schedule import Generator, in_order
+from lehr.model.asset import Asset, AssetId
+from lehr.model.types import Registry
+from lehr.sdk.generator import AssetView, Reads, SourceFile
+from lehr.sdk.source import FileEntry
+
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+"""Size of the largest file, or set of files, that one call may be given."""
+
+_ALL = "*"
+"""The item of generators that are called once, with everything."""
+
+Inputs = dict[str, str | None]
+"""By item, the digest or id of all that goes into its call; None when there is no such item (any more)."""
+
+
+class Generators:
+    """The generators of the newest snapshot.
+
+    Attributes:
+        digest: of all code.
+    """
+
+    def __init__(
+        self, registry: Registry, assembly: Assembly, fetch: Callable[[list[str]], Iterator[bytes]], run: Run
+    ) -> None:
+        self.digest: str = digest_all(())
+        self._registry = registry
+        self._assembly = assembly
+        self._fetch = fetch
+        self._run = run
+        self._code: dict[str, bytes] = {}
+        self._content_ids: dict[str, str] = {}
+        self._problems: list[Diagnostic] = []
+        self._ordered: list[Generator] = []
+        self._unfinished: set[Unit] = set()
+
+    def generate(
+        self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str]
+    ) -> list[Diagnostic]:
+        """Bring every output up to date.
+
+        Args:
+            code: paths of all modules.
+            files: every file of the snapshot.
+            dirty: paths of those that may differ from the last call, or are gone.
+
+        Returns:
+            Problems that belong to no single output.
+        """
+        fresh = self._read_code({path: files[path] for path in sorted(code)})
+        for generator in self._ordered:
+            if generator.over_files:
+                inputs = self._file_inputs(generator, files, dirty, fresh)
+            else:
+                inputs = self._asset_inputs(generator, fresh)
+            self._update(generator, inputs, files)
+        return self._problems
+
+    def _read_code(self, modules: Mapping[str, FileEntry]) -> bool:
+        """Import the modules if they have changed. True if any output may have to be made anew."""
+        content_ids = {path: entry.content_id for path, entry in modules.items()}
+        if content_ids == self._content_ids and not errors(self._problems):
+            return False
+        self._content_ids = content_ids
+        self._code = dict(zip(modules, self._fetch(list(modules)), strict=True))
+        parts = (part for path, content in self._code.items() for part in (path, digest_bytes(content)))
+        self.digest = digest_all(parts)
+        generators: list[Generator] = []
+        problems: list[Diagnostic] = []
+        for path in self._code:
+            if PurePosixPath(path).name.startswith("_"):
+                continue
+            module = self._run.describe(path, self._code)
+            problems += module.diagnostics
+            if not module.generators and not errors(module.diagnostics):
+                problems.append(_declares_nothing(path))
+            generators += [Generator(path, found) for found in module.generators]
+        self._ordered, unordered = in_order(generators, self._registry)
+        self._problems = problems + unordered
+        for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
+            for item in self._assembly.items(maker):
+                self._assembly.drop(Unit(maker, item))
+        return True
+
+    def _file_inputs(
+        self, generator: Generator, files: Mapping[str, FileEntry], dirty: set[str], fresh: bool
+    ) -> Inputs:
+        matches = matcher(generator.found.declaration.of)
+        if generator.found.declaration.reads is Reads.FILES:
+            if not fresh and not any(map(matches, dirty)):
+                return {}
+            found = sorted(path for path in files if matches(path))
+            parts = (part for path in found for part in (path, files[path].content_id))
+            return {_ALL: digest_all((self.digest, *parts)) if found else None}
+        paths = {*files, *self._assembly.items(generator.name)} if fresh else dirty
+        inputs: Inputs = {}
+        for path in sorted(paths):
+            if matches(path):
+                entry = files.get(path)
+                inputs[path] = None if entry is None else f"{self.digest} {entry.content_id}"
+        return inputs
+
+    def _asset_inputs(self, generator: Generator, fresh: bool) -> Inputs:
+        assembly, type_name = self._assembly, generator.found.declaration.of
+        if generator.found.declaration.reads is Reads.ASSETS:
+            if not fresh and not assembly.touched:
+                return {}
+            found = self._assets(type_name)
+            parts = (part for asset in found for part in (asset.id, asset.digest))
+            return {_ALL: digest_all((self.digest, *parts)) if found else None}
+        ids = {*assembly.ids(), *assembly.items(generator.name)} if fresh else set(assembly.touched)
+        inputs: Inputs = {}
+        for id in sorted(ids):
+            asset = assembly.asset(AssetId(id))
+            fits = asset is not None and asset.type == type_name
+            inputs[id] = f"{self.digest} {asset.digest}" if asset is not None and fits else None
+        return inputs
+
+    def _assets(self, type_name: str) -> list[Asset]:
+        every = (self._assembly.asset(id) for id in sorted(self._assembly.ids()))
+        return [asset for asset in every if asset is not None and asset.type == type_name]
+
+    def _update(self, generator: Generator, inputs: Inputs, files: Mapping[str, FileEntry]) -> None:
+        wanted: dict[str, str] = {}
+        for unit in [unit for unit in self._unfinished if unit.maker == generator.name]:
+            known = self._assembly.get(unit)
+            if known is not None:
+                inputs.setdefault(unit.item, known.inputs)
+        for item, digest in inputs.items():
+            unit = Unit(generator.name, item)
+            known = self._assembly.get(unit)
+            if digest is None:
+                self._unfinished.discard(unit)
+                self._assembly.drop(unit)
+            elif known is None or known.inputs != digest or not known.repeatable:
+                wanted[item] = digest
+        arguments = dict(self._arguments(generator, wanted, files))
+        if arguments:
+            self._call(generator, arguments, wanted)
+
+    def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
+        answers, death = self._run.call(generator, list(arguments.values()), self._code)
+        by_file = generator.found.declaration.reads is Reads.FILE
+        outputs = [
+            output_of(answer, generator, inputs[item], Position(item) if by_file else None, self._registry)
+            for item, answer in zip(arguments, answers, strict=False)
+        ]
+        # What was not reached for an earlier one's failure has no problem of its own.
+        unreached = [Output(inputs[item], repeatable=False) for item in list(arguments)[len(outputs) :]]
+        if death is not None:
+            unreached[0] = Output(unreached[0].inputs, (), (), (death,), repeatable=False)
+        for item, output in zip(arguments, outputs + unreached, strict=True):
+            unit = Unit(generator.name, item)
+            self._assembly.put(unit, output)
+            (self._unfinished.discard if output.repeatable else self._unfinished.add)(unit)
+
+    def _arguments(
+        self, generator: Generator, items: Mapping[str, str], files: Mapping[str, FileEntry]
+    ) -> Iterator[tuple[str, Argument]]:
+        """What to call the generator with, by item."""
+        declaration = generator.found.declaration
+        if not items:
+            return
+        if declaration.reads is Reads.ASSETS:
+            yield _ALL, [_view(asset) for asset in self._assets(declaration.of)]
+        elif declaration.reads is Reads.ASSET:
+            for item in items:
+                asset = self._assembly.asset(AssetId(item))
+                if asset is not None:
+                    yield item, _view(asset)
+        elif declaration.reads is Reads.FILES:
+            paths = sorted(path for path in files if matcher(declaration.of)(path))
+            if self._fits(generator, _ALL, paths, items, files):
+                yield _ALL, list(map(SourceFile, paths, self._fetch(paths)))
+        else:
+            paths = [path for path in items if self._fits(generator, path, [path], items, files)]
+            yield from zip(paths, map(SourceFile, paths, self._fetch(paths)), strict=True)
+
+    def _fits(
+        self,
+        generator: Generator,
+        item: str,
+        paths: list[str],
+        inputs: Mapping[str, str],
+        files: Mapping[str, FileEntry],
+    ) -> bool:
+        """Whether files are small enough to be given to a generator; if not, that is its output."""
+        size = sum(files[path].size for path in paths)
+        if size <= MAX_INPUT_BYTES:
+            return True
+        self._assembly.put(
+            Unit(generator.name, item), Output(inputs[item], (), (), (_too_large(generator, paths, size),))
+        )
+        return False
+
+
+def _view(asset: Asset) -> AssetView:
+    document = asset.document()
+    return AssetView(asset.id, asset.type, document["payload"], document["addons"])
+
+
+def _declares_nothing(path: str) -> Diagnostic:
+    return Diagnostic(
+        code="GEN021",
+        what=f"{path} declares no generator",
+        why="no function in it has a decorator such as `@for_each_file(...)`",
+        fix="add the decorator; or, if other modules import it, start its name with `_`",
+        subject=path,
+        at=Position(path),
+        severity=Severity.WARNING,
+    )
+
+
+def _too_large(generator: Generator, paths: list[str], size: int) -> Diagnostic:
+    what = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+    return Diagnostic(
+        code="GEN011",
+        what=f"{generator.name} reads {what}, {size:,} bytes, more than {MAX_INPUT_BYTES:,}",
+        why="a call is given its input whole",
+        fix="split the input, or mend the pattern",
+        subject=generator.name,
+        at=Position(paths[0]) if len(paths) == 1 else generator.at,
+    )

@@ -1,0 +1,40 @@
+"""What one input has been made into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.model.asset import Asset, AssetId
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """An addon that a generator puts on an asset of somebody else.
+
+    Attributes:
+        value: of the addon's type.
+        at: where it was yielded.
+    """
+
+    id: AssetId
+    addon: str
+    value: Any
+    at: Position
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What was made of one asset file, or of one call of a generator.
+
+    Attributes:
+        inputs: digest or id of all that went in: while it stays the same, so does this.
+        repeatable: False when something outside the input had a part in it (a time limit), so
+            that it has to be made again next time.
+    """
+
+    inputs: str
+    assets: tuple[Asset, ...] = ()
+    additions: tuple[Addition, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    repeatable: bool = True

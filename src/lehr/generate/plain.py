@@ -1,0 +1,65 @@
+"""Plain asset files: assets written down in YAML, JSON or TOML.
+
+A document is one asset, a list of assets, or a mapping `{assets: [...]}`; a YAML file may hold
+several documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lehr.base import documents
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.generate.conversion import Converted, convert
+from lehr.generate.output import Output
+from lehr.model.asset import Asset
+from lehr.model.types import Registry
+
+
+def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> Output:
+    """The assets that the file declares, and all problems in it."""
+    loaded = documents.load(path, content)
+    diagnostics: list[Diagnostic] = list(loaded.diagnostics)
+    assets: list[Asset] = []
+    first = _first_line(path, content) if len(loaded.documents) == 1 else None
+    for document in loaded.documents:
+        for base, value in _declared(document.value):
+            origin = first if base == "" else None
+            asset, found = _convert(document, base, value, origin, registry)
+            diagnostics += found
+            if asset is not None:
+                assets.append(asset)
+    return Output(inputs, tuple(assets), (), tuple(diagnostics))
+
+
+def _convert(
+    document: documents.Document, base: str, value: Any, origin: Position | None, registry: Registry
+) -> Converted:
+    def place(pointer: str) -> Position:
+        return document.position(base + pointer)
+
+    # Asking the document reads its text again, so a file of one asset is asked only when it is wrong.
+    return convert(value, registry, origin or place(""), place)
+
+
+def _declared(value: Any) -> Iterator[tuple[str, Any]]:
+    """Each asset in a document, with the JSON pointer to it."""
+    if isinstance(value, dict) and set(value) == {"assets"}:
+        if isinstance(value["assets"], list):
+            yield from ((f"/assets/{index}", item) for index, item in enumerate(value["assets"]))
+        else:
+            yield "/assets", value["assets"]
+    elif isinstance(value, list):
+        yield from ((f"/{index}", item) for index, item in enumerate(value))
+    elif value is not None:  # a YAML document may be empty
+        yield "", value
+
+
+def _first_line(path: str, content: bytes) -> Position:
+    """Where the text of the only asset of a file starts, found without parsing it again."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        text = line.strip()
+        if text and not text.startswith((b"#", b"---", b"%")):
+            return Position(path, number, 1)
+    return Position(path, 1, 1)

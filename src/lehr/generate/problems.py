@@ -1,0 +1,185 @@
+"""All the ways in which plain data does not fit a type, each with its place.
+
+msgspec is fast and stops at the first error, so it judges; when it has said no, a JSON schema
+of the same type lists everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+_SHOWN = 60
+_NAMES = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "array": "a list",
+    "object": "a mapping",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong.
+
+    Attributes:
+        pointer: JSON pointer to it, or to what should have held it.
+    """
+
+    pointer: str
+    what: str
+    why: str = ""
+    fix: str = ""
+
+
+def problems_of(value: Any, kind: Any) -> list[Problem]:
+    """Everything that keeps plain data `value` from being converted to `kind`; empty if nothing does."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as err:
+        return _listed(value, kind) or [_from_message(str(err))]
+    except RecursionError:
+        return [Problem("", "it is nested too deeply", fix="make it flatter")]
+    return []
+
+
+def pointer(parts: Iterable[str | int]) -> str:
+    """The JSON pointer (RFC 6901) of a path of keys and indexes."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
+    """Advice that names what is close to `text` among `known`, or else `otherwise`."""
+    close = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
+    return f"did you mean `{close[0]}`?" if close else otherwise
+
+
+@functools.lru_cache(maxsize=256)
+def _schema(kind: Any) -> tuple[dict[str, Any], Any] | None:
+    try:
+        schema = msgspec.json.schema(kind)
+        return schema, jsonschema_rs.Draft202012Validator(schema)
+    except (TypeError, ValueError, NameError):  # a type that no JSON schema describes
+        return None
+
+
+def _listed(value: Any, kind: Any) -> list[Problem]:
+    known = _schema(kind)
+    if known is None:
+        return []
+    schema, validator = known
+    try:
+        return [item for error in validator.iter_errors(value) for item in _explain(error, schema, ())]
+    except (ValueError, TypeError):  # a value that is not JSON; msgspec has said what is wrong
+        return []
+
+
+def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...]) -> Iterator[Problem]:
+    path = (*base, *error.instance_path)
+    at = pointer(path)
+    field = f"`{_dotted(path)}`" if path else "it"
+    kind = error.kind
+    match kind.name:
+        case "required":
+            yield Problem(at, f"{_dotted((*path, kind.property))} is missing", fix=f"add `{kind.property}`")
+        case "additionalProperties":
+            fields = list(_parent(schema, error.schema_path).get("properties", ()))
+            for name in kind.unexpected:
+                fix = did_you_mean(
+                    name, fields, f"it may have: {', '.join(fields)}" if fields else "delete it"
+                )
+                yield Problem(at + pointer([name]), f"{_dotted((*path, name))} is not known here", fix=fix)
+        case "type":
+            wanted = " or ".join(_NAMES.get(item, item) for item in kind.types)
+            yield Problem(at, f"{field} is {show(error.instance)}, not {wanted}", fix=f"write {wanted}")
+        case "anyOf":
+            yield from _any_of(error, schema, path)
+        case _:
+            yield Problem(at, f"{field}: {_short(error.message)}")
+
+
+def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+    branches = [branch for branch in error.kind.context if not _only_null(branch)]
+    if len(branches) == 1:
+        for inner in branches[0]:
+            yield from _explain(inner, schema, path[: len(path) - len(error.instance_path)])
+        return
+    wanted: list[str] = []
+    for branch in branches:
+        wanted += [
+            _NAMES.get(item, item)
+            for inner in branch
+            if inner.kind.name == "type"
+            for item in inner.kind.types
+        ]
+    either = " or ".join(dict.fromkeys(wanted)) or "any of the forms it may have"
+    field = f"`{_dotted(path)}`" if path else "it"
+    yield Problem(pointer(path), f"{field} is {show(error.instance)}, which is not {either}")
+
+
+def _only_null(branch: Sequence[Any]) -> bool:
+    return len(branch) == 1 and branch[0].kind.name == "type" and list(branch[0].kind.types) == ["null"]
+
+
+def _parent(schema: Any, path: Sequence[str | int]) -> dict[str, Any]:
+    """The sub-schema whose keyword `path` ends in; empty if it cannot be found."""
+    for part in path[:-1]:
+        try:
+            schema = schema[part]
+        except (KeyError, IndexError, TypeError):
+            return {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def show(value: Any) -> str:
+    """`value` for a message: its kind, and what it is as far as that is short."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"the {'string' if isinstance(value, str) else 'number'} {_short(repr(value))}"
+
+
+def quoted(text: str) -> str:
+    """`text` in backquotes for a message: bounded, and with control characters made visible."""
+    return f"`{_short(repr(text)[1:-1])}`"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+def _from_message(message: str) -> Problem:
+    """The problem in one message of msgspec (``Expected `int` - at `$.ports[0]` ``)."""
+    found = _MESSAGE.fullmatch(message)
+    assert found is not None  # the pattern matches every text
+    steps = [name or int(index) for name, index in _STEP.findall(found["path"] or "")]
+    what = _short_message(found["what"])
+    return Problem(pointer(steps), f"`{_dotted(steps)}`: {what}" if steps else what)
+
+
+def _short_message(text: str) -> str:
+    return text if len(text) <= 300 else text[:297] + "..."

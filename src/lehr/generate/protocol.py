@@ -1,0 +1,80 @@
+"""What the parent and the worker say to each other: length-prefixed msgpack over pipes.
+
+One conversation: the parent says what has `Changed`; the worker answers any number of times
+`Wanted`, each answered with `Contents`, and then once `Built`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.sdk.source import FileEntry
+from lehr.sdk.validator import Limits
+
+LENGTH_BYTES = 4
+
+
+class SandboxLimits(msgspec.Struct, frozen=True):
+    """What one call of a generator may use.
+
+    Attributes:
+        cpu_seconds: of processor time.
+        wall_seconds: until it must have answered.
+        memory_bytes: beyond what the worker itself occupies.
+        answer_bytes: of all that it yields.
+    """
+
+    cpu_seconds: int = 10
+    wall_seconds: float = 30.0
+    memory_bytes: int = 512 * 1024 * 1024
+    answer_bytes: int = 64 * 1024 * 1024
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """How the snapshot's files differ from those of the last conversation."""
+
+    files: tuple[FileEntry, ...]
+    gone: tuple[str, ...]
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """Contents of the files that were `Wanted`, in the same order."""
+
+    contents: tuple[bytes, ...]
+
+
+class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
+    """The worker needs the contents of these files."""
+
+    paths: tuple[str, ...]
+
+
+class Built(msgspec.Struct, frozen=True, tag="built"):
+    """What the snapshot declares, as a difference from the last answer without an error.
+
+    Attributes:
+        upserts, removals: empty if there is an error among the diagnostics.
+    """
+
+    partition: Partition | None
+    limits: Limits | None
+    generators: Digest
+    upserts: tuple[Asset, ...]
+    removals: tuple[AssetId, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+Answer = Wanted | Built
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def frame(message: Any) -> bytes:
+    """`message` as it goes over the pipe."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body

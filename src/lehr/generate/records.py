@@ -1,0 +1,87 @@
+"""What a generator yielded, made into typed assets and additions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.generate.authors import Answer, Record
+from lehr.generate.conversion import Place, convert, typed_addon
+from lehr.generate.output import Addition, Output
+from lehr.generate.problems import quoted
+from lehr.generate.schedule import Generator
+from lehr.model.asset import Asset, AssetId
+from lehr.model.types import Registry
+
+
+def output_of(
+    answer: Answer, generator: Generator, inputs: str, origin: Position | None, registry: Registry
+) -> Output:
+    """The output that an answer stands for.
+
+    Args:
+        origin: the file that the generator was called with; None when it read something else.
+    """
+    assets: list[Asset] = []
+    additions: list[Addition] = []
+    diagnostics = list(answer.diagnostics)
+    for record in answer.records:
+        at = Position(generator.path, record.line)
+        value = _decoded(record)
+        if value is _UNREADABLE:
+            diagnostics.append(_unreadable(generator, record, at))
+        elif record.addon is not None:
+            addon, found = typed_addon(record.addon, value, registry, record.id, _always(at))
+            diagnostics += found
+            if not found:
+                additions.append(Addition(AssetId(record.id), record.addon, addon, at))
+        else:
+            asset, found = convert(value, registry, origin or at, _always(at))
+            diagnostics += found
+            if asset is not None and _undeclared(generator, asset):
+                diagnostics.append(_not_made(generator, asset, at))
+            elif asset is not None:
+                assets.append(asset)
+    return Output(inputs, tuple(assets), tuple(additions), tuple(diagnostics), answer.repeatable)
+
+
+def _always(at: Position) -> Place:
+    return lambda _pointer: at
+
+
+_UNREADABLE = object()
+
+
+def _decoded(record: Record) -> Any:
+    try:
+        return msgspec.json.decode(record.body)
+    except (msgspec.DecodeError, RecursionError):
+        return _UNREADABLE
+
+
+def _unreadable(generator: Generator, record: Record, at: Position) -> Diagnostic:
+    return Diagnostic(
+        code="GEN027",
+        what=f"{generator.name} yielded {quoted(record.id)} with a value that cannot be read",
+        why="it is nested too deeply, or its numbers are too large",
+        fix="make it flatter",
+        subject=generator.name,
+        at=at,
+    )
+
+
+def _undeclared(generator: Generator, asset: Asset) -> bool:
+    return not generator.over_files and asset.type not in generator.found.declaration.makes
+
+
+def _not_made(generator: Generator, asset: Asset, at: Position) -> Diagnostic:
+    return Diagnostic(
+        code="GEN029",
+        what=f"{generator.name} yielded {quoted(asset.id)}, a {asset.type}, which it does not say it makes",
+        why="generators over assets are ordered by what they say they make",
+        fix=f'write `makes="{asset.type}"` in its decorator',
+        subject=generator.name,
+        at=at,
+    )

@@ -1,0 +1,195 @@
+"""Runs a function in a fork of this process, limited in time and memory.
+
+The fork has a copy of everything and can damage nothing. What it prints is caught; what it has
+to say it sends in frames over a pipe; when it ends, however it ends, the caller is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import select
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import msgspec
+
+from lehr.base.clock import Clock
+from lehr.generate.denials import deny
+from lehr.generate.protocol import LENGTH_BYTES, SandboxLimits
+
+Send = Callable[[bytes], None]
+Work = Callable[[Send], None]
+
+_CHUNK = 1 << 16
+_PRINTED = 2000
+_EXIT_BROKEN = 70
+
+
+class LimitError(BaseException):
+    """The processor time is used up. Not an `Exception`, so that few handlers swallow it."""
+
+
+class Ended(msgspec.Struct):
+    """How a run went.
+
+    Attributes:
+        frames: everything that was sent.
+        printed: the first bytes of what went to stdout and stderr.
+        overran: what it was ended for: `time`, `answer`; empty if it ended by itself.
+        status: as `os.waitstatus_to_exitcode` has it: an exit code, or minus a signal's number.
+    """
+
+    frames: list[bytes]
+    printed: bytes
+    overran: str
+    status: int
+
+
+def run(work: Work, limits: SandboxLimits, clock: Clock) -> Ended:
+    """Call `work(send)` in a fork and wait for its end.
+
+    Only for a process with a single thread. `limits.wall_seconds` count from frame to frame.
+    """
+    answers, send_to = os.pipe()
+    output, print_to = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _be_forked(work, limits, send_to, print_to)
+    os.close(send_to)
+    os.close(print_to)
+    handle = os.pidfd_open(child)
+    collector = _Collector(answers, output, handle, limits, clock)
+    try:
+        collector.collect()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        for descriptor in (answers, output, handle):
+            os.close(descriptor)
+    printed = bytes(collector.printed[:_PRINTED])
+    return Ended(collector.frames, printed, collector.overran, os.waitstatus_to_exitcode(status))
+
+
+@contextlib.contextmanager
+def cpu_limit(seconds: int) -> Iterator[None]:
+    """Raise `LimitError` in this process once the block has used `seconds` of processor time."""
+    signal.signal(signal.SIGPROF, _overrun)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _overrun(_number: int, _frame: object) -> NoReturn:
+    raise LimitError
+
+
+class _Collector:
+    """Reads what a fork sends and prints until it has ended or overrun a limit."""
+
+    def __init__(self, answers: int, output: int, handle: int, limits: SandboxLimits, clock: Clock) -> None:
+        self.frames: list[bytes] = []
+        self.printed = bytearray()
+        self.overran = ""
+        self._answers = answers
+        self._output = output
+        self._handle = handle
+        self._limits = limits
+        self._clock = clock
+        self._received = 0
+        self._pending = bytearray()
+
+    def collect(self) -> None:
+        poll = select.poll()
+        for descriptor in (self._answers, self._output, self._handle):
+            os.set_blocking(descriptor, False)
+            poll.register(descriptor, select.POLLIN)
+        deadline = self._clock.monotonic() + self._limits.wall_seconds
+        ended = False
+        while not ended and not self.overran:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                self.overran = "time"
+                return
+            ended = any(descriptor == self._handle for descriptor, _ in poll.poll(left * 1000))
+            before = len(self.frames)
+            for descriptor in (self._answers, self._output):
+                if not self._drain(descriptor):
+                    with contextlib.suppress(KeyError):
+                        poll.unregister(descriptor)
+            if len(self.frames) > before:
+                deadline = self._clock.monotonic() + self._limits.wall_seconds
+
+    def _drain(self, descriptor: int) -> bool:
+        """Read what there is. False once the other end is closed."""
+        while not self.overran:
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+            except BlockingIOError:
+                return True
+            if not chunk:
+                return False
+            if descriptor == self._answers:
+                self._take(chunk)
+            elif len(self.printed) < _PRINTED:
+                self.printed += chunk
+        return True
+
+    def _take(self, chunk: bytes) -> None:
+        self._received += len(chunk)
+        if self._received > self._limits.answer_bytes:
+            self.overran = "answer"
+            return
+        self._pending += chunk
+        while len(self._pending) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._pending[:LENGTH_BYTES], "big")
+            if len(self._pending) < end:
+                return
+            self.frames.append(bytes(self._pending[LENGTH_BYTES:end]))
+            del self._pending[:end]
+
+
+def _be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -> NoReturn:
+    """The life of the fork. Never returns into the code of the process that was forked."""
+    status = _EXIT_BROKEN
+    try:
+        os.dup2(print_to, 1)
+        os.dup2(print_to, 2)
+        highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        os.closerange(3, send_to)
+        os.closerange(send_to + 1, highest)
+        gc.freeze()  # what was there before is never collected, so its pages stay shared
+        _limit_resources(limits)
+        deny()
+        work(lambda body: _write(send_to, body))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stdout.flush()
+        os._exit(status)
+
+
+def _limit_resources(limits: SandboxLimits) -> None:
+    with open("/proc/self/statm", "rb") as file:
+        occupied = int(file.read().split()[0]) * resource.getpagesize()
+    memory = occupied + limits.memory_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def _write(descriptor: int, body: bytes) -> None:
+    view = memoryview(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,97 @@
+"""The order in which generators run: over files first, then each after those that make what it reads."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.generate.authors import Found
+from lehr.generate.globs import glob_problem
+from lehr.generate.problems import did_you_mean, quoted
+from lehr.model.types import Registry
+from lehr.sdk.generator import Reads
+
+OVER_FILES = (Reads.FILE, Reads.FILES)
+
+
+class Generator(msgspec.Struct, frozen=True):
+    """A generator of the snapshot."""
+
+    path: str
+    found: Found
+
+    @property
+    def name(self) -> str:
+        """Unique within the snapshot."""
+        return f"{self.path}:{self.found.name}"
+
+    @property
+    def over_files(self) -> bool:
+        """True if it reads files, False if it reads assets."""
+        return self.found.declaration.reads in OVER_FILES
+
+    @property
+    def at(self) -> Position:
+        """Where it is defined."""
+        return Position(self.path, self.found.line)
+
+
+def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[Generator], list[Diagnostic]]:
+    """The generators that can run, in the order in which they must, and what keeps the others from it."""
+    diagnostics: list[Diagnostic] = []
+    sound: list[Generator] = []
+    for generator in sorted(generators, key=lambda item: item.name):
+        found = _problems(generator, registry)
+        diagnostics += found
+        if not found:
+            sound.append(generator)
+    over_files = [item for item in sound if item.over_files]
+    over_assets = {item.name: item for item in sound if not item.over_files}
+    graph: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for name, item in over_assets.items():
+        reads = item.found.declaration.of
+        graph.add(
+            name, *(other.name for other in over_assets.values() if reads in other.found.declaration.makes)
+        )
+    try:
+        ordered = [over_assets[name] for name in graph.static_order()]
+    except graphlib.CycleError as err:
+        diagnostics.append(_cycle([over_assets[name] for name in err.args[1]]))
+        ordered = []
+    return over_files + ordered, diagnostics
+
+
+def _problems(generator: Generator, registry: Registry) -> list[Diagnostic]:
+    declaration = generator.found.declaration
+    problems = []
+    if generator.over_files:
+        reason = glob_problem(declaration.of)
+        if reason is not None:
+            what = f"{generator.name} reads files by a pattern that cannot be used: {quoted(declaration.of)}"
+            problems.append(_problem(generator, what, reason, "mend the pattern"))
+        return problems
+    for type_name in (declaration.of, *declaration.makes):
+        if type_name not in registry.types:
+            what = f"{generator.name} names the asset type {quoted(type_name)}, which there is not"
+            fix = did_you_mean(type_name, registry.types, f"known types: {', '.join(sorted(registry.types))}")
+            problems.append(_problem(generator, what, "", fix))
+    return problems
+
+
+def _problem(generator: Generator, what: str, why: str, fix: str) -> Diagnostic:
+    return Diagnostic(code="GEN030", what=what, why=why, fix=fix, subject=generator.name, at=generator.at)
+
+
+def _cycle(generators: Sequence[Generator]) -> Diagnostic:
+    chain = " -> ".join(item.name for item in generators)
+    return Diagnostic(
+        code="GEN031",
+        what=f"generators read each other's assets in a circle: {chain}",
+        why="each would have to run before the other",
+        fix="let one of them read files, or make another type",
+        subject=generators[0].name,
+        at=generators[0].at,
+    )

@@ -1,0 +1,91 @@
+"""The worker process: `python -m lehr.generate.worker --registry MODULE:FUNCTION`.
+
+It speaks `lehr.generate.protocol` on its stdin and stdout, and ends when stdin does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, TypeVar
+
+import msgspec
+
+from lehr.base.clock import SystemClock
+from lehr.generate.build import Build
+from lehr.generate.denials import preload
+from lehr.generate.protocol import LENGTH_BYTES, Changed, Contents, SandboxLimits, Wanted, frame
+from lehr.generate.runs import Run
+from lehr.model.types import Registry
+
+T = TypeVar("T")
+
+_BATCH = 256
+"""Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
+
+
+class Channel:
+    """The worker's end of the conversation."""
+
+    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+
+    def send(self, message: object) -> None:
+        """Send one message."""
+        self._outgoing.write(frame(message))
+        self._outgoing.flush()
+
+    def receive(self, kind: type[T]) -> T | None:
+        """The next message; None when there will be no more."""
+        length = self._incoming.read(LENGTH_BYTES)
+        if len(length) < LENGTH_BYTES:
+            return None
+        return msgspec.msgpack.decode(self._incoming.read(int.from_bytes(length, "big")), type=kind)
+
+    def fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
+        """Contents of files, in the order of `paths`, asked for in batches."""
+        for start in range(0, len(paths), _BATCH):
+            self.send(Wanted(tuple(paths[start : start + _BATCH])))
+            answer = self.receive(Contents)
+            if answer is None:
+                raise EOFError("the parent is gone")
+            yield from answer.contents
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until the parent closes the pipe."""
+    parser = argparse.ArgumentParser(prog="lehr.generate.worker")
+    parser.add_argument("--registry", required=True, metavar="MODULE:FUNCTION")
+    parser.add_argument("--limits", default="{}", metavar="JSON")
+    options = parser.parse_args(arguments)
+    channel = _own_pipes()
+    limits = msgspec.json.decode(options.limits, type=SandboxLimits)
+    build = Build(_registry(options.registry), channel.fetch, Run(limits, SystemClock()))
+    preload()
+    while (changed := channel.receive(Changed)) is not None:
+        channel.send(build.build(changed))
+
+
+def _own_pipes() -> Channel:
+    """Take stdin and stdout away from everybody else: a stray print must not garble the protocol."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return Channel(os.fdopen(incoming, "rb", 1 << 20), os.fdopen(outgoing, "wb", 1 << 20))
+
+
+def _registry(factory: str) -> Registry:
+    module, _, function = factory.partition(":")
+    registry = getattr(importlib.import_module(module), function)()
+    if not isinstance(registry, Registry):
+        raise TypeError(f"{factory} returned {type(registry).__name__}, not a registry of types")
+    return registry
+
+
+if __name__ == "__main__":
+    main()

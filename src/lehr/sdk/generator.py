@@ -1,0 +1,224 @@
+"""Generators: plain functions from source files, or from other generators' assets, to assets.
+
+    from lehr.sdk.generator import SourceFile, asset, for_each_file
+
+    @for_each_file("services/*.yaml")
+    def processes(file: SourceFile):
+        service = file.yaml()
+        yield asset(f"{service['name']}/process", "lehr.Process", {"command": service["command"]})
+
+The contract, for authors:
+
+* A generator's only input is its argument and the code it imports; its only effect is what it
+  yields. Files, network, processes, clock, randomness and the environment are denied.
+* Equal input gives equal output: outputs are memoised, and a generator is run again only when
+  its input or its code has changed.
+* A module may hold any number of generators, and import modules that lie beside it. A module
+  whose name starts with `_` is only ever imported.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.documents.document import Documents
+from lehr.base.documents.json_text import load_json
+from lehr.base.documents.text import text_problem
+from lehr.base.documents.toml_text import load_toml
+from lehr.base.documents.yaml_stream import load_yaml
+
+_MARK = "__lehr_generator__"
+
+
+class DeclaredAsset(msgspec.Struct, frozen=True):
+    """An asset as a generator declares it; make it with `asset`."""
+
+    id: str
+    type: str
+    payload: Any
+    addons: dict[str, Any] = {}
+
+
+class Annotation(msgspec.Struct, frozen=True):
+    """An addon for an asset that somebody else declares; make it with `annotate`."""
+
+    id: str
+    addon: str
+    value: Any
+
+
+Yielded = DeclaredAsset | Annotation
+
+
+def asset(id: str, type: str, payload: Any, addons: Mapping[str, Any] | None = None) -> DeclaredAsset:
+    """Declare an asset.
+
+    Args:
+        id: unique within the partition.
+        type: a registered type (`lehr.File`).
+        payload: plain data, or an instance of the type's payload class.
+        addons: value by addon type (`{"lehr.DependsOn": {"assets": ["db"]}}`).
+    """
+    return DeclaredAsset(id, type, payload, dict(addons or {}))
+
+
+def annotate(id: str, addon: str, value: Any) -> Annotation:
+    """Add the addon `addon` to the asset `id`, wherever that is declared.
+
+    It is an error if no such asset is declared, or if it has this addon with another value.
+    Annotations are put on last: generators over assets do not see them.
+    """
+    return Annotation(id, addon, value)
+
+
+class UnreadableFileError(ValueError):
+    """A source file is not the YAML, JSON or TOML that a generator took it for."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__("; ".join(f"{item.at}: {item.what}" for item in diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class SourceFile:
+    """A file of the snapshot, as it is at this revision."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self.path = path
+        self._content = content
+
+    def bytes(self) -> bytes:
+        """The content as it is."""
+        return self._content
+
+    def text(self) -> str:
+        """The content as UTF-8 text.
+
+        Raises:
+            UnicodeDecodeError: it is not UTF-8.
+        """
+        return self._content.decode()
+
+    def yaml(self) -> Any:
+        """The one YAML document in it, as plain data.
+
+        Raises:
+            UnreadableFileError: it is not valid, or holds another number of documents.
+        """
+        return _only(self.path, self._content, load_yaml)
+
+    def json(self) -> Any:
+        """The JSON value in it. Raises as `yaml` does."""
+        return _only(self.path, self._content, load_json)
+
+    def toml(self) -> Any:
+        """The TOML table in it. Raises as `yaml` does."""
+        return _only(self.path, self._content, load_toml)
+
+    def documents(self) -> list[Any]:
+        """Every YAML document in it, as plain data. Raises as `yaml` does."""
+        return _values(self.path, self._content, load_yaml)
+
+
+_Load = Callable[[str, bytes], Documents]
+
+
+def _values(path: str, content: bytes, load: _Load) -> list[Any]:
+    problem = text_problem(path, content)
+    loaded = Documents((), (problem,)) if problem else load(path, content)
+    if loaded.diagnostics:
+        raise UnreadableFileError(loaded.diagnostics)
+    return [document.value for document in loaded.documents]
+
+
+def _only(path: str, content: bytes, load: _Load) -> Any:
+    values = _values(path, content, load)
+    if len(values) != 1:
+        raise ValueError(f"{path} holds {len(values)} documents, not one")
+    return values[0]
+
+
+class AssetView(msgspec.Struct, frozen=True):
+    """An asset as other generators see it: everything as plain data, every default spelt out."""
+
+    id: str
+    type: str
+    payload: dict[str, Any]
+    addons: dict[str, Any]
+
+
+class Reads(enum.Enum):
+    """What a generator is called with."""
+
+    FILE = "file"
+    FILES = "files"
+    ASSET = "asset"
+    ASSETS = "assets"
+
+
+class Declaration(msgspec.Struct, frozen=True):
+    """What a decorator says about a generator.
+
+    Attributes:
+        of: for files the glob pattern, for assets the type.
+        makes: for a generator over assets, the types of the assets that it yields.
+    """
+
+    reads: Reads
+    of: str
+    makes: tuple[str, ...] = ()
+
+
+Function = TypeVar("Function", bound=Callable[..., Iterable[Yielded]])
+
+
+def for_each_file(pattern: str) -> Callable[[Function], Function]:
+    """The generator is called with each `SourceFile` whose path matches `pattern`.
+
+    Patterns are relative to the workspace: `*` and `?` stay within one folder, `**` does not,
+    `{a,b}` is either.
+    """
+    return _declare(Declaration(Reads.FILE, pattern))
+
+
+def for_all_files(pattern: str) -> Callable[[Function], Function]:
+    """The generator is called once, with the list of all `SourceFile`s that match, by path."""
+    return _declare(Declaration(Reads.FILES, pattern))
+
+
+def for_each_asset(type: str, makes: str | Iterable[str] = ()) -> Callable[[Function], Function]:
+    """The generator is called with the `AssetView` of each asset of `type`.
+
+    Args:
+        type: type of the assets it reads.
+        makes: type or types of the assets it yields. Generators that read these run after it; a cycle is
+            an error. Nothing need be said for annotations.
+    """
+    return _declare(Declaration(Reads.ASSET, type, _types(makes)))
+
+
+def for_all_assets(type: str, makes: str | Iterable[str] = ()) -> Callable[[Function], Function]:
+    """The generator is called once, with the list of all `AssetView`s of `type`, by id."""
+    return _declare(Declaration(Reads.ASSETS, type, _types(makes)))
+
+
+def declaration(function: object) -> Declaration | None:
+    """What was declared for `function`; None when it is no generator."""
+    found = getattr(function, _MARK, None)
+    return found if isinstance(found, Declaration) else None
+
+
+def _types(makes: str | Iterable[str]) -> tuple[str, ...]:
+    return (makes,) if isinstance(makes, str) else tuple(makes)
+
+
+def _declare(item: Declaration) -> Callable[[Function], Function]:
+    def mark(function: Function) -> Function:
+        setattr(function, _MARK, item)
+        return function
+
+    return mark
