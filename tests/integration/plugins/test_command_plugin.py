@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from lehr.base.blocking import Blocking, Inline, Threads
-from lehr.base.clock import SystemClock
+from lehr.base.clock import Clock, SystemClock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import NO_DIFF, Diff, Goal
@@ -29,7 +29,8 @@ from lehr.testing.plugins import FixedReader, push_of, target_of
 
 REGISTRY = Registry(TYPES)
 PATIENCE = 10.0  # seconds; what takes longer fails the test
-GRACE = 0.3
+GRACE = 0.2  # seconds, for commands that do not end when asked to
+TIME = 250.0  # seconds that a command has, unless `TimeIsUpWhen` says otherwise
 
 
 def asset_of(**fields: Any) -> Asset:
@@ -37,13 +38,29 @@ def asset_of(**fields: Any) -> Asset:
     return make_asset(AssetId("database/schema"), COMMAND, command, {})
 
 
-def make_plugin(base: Path, blocking: Blocking | None = None) -> CommandPlugin:
-    return CommandPlugin(base, base / "state", blocking or Inline(), SystemClock(), grace=GRACE)
+class TimeIsUpWhen(SystemClock):
+    """A command's time is over as soon as it has written a file, however slow the machine is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds != TIME:
+            await super().sleep(seconds)
+            return
+        while not (self.path.exists() and self.path.read_text()):
+            await super().sleep(0.005)
 
 
-def diff(base: Path, goal: Goal = Goal.PRESENT, **fields: Any) -> Diff:
+def make_plugin(
+    base: Path, blocking: Blocking | None = None, clock: Clock | None = None, grace: float = GRACE
+) -> CommandPlugin:
+    return CommandPlugin(base, base / "state", blocking or Inline(), clock or SystemClock(), grace=grace)
+
+
+def diff(base: Path, goal: Goal = Goal.PRESENT, clock: Clock | None = None, **fields: Any) -> Diff:
     async def main() -> Diff:
-        plugin, asset = make_plugin(base), asset_of(**fields)
+        plugin, asset = make_plugin(base, clock=clock), asset_of(**fields)
         try:
             return await plugin.diff(target_of(asset, goal, incarnation=42), FixedReader([asset], REGISTRY))
         finally:
@@ -52,9 +69,15 @@ def diff(base: Path, goal: Goal = Goal.PRESENT, **fields: Any) -> Diff:
     return asyncio.run(main())
 
 
-def push(base: Path, goal: Goal = Goal.PRESENT, **fields: Any) -> Outcome:
+def push(
+    base: Path,
+    goal: Goal = Goal.PRESENT,
+    clock: Clock | None = None,
+    grace: float = GRACE,
+    **fields: Any,
+) -> Outcome:
     async def main() -> Outcome:
-        plugin, asset = make_plugin(base), asset_of(**fields)
+        plugin, asset = make_plugin(base, clock=clock, grace=grace), asset_of(**fields)
         target = target_of(asset, goal, incarnation=42)
         try:
             return await plugin.push(target, FixedReader([asset], REGISTRY), push_of(target, "op1"))
@@ -207,14 +230,16 @@ def test_a_push_that_cannot_be_noted_is_not_started(tmp_path: Path) -> None:
 
 
 def test_a_check_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    clock = TimeIsUpWhen(tmp_path / "pid")
     with pytest.raises(TransientError, match="did not end in time"):
-        diff(tmp_path, check="echo $$ > pid; exec sleep 600", check_timeout_seconds=0.2)
+        diff(tmp_path, clock=clock, check="echo $$ > pid; exec sleep 600", check_timeout_seconds=TIME)
     assert not alive(pid_in(tmp_path / "pid"))
 
 
 def test_a_push_that_takes_too_long_is_asked_to_end(tmp_path: Path) -> None:
     apply = "trap 'echo tidied >&2; exit 9' TERM; echo $$ > pid; while :; do sleep 0.01; done"
-    outcome = push(tmp_path, apply=apply, timeout_seconds=0.3)
+    clock = TimeIsUpWhen(tmp_path / "pid")
+    outcome = push(tmp_path, clock=clock, grace=PATIENCE, apply=apply, timeout_seconds=TIME)
     assert outcome.result is Result.FAILED
     assert outcome.message.startswith("did not end in time: ")
     assert outcome.message.endswith("tidied")
@@ -224,7 +249,8 @@ def test_a_push_that_takes_too_long_is_asked_to_end(tmp_path: Path) -> None:
 
 def test_one_that_ignores_the_request_is_killed_with_its_children(tmp_path: Path) -> None:
     apply = "trap '' TERM; sleep 600 & echo $! > child; echo $$ > pid; while :; do sleep 600; done"
-    outcome = push(tmp_path, apply=apply, timeout_seconds=0.2)
+    clock = TimeIsUpWhen(tmp_path / "pid")
+    outcome = push(tmp_path, clock=clock, apply=apply, timeout_seconds=TIME)
     assert outcome == Outcome(Result.FAILED, "did not end in time")
     assert not alive(pid_in(tmp_path / "pid"))
     assert not alive(pid_in(tmp_path / "child"))
@@ -232,15 +258,18 @@ def test_one_that_ignores_the_request_is_killed_with_its_children(tmp_path: Path
 
 def test_children_that_outlive_their_parent_are_killed_too(tmp_path: Path) -> None:
     """The parent ends when asked to, its child does not."""
-    apply = "(trap '' TERM; echo $$ > pid; exec sleep 600) & echo $! > child; wait"
-    outcome = push(tmp_path, apply=apply, timeout_seconds=0.3)
+    apply = "(trap '' TERM; echo ready > ready; exec sleep 600) & echo $! > child; wait"
+    clock = TimeIsUpWhen(tmp_path / "ready")
+    outcome = push(tmp_path, clock=clock, apply=apply, timeout_seconds=TIME)
     assert outcome.result is Result.FAILED
     assert not alive(pid_in(tmp_path / "child"))
 
 
 def test_one_that_left_its_group_counts_as_a_daemon(tmp_path: Path) -> None:
     """It does not keep the operation open, and is let be."""
-    outcome = push(tmp_path, apply="setsid sleep 600 & echo $! > child; wait", timeout_seconds=0.3)
+    apply = "setsid sh -c 'echo $$ > child; exec sleep 600' & wait"
+    clock = TimeIsUpWhen(tmp_path / "child")
+    outcome = push(tmp_path, clock=clock, apply=apply, timeout_seconds=TIME)
     try:
         assert outcome.result is Result.FAILED
         assert alive(pid_in(tmp_path / "child"))

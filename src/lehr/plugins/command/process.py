@@ -25,6 +25,7 @@ MOST_OUTPUT = 2000
 _CHUNK = 1 << 16
 _MOST_CHUNKS_AFTER_END = 32
 _SHORT_WHILE = 0.02
+_DYING = 5.0  # seconds after which a killed process counts as one that cannot be killed
 
 
 class Launch(NamedTuple):
@@ -82,8 +83,7 @@ class Processes:
         """Run processes.
 
         Args:
-            grace: seconds from asking a process to end until it is killed, and from killing
-                it until it is given up.
+            grace: seconds from asking a process to end until it is killed.
         """
         self._blocking = blocking
         self._clock = clock
@@ -156,11 +156,11 @@ class Processes:
 
     async def _kill(self, child: _Child) -> None:
         child.signal(signal.SIGKILL)
-        await self._first_of(self._grace, child.ended)
+        await self._first_of(_DYING, child.ended)
 
     async def _all_ended(self, mark: Mark) -> bool:
         """Killed processes end a little later; wait for them, for a while."""
-        deadline = self._clock.monotonic() + self._grace
+        deadline = self._clock.monotonic() + _DYING
         while await self._blocking.run(mark.running):
             if self._clock.monotonic() > deadline:
                 return False
