@@ -16,6 +16,7 @@ from lehr.base.documents.document import Document, Documents, Lines, Place, Plac
 from lehr.base.documents.text import (
     MAX_DEPTH,
     bad_number,
+    bounded,
     duplicate_key,
     integer,
     number_problem,
@@ -50,7 +51,7 @@ def load_json(file: str, content: bytes) -> Documents:
     if odd:
         diagnostics = _second_look(file, text)
         if diagnostics:
-            return Documents((), tuple(diagnostics))
+            return Documents((), bounded(file, diagnostics))
     places = Places(file, lambda: [_Walk(file, text).place()])
     return Documents((Document(value, places),))
 

@@ -14,6 +14,9 @@ MAX_BYTES = 10_000_000
 MAX_DEPTH = 64
 """Lists and mappings inside each other."""
 
+MAX_PROBLEMS = 1_000
+"""Problems of one file that are reported."""
+
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
 _MAX_DIGITS = 80  # more than 64 bits have in any base, with a sign and a prefix
 
@@ -95,6 +98,21 @@ def separator_problem(file: str, content: bytes) -> Diagnostic | None:
         subject=file,
         at=Lines(text).place(found.start()).at(file),
     )
+
+
+def bounded(file: str, diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """No more than `MAX_PROBLEMS` of them, and a word that there are more."""
+    if len(diagnostics) <= MAX_PROBLEMS:
+        return tuple(diagnostics)
+    more = Diagnostic(
+        code="DOC014",
+        what=f"the file has more than {MAX_PROBLEMS:,} problems",
+        why="the others are not shown",
+        fix="mend those that are shown first",
+        subject=file,
+        at=diagnostics[MAX_PROBLEMS].at,
+    )
+    return (*diagnostics[:MAX_PROBLEMS], more)
 
 
 def number_problem(number: float) -> str | None:

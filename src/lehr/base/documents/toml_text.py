@@ -8,7 +8,7 @@ from typing import Any
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.documents.document import Document, Documents, Places
-from lehr.base.documents.text import bad_number, number_problem, syntax_error, too_deep
+from lehr.base.documents.text import bad_number, bounded, number_problem, syntax_error, too_deep
 from lehr.base.documents.toml_places import first_too_deep, toml_places
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -26,8 +26,9 @@ def load_toml(file: str, content: bytes) -> Documents:
         return Documents((), (_syntax(file, str(err)),))
     places = Places(file, lambda: [toml_places(text)])
     document = Document(value, places)
-    diagnostics = _value_problems(file, document)
-    return Documents((), tuple(diagnostics)) if diagnostics else Documents((document,))
+    if _is_common(value):
+        return Documents((document,))
+    return Documents((), bounded(file, _value_problems(file, document)))
 
 
 def _syntax(file: str, message: str) -> Diagnostic:
@@ -37,6 +38,22 @@ def _syntax(file: str, message: str) -> Diagnostic:
         at = Position(file, int(where.group(1)), int(where.group(2)))
     problem = message[: where.start()] if where is not None and where.group(1) else message
     return syntax_error(file, "TOML", problem, at)
+
+
+def _is_common(value: Any) -> bool:
+    """Whether all values are such as the other formats can hold. Needs no pointers."""
+    rest = [value]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest.extend(value.values())
+        elif isinstance(value, list):
+            rest.extend(value)
+        elif not isinstance(value, (str, int, float)) or (
+            not isinstance(value, str) and number_problem(value) is not None
+        ):
+            return False
+    return True
 
 
 def _value_problems(file: str, document: Document) -> list[Diagnostic]:

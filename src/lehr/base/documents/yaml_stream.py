@@ -17,7 +17,9 @@ from lehr.base.documents.document import Document, Documents, Places
 from lehr.base.documents.scalars import Scalar, resolve
 from lehr.base.documents.text import (
     MAX_DEPTH,
+    MAX_PROBLEMS,
     bad_number,
+    bounded,
     duplicate_key,
     separator_problem,
     syntax_error,
@@ -75,11 +77,13 @@ def load_yaml(file: str, content: bytes) -> Documents:
     try:
         for event in events(content):
             construction.take(event)
+            if len(construction.diagnostics) > MAX_PROBLEMS:
+                break
     except yaml.YAMLError as err:
         construction.diagnostics.append(_syntax(file, err))
     except _StopError:
         pass
-    return Documents(tuple(construction.documents), tuple(construction.diagnostics))
+    return Documents(tuple(construction.documents), bounded(file, construction.diagnostics))
 
 
 class _Construction:

@@ -57,3 +57,11 @@ def test_a_name_that_does_not_say_the_format_is_refused(path: str) -> None:
 def test_text_in_any_script_is_fine() -> None:
     assert load("a.yaml", "größe: 名前 😀\n".encode()).documents[0].value == {"größe": "名前 😀"}
     assert load("a.YML", b"a: 1").documents[0].value == {"a": 1}
+
+
+@pytest.mark.parametrize("suffix", [".json", ".yaml"])
+def test_the_number_of_reported_problems_is_bounded(suffix: str) -> None:
+    documents = load("a" + suffix, b"{" + b'"a": 1, ' * 2_000 + b'"a": 1}')
+    codes = [item.code for item in documents.diagnostics]
+    assert codes == ["DOC005"] * 1_000 + ["DOC014"]
+    assert documents.documents == ()
