@@ -85,3 +85,5 @@ async def _status_line(host: str, port: int, path: str) -> str:
         return line.decode("latin-1")
     finally:
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()

@@ -92,7 +92,7 @@ class ProcessPlugin(AssetPlugin):
             return Outcome(Result.STALLED, str(error))
         except TransientError as error:
             return Outcome(Result.FAILED, str(error))
-        await self._look(target, intended)  # for `watch`
+        await self._observe(target, intended)  # so that `watch` knows the new processes
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
@@ -109,10 +109,17 @@ class ProcessPlugin(AssetPlugin):
                     yield key
 
     async def _look(self, target: Target, intended: list[Replica]) -> tuple[Observation, dict[int, Health]]:
+        observation = await self._observe(target, intended)
+        return observation, await assess(intended, observation, self._site.clock)
+
+    async def _observe(self, target: Target, intended: list[Replica]) -> Observation:
         group = intended[0].group if intended else None
         look = self._site.run(_look, self._site.root, target.key, group, len(intended))
-        observation, self._watched[target.key] = await look
-        return observation, await assess(intended, observation, self._site.clock)
+        observation, processes = await look
+        self._watched.pop(target.key, None)
+        if processes:
+            self._watched[target.key] = processes
+        return observation
 
 
 def _intended(target: Target, read: Reader, base: str) -> list[Replica]:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from lehr.base.errors import StalledError
+
 SUPERVISOR = "LEHR_SUPERVISOR"
 """Variable with the directory of the group: in supervisord and in all that it starts."""
 
@@ -74,7 +76,11 @@ def alive(process: ProcessId) -> bool:
 
 
 def send(process: ProcessId, number: signal.Signals) -> None:
-    """Signal exactly this process; nothing happens when it has ended."""
+    """Signal exactly this process; nothing happens when it has ended.
+
+    Raises:
+        StalledError: it belongs to another user.
+    """
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -84,6 +90,11 @@ def send(process: ProcessId, number: signal.Signals) -> None:
             signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         pass
+    except PermissionError as error:
+        raise StalledError(
+            f"process {process.pid} belongs to another user and cannot be ended",
+            fix="end it, or run Lehr as that user",
+        ) from error
     finally:
         os.close(handle)
 

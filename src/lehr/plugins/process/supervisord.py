@@ -173,8 +173,11 @@ class Supervisord:
         with contextlib.suppress(rpc.NotRunningError):
             self._forget(program_name(key, index))
         folder = self.directory / "assets" / asset_name(key)
-        for file in folder.glob(f"{index}.*"):
-            file.unlink(missing_ok=True)
+        try:
+            for file in folder.glob(f"{index}.*"):
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise TransientError(f"cannot remove files in {folder}", why=error.strerror or "") from error
         with contextlib.suppress(OSError):
             folder.rmdir()  # unless other replicas are in it
 

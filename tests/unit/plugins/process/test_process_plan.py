@@ -194,3 +194,11 @@ def test_only_starts_are_taken_together_and_never_the_first() -> None:
     ]
     indices = [[step.index for step in batch] for batch in batches(ordered)]
     assert indices == [[0], [1, 2, 3, 4, 5, 6, 7, 8], [9, 10], [11], [12]]
+
+
+def test_a_diff_of_very_many_replicas_stays_short_and_still_tells_them_apart() -> None:
+    found, other = diff(replicas(1000), ()), diff(replicas(999), ())
+    assert len(msgspec.json.encode(found)) < 16_384
+    assert found.changes[-1].intended == "900 more changes"
+    assert found.digest() != other.digest()
+    assert found.effects.capacity == 1000
