@@ -111,7 +111,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _failure(stderr: str, location: str) -> LehrError:
     """The error that git's message stands for."""
     where = public(location)
-    why = public(stderr.strip())[-_MAX_OUTPUT:] or "git says nothing more"
+    why = "; ".join(public(stderr).split("\n")).strip("; ")[-_MAX_OUTPUT:] or "git says nothing more"
     if "dubious ownership" in stderr:
         return ownership_problem(where)
     if "couldn't find remote ref" in stderr:
