@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
@@ -35,6 +36,10 @@ class Head(msgspec.Struct, frozen=True):
 
 class StoredIntent(Protocol):
     """Reads incarnations."""
+
+    def partitions(self) -> list[Partition]:
+        """Names of all partitions that anything is known of."""
+        ...
 
     def newest(self, partition: Partition) -> Incarnation | None:
         """The newest incarnation's header; None before the first."""
@@ -120,6 +125,10 @@ class Records(Protocol):
 
     def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
         """How many count against a limit, and when the oldest stops to (None: at an outcome)."""
+        ...
+
+    def attempt(self, partition: Partition) -> Attempt | None:
+        """What came of the last pass over the source; None before the first."""
         ...
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:

@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import Candidate
@@ -30,6 +31,12 @@ class Publish(msgspec.Struct, frozen=True):
     mentions: dict[AssetId, tuple[Mention, ...]]
     governing_types: tuple[str, ...]
     at: float
+
+
+class RecordAttempt(msgspec.Struct, frozen=True):
+    """What came of the last pass over a source. Answers None."""
+
+    attempt: Attempt
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -140,4 +147,16 @@ class Audit(msgspec.Struct, frozen=True):
     entry: AuditEntry
 
 
-Write = Publish | Admit | Finish | Adopt | Record | Touch | SetControl | LiftControl | TakeLease | Audit
+Write = (
+    Publish
+    | RecordAttempt
+    | Admit
+    | Finish
+    | Adopt
+    | Record
+    | Touch
+    | SetControl
+    | LiftControl
+    | TakeLease
+    | Audit
+)

@@ -76,7 +76,6 @@ class SqliteIntent:
         return [_header.decode(row[0]) for row in rows]
 
     def partitions(self) -> list[Partition]:
-        """Names of all partitions that were ever published or controlled."""
         with translated(self._path):
             return [row[0] for row in self._db.execute("SELECT name FROM partition ORDER BY name")]
 

@@ -10,19 +10,21 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.interface import Standing
 from lehr.store.sqlite.admission import usage
 from lehr.store.sqlite.connection import translated
-from lehr.store.writes import Audit, LiftControl, Record, SetControl, TakeLease, Touch
+from lehr.store.writes import Audit, LiftControl, Record, RecordAttempt, SetControl, TakeLease, Touch
 
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)
 _condition = msgspec.json.Decoder(Condition)
 _control = msgspec.json.Decoder(Control)
 _ledger = msgspec.json.Decoder(LedgerEntry)
+_attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
 
 
@@ -45,6 +47,15 @@ def record(db: sqlite3.Connection, write: Record) -> None:
             decision.at,
             msgspec.json.encode(condition),
         ),
+    )
+
+
+def record_attempt(db: sqlite3.Connection, write: RecordAttempt) -> None:
+    """Replace the last attempt to publish."""
+    db.execute("INSERT OR IGNORE INTO partition (name) VALUES (?)", (write.attempt.partition,))
+    db.execute(
+        "INSERT OR REPLACE INTO attempt (partition, body) VALUES (?, ?)",
+        (write.attempt.partition, msgspec.json.encode(write.attempt)),
     )
 
 
@@ -181,6 +192,11 @@ class SqliteRecords:
     def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
         with translated(self._path):
             return usage(self._db, reservation, now)
+
+    def attempt(self, partition: Partition) -> Attempt | None:
+        with translated(self._path):
+            row = self._db.execute("SELECT body FROM attempt WHERE partition = ?", (partition,)).fetchone()
+        return _attempt.decode(row[0]) if row else None
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
         with translated(self._path):

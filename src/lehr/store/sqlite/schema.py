@@ -61,6 +61,11 @@ CREATE TABLE mention_current (
 ) WITHOUT ROWID;
 CREATE INDEX mention_current_target ON mention_current (partition, target);
 
+CREATE TABLE attempt (
+    partition TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE operation (
     id TEXT PRIMARY KEY,
     partition TEXT NOT NULL,

@@ -1,0 +1,44 @@
+"""Commanding a running `lehr run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.control.messages import Answer, AnyRequest
+from lehr.control.socket import connected
+
+SOCKET = "control.sock"
+"""Name of the socket in the state folder."""
+
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
+    """Give a command to the `lehr run` of `state` and return its answer.
+
+    Raises:
+        LehrError: none is running, or it does not answer within `timeout` seconds.
+    """
+    try:
+        with connected(state / SOCKET, timeout) as client:
+            client.sendall(msgspec.json.encode(request) + b"\n")
+            with client.makefile("rb") as answers:
+                line = answers.readline(_MOST_BYTES)
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+        raise LehrError(
+            f"no `lehr run` is running on {state}",
+            why="commands that change something are carried out by the running program",
+            fix="start it with `lehr run`, or name the right state folder with --state",
+        ) from error
+    except PermissionError as error:
+        raise LehrError(
+            f"this user may not command the `lehr run` on {state}", fix="ask as the user who runs it"
+        ) from error
+    except OSError as error:
+        raise LehrError(f"`lehr run` on {state} does not answer", why=str(error)) from error
+    if not line:
+        raise LehrError(f"`lehr run` on {state} ended before it answered")
+    return msgspec.json.decode(line, type=Answer)

@@ -1,0 +1,174 @@
+"""Carrying out commands: control, audit entry and wake-up in one go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.control.commands import approved, control_of, lifted
+from lehr.control.messages import (
+    Answer,
+    AnyRequest,
+    Approve,
+    Controlling,
+    Lift,
+    Refresh,
+    Report,
+    Retry,
+)
+from lehr.enforce.committer import Committer
+from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.step import RETRY
+from lehr.model.asset import AssetId, Partition
+from lehr.model.attempt import Attempt
+from lehr.model.control import AuditEntry, Control
+from lehr.model.selector import parse_selector
+from lehr.store import Store
+from lehr.store.writes import Audit, LiftControl, SetControl
+
+
+class Commander:
+    """Carries out the commands that people give to one partition's running program."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        store: Store,
+        committer: Committer,
+        enforcer: Enforcer,
+        refresh: Callable[[], Awaitable[Attempt]],
+        clock: Clock,
+        chance: Chance,
+    ) -> None:
+        self._partition = partition
+        self._store = store
+        self._committer = committer
+        self._enforcer = enforcer
+        self._refresh = refresh
+        self._clock = clock
+        self._chance = chance
+
+    async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
+        """Carry out `request`, given by `actor`; refusals are answers too. Audited, both."""
+        try:
+            answer = await self._dispatch(request, actor)
+        except LehrError as error:
+            answer = Answer(False, error.what, error.why, error.fix)
+        if not isinstance(request, Report):
+            await self._audit(request, actor, answer)
+        return answer
+
+    async def _dispatch(self, request: AnyRequest, actor: str) -> Answer:
+        match request:
+            case Controlling():
+                return await self._control(request, actor)
+            case Lift():
+                return await self._lift(request)
+            case Retry():
+                return self._retry(request)
+            case Refresh():
+                return _told(await self._refresh())
+            case Report():
+                return self._report()
+
+    async def _audit(self, request: AnyRequest, actor: str, answer: Answer) -> None:
+        arguments: dict[str, Any] = msgspec.to_builtins(request)
+        entry = AuditEntry(
+            at=self._clock.now(),
+            actor=actor,
+            command=arguments.pop("command"),
+            arguments=arguments,
+            result=answer.message if answer.ok else f"refused: {answer.message}",
+        )
+        await self._committer.ask(Audit(self._partition, entry))
+
+    async def _control(self, request: Controlling, actor: str) -> Answer:
+        now = self._clock.now()
+        newest = self._store.intent.newest(self._partition)
+        control = control_of(
+            request,
+            id=self._chance.identifier(now),
+            partition=self._partition,
+            actor=actor,
+            now=now,
+            newest=0 if newest is None else newest.sequence,
+        )
+        ids = self._enforcer.select(control.selector)
+        if not ids:
+            raise LehrError(
+                f"no asset is selected by {control.selector}", fix="see `lehr get assets` for what there is"
+            )
+        if isinstance(request, Approve):
+            control = self._bound(control, request)
+        await self._committer.ask(SetControl(control))
+        self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
+        return Answer(True, _said(control, len(ids)), assets=tuple(ids), content={"id": control.id})
+
+    def _bound(self, control: Control, request: Approve) -> Control:
+        ids = control.selector.ids
+        if len(ids) != 1 or control.selector.types or control.selector.labels:
+            raise LehrError("an approval is for one asset", fix="name it by its id")
+        decisions = self._store.records.decisions(self._partition, AssetId(ids[0]), 1)
+        return approved(control, request, decisions[0][1] if decisions else None)
+
+    async def _lift(self, request: Lift) -> Answer:
+        now = self._clock.now()
+        _version, controls = self._store.records.controls(self._partition, now)
+        found = lifted(request, controls)
+        await self._committer.ask(*(LiftControl(self._partition, item.id, now) for item in found))
+        ids: dict[AssetId, None] = {}
+        for item in found:
+            self._enforcer.controls_changed(item.selector, f"{item.kind} was taken back")
+            ids.update(dict.fromkeys(self._enforcer.select(item.selector)))
+        names = ", ".join(str(item.selector) for item in found)
+        return Answer(True, f"{request.kind} taken back for {names}", assets=tuple(ids))
+
+    def _retry(self, request: Retry) -> Answer:
+        ids = self._enforcer.select(parse_selector(request.selector))
+        if not ids:
+            raise LehrError(f"no asset is selected by {request.selector}", fix="see `lehr get assets`")
+        for id in ids:
+            self._enforcer.wake(id, RETRY)
+        return Answer(True, f"{_count(len(ids))} tried again now", assets=tuple(ids))
+
+    def _report(self) -> Answer:
+        trouble = self._committer.trouble
+        pushes = [
+            {"asset": operation.asset, "operation": operation.id, "since": operation.started_at, "said": said}
+            for operation, said in self._enforcer.pushes()
+        ]
+        content = {
+            "pid": os.getpid(),
+            "partition": self._partition,
+            "assets": self._enforcer.assets,
+            "unsettled": len(self._enforcer.unsettled),
+            "turns": self._enforcer.turns,
+            "pushes": pushes,
+            "store_trouble": "" if trouble is None else str(trouble),
+        }
+        return Answer(True, f"running as process {os.getpid()}", content=content)
+
+
+def _told(attempt: Attempt) -> Answer:
+    return Answer(
+        True,
+        f"{attempt.publication}: {attempt.partition}@{attempt.sequence}",
+        assets=attempt.changed,
+        content=msgspec.to_builtins(attempt),
+    )
+
+
+def _said(control: Control, count: int) -> str:
+    until = "" if control.expires_at is None else ", for a limited time"
+    at = "" if control.incarnation is None else f" to incarnation {control.incarnation}"
+    return f"{control.kind}{at} set for {control.selector}: {_count(count)}{until}"
+
+
+def _count(number: int) -> str:
+    return "1 asset" if number == 1 else f"{number} assets"

@@ -1,0 +1,118 @@
+"""What commands come to: controls, made by pure functions from what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lehr.base.errors import LehrError
+from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin
+from lehr.model.asset import AssetId, Partition
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Decision
+from lehr.model.selector import Selector, parse_selector
+
+_KINDS: dict[type[Controlling], ControlKind] = {
+    Pause: ControlKind.PAUSE,
+    Freeze: ControlKind.FREEZE,
+    Pin: ControlKind.PIN,
+    Approve: ControlKind.APPROVAL,
+    Override: ControlKind.OVERRIDE,
+}
+
+
+def control_of(
+    request: Controlling, *, id: str, partition: Partition, actor: str, now: float, newest: int
+) -> Control:
+    """The control that `request` asks for.
+
+    Raises:
+        LehrError: the request makes no sense; it says why.
+    """
+    if not request.reason.strip():
+        raise LehrError("a reason is needed", why="whoever finds this later must know", fix="--reason TEXT")
+    if request.seconds is not None and request.seconds <= 0:
+        raise LehrError("the time it stands must be more than nothing", fix="--for 2h")
+    return Control(
+        id=id,
+        kind=_KINDS[type(request)],
+        partition=partition,
+        selector=parse_selector(request.selector),
+        reason=request.reason,
+        actor=actor,
+        at=now,
+        expires_at=None if request.seconds is None else now + request.seconds,
+        incarnation=_incarnation(request, newest),
+        check=AssetId(request.check) if isinstance(request, Override) else None,
+    )
+
+
+def _incarnation(request: Controlling, newest: int) -> int | None:
+    if not isinstance(request, Pin):
+        return None
+    chosen = newest - 1 if request.incarnation is None else request.incarnation
+    if not 1 <= chosen <= newest:
+        raise LehrError(
+            f"there is no incarnation {chosen}",
+            why=f"the newest is {newest}",
+            fix="see `lehr get incarnations`",
+        )
+    return chosen
+
+
+def approved(control: Control, request: Approve, waiting: Decision | None) -> Control:
+    """`control` bound to the exact diff that waits for approval.
+
+    Raises:
+        LehrError: nothing waits, or another diff than the person has seen.
+    """
+    [id] = control.selector.ids or ("",)
+    if waiting is None or waiting.condition.reason not in ("ApprovalNeeded", "ApprovalMissing"):
+        raise LehrError(f"{id} does not wait for an approval", fix=f"see `lehr why {id}`")
+    assert waiting.diff is not None
+    digest = waiting.diff.digest()
+    if request.diff_digest is not None and not digest.startswith(request.diff_digest):
+        raise LehrError(
+            f"the diff of {id} is not the one that was seen",
+            why=f"it is {digest[:12]} now",
+            fix=f"look at it again with `lehr describe {id}`",
+        )
+    return Control(
+        id=control.id,
+        kind=control.kind,
+        partition=control.partition,
+        selector=control.selector,
+        reason=control.reason,
+        actor=control.actor,
+        at=control.at,
+        expires_at=control.expires_at,
+        diff_digest=digest,
+    )
+
+
+def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
+    """The standing controls that `request` takes back.
+
+    Raises:
+        LehrError: none stands, or the kind is not known.
+    """
+    try:
+        kind = ControlKind(request.kind)
+    except ValueError as error:
+        raise LehrError(f"there is no control {request.kind}") from error
+    selector = parse_selector(request.selector)
+    of_kind = [control for control in controls if control.kind is kind]
+    found = [control for control in of_kind if _taken_back(control.selector, selector)]
+    if not found:
+        others = ", ".join(sorted({str(control.selector) for control in of_kind}))
+        raise LehrError(
+            f"no {kind} stands for {selector}",
+            why=f"those that stand are for: {others}" if others else f"no {kind} stands at all",
+        )
+    return found
+
+
+def _taken_back(standing: Selector, asked: Selector) -> bool:
+    if asked.all or standing == asked:
+        return True
+    plain = not (standing.types or standing.labels or asked.types or asked.labels)
+    return plain and bool(standing.ids) and set(standing.ids) <= set(asked.ids)

@@ -1,0 +1,50 @@
+"""One `lehr run` for a state folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lehr.base.errors import LehrError
+
+_NAME = "lock"
+
+
+@contextlib.contextmanager
+def exclusive(state: Path) -> Iterator[None]:
+    """Hold the state folder; the kernel lets go of it when the process ends, however it ends.
+
+    Raises:
+        LehrError: another process holds it, or the folder cannot be written.
+    """
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LehrError(
+            f"state folder {state} cannot be used",
+            why=error.strerror or str(error),
+            fix="choose another with --state, or make it writable for this user",
+        ) from error
+    try:
+        _take(handle, state)
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+def _take(handle: int, state: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
+        raise LehrError(
+            f"another `lehr run` uses state folder {state}",
+            why=f"process {holder} holds its lock",
+            fix="end that one, or give this one a state folder of its own with --state",
+        ) from error

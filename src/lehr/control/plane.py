@@ -1,0 +1,197 @@
+"""The running program: publishing, enforcing and taking commands, for one partition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from lehr.base.blocking import Blocking
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.diagnostics import Diagnostic, errors, in_order
+from lehr.base.errors import LehrError, TransientError
+from lehr.control.commander import Commander
+from lehr.control.server import Server
+from lehr.enforce.committer import Committer
+from lehr.enforce.enforcer import Enforcer
+from lehr.model.asset import Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.types import Registry
+from lehr.publish import Publisher
+from lehr.sdk.check import CheckPlugin
+from lehr.sdk.generation import Generation
+from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.source import Source
+from lehr.store import Store
+from lehr.store.writes import Write
+
+log = structlog.get_logger()
+
+_GRACE_SECONDS = 30.0
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What the program is made of. `lehr.wiring` chooses."""
+
+    state: Path
+    store: Store
+    source: Source
+    generation: Generation
+    registry: Registry
+    plugins: Sequence[AssetPlugin]
+    checks: Sequence[CheckPlugin]
+    clock: Clock
+    chance: Chance
+    blocking: Blocking
+
+
+class NotPublishableError(LehrError):
+    """There is nothing to run: the workspace has errors and nothing was published before."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(in_order(diagnostics))
+        super().__init__("the workspace cannot be published")
+
+
+class ControlPlane:
+    """One partition's control plane in this process.
+
+    Attributes:
+        enforcer: to ask how things stand.
+        heard: called with every attempt to publish.
+    """
+
+    def __init__(
+        self, parts: Parts, partition: Partition, heard: Callable[[Attempt], None] = lambda attempt: None
+    ) -> None:
+        self.partition = partition
+        self.heard = heard
+        self._parts = parts
+        self.committer = Committer(parts.store, parts.blocking, parts.clock)
+        self.enforcer = Enforcer(
+            partition,
+            parts.store,
+            self.committer,
+            parts.registry,
+            parts.plugins,
+            parts.checks,
+            parts.clock,
+            parts.chance,
+        )
+        self._publisher = Publisher(
+            partition,
+            parts.source,
+            parts.generation,
+            parts.store,
+            self._ask,
+            parts.registry,
+            parts.clock,
+            parts.blocking,
+        )
+        self._refreshing = asyncio.Lock()
+        commander = Commander(
+            partition, parts.store, self.committer, self.enforcer, self.refresh, parts.clock, parts.chance
+        )
+        self._server = Server(parts.state, commander.carry_out)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def _ask(self, write: Write) -> object:
+        [answer] = await self.committer.ask(write)
+        return answer
+
+    async def refresh(self) -> Attempt:
+        """Take a pass over the source, and let the Enforcer know what it published."""
+        async with self._refreshing:
+            attempt = await self._publisher.refresh()
+            if attempt.publication is Publication.PUBLISHED:
+                incarnation = self._parts.store.intent.newest(self.partition)
+                assert incarnation is not None
+                self.enforcer.published(incarnation, attempt.changed)
+                log.info("published", incarnation=incarnation.name, changed=len(attempt.changed))
+        self.heard(attempt)
+        return attempt
+
+    async def start(self) -> Attempt:
+        """Begin: commands, loops, and a first pass over the source, which is returned."""
+        self._tasks = [asyncio.create_task(self.committer.run(), name="committer")]
+        await self.enforcer.start()
+        await self._server.start()
+        attempt = await self.refresh()
+        self._tasks.append(asyncio.create_task(self._follow_source(), name="source"))
+        return attempt
+
+    async def _follow_source(self) -> None:
+        async for _hint in self._parts.source.changes():
+            try:
+                await self.refresh()
+            except TransientError as error:
+                log.warning("publishing waits for the store", error=str(error))
+
+    async def serve(self) -> None:
+        """Go on until cancelled.
+
+        Raises:
+            StalledError: the store is broken.
+        """
+        await asyncio.gather(*self._tasks)
+
+    async def converge(self) -> bool:
+        """Wait until nothing is left to do (True), or nothing more will happen by itself (False).
+
+        Raises:
+            StalledError: the store is broken.
+        """
+        await self._or_broken(self._at_rest())
+        return not self.enforcer.unsettled
+
+    async def _at_rest(self) -> None:
+        # No task switch may come between the look and the wait, or the last change is missed.
+        while not self.enforcer.at_rest:
+            await self.enforcer.changed()
+        await self.committer.flush()
+
+    async def _or_broken(self, work: Coroutine[None, None, None]) -> None:
+        """Wait for `work`, but not for ever if the store is broken."""
+        waiting = asyncio.create_task(work)
+        await asyncio.wait((waiting, self._tasks[0]), return_when=asyncio.FIRST_COMPLETED)
+        if self._tasks[0].done():
+            waiting.cancel()
+            self._tasks[0].result()
+
+    async def stop(self, grace: float = _GRACE_SECONDS) -> None:
+        """End everything that this process does. Production goes on as it is."""
+        await self._server.stop()
+        for task in self._tasks[1:]:
+            task.cancel()
+        await self.enforcer.stop(grace)
+        if self.committer.trouble is None and not self._tasks[0].done():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(5.0):
+                    await self.committer.flush()
+        self._tasks[0].cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._parts.generation.close()
+        for plugin in self._parts.plugins:
+            await plugin.close()
+
+
+async def partition_of(parts: Parts) -> Partition:
+    """The partition that the state belongs to, or else the one that the workspace names.
+
+    Raises:
+        NotPublishableError: the state is new and the workspace names none.
+        TransientError, StalledError: the source cannot be read.
+    """
+    known = parts.store.intent.partitions()
+    if known:
+        return known[0]
+    snapshot = await parts.blocking.run(parts.source.newest)
+    generated = await parts.generation.generate(snapshot)
+    if generated.partition is None:
+        raise NotPublishableError(errors(generated.diagnostics))
+    return generated.partition

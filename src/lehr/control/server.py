@@ -1,0 +1,77 @@
+"""Listening for commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from lehr.control.client import SOCKET
+from lehr.control.messages import Answer, AnyRequest
+from lehr.control.socket import listening, peer_user
+
+log = structlog.get_logger()
+
+CarryOut = Callable[[AnyRequest, str], Awaitable[Answer]]
+
+_MOST_BYTES = 1024 * 1024
+
+
+class Server:
+    """Takes commands at `control.sock` in the state folder, from the same user and from root."""
+
+    def __init__(self, state: Path, carry_out: CarryOut) -> None:
+        self._path = state / SOCKET
+        self._carry_out = carry_out
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen."""
+        self._server = await asyncio.start_unix_server(
+            self._converse, sock=listening(self._path), limit=_MOST_BYTES
+        )
+
+    async def stop(self) -> None:
+        """Listen no more, and take the socket away."""
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            connection: socket.socket = writer.get_extra_info("socket")
+            user = peer_user(connection)
+            while line := await reader.readline():
+                answer = await self._answer(line, user)
+                writer.write(msgspec.json.encode(answer) + b"\n")
+                await writer.drain()
+        except (ValueError, ConnectionError):
+            log.warning("a command could not be read; the connection is closed")
+        finally:
+            writer.close()
+
+    async def _answer(self, line: bytes, user: int) -> Answer:
+        if user not in (os.getuid(), 0):
+            return Answer(False, f"user {user} may not command this program")
+        try:
+            request = msgspec.json.decode(line, type=AnyRequest)
+        except msgspec.MsgspecError as error:
+            return Answer(False, "the command cannot be understood", why=str(error))
+        try:
+            return await self._carry_out(request, _name(user))
+        except Exception as error:
+            log.exception("a command broke")
+            return Answer(False, "the command broke", why=f"{type(error).__name__}: {error}")
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"uid {user}"

@@ -1,0 +1,45 @@
+"""The newest incarnation, as validators see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.types import Mention, Registry
+from lehr.store import StoredIntent
+
+
+class StoredPredecessor:
+    """`lehr.validate.Predecessor` over the store: looks up single assets, never reads the whole."""
+
+    def __init__(self, intent: StoredIntent, registry: Registry, partition: Partition) -> None:
+        self._intent = intent
+        self._registry = registry
+        self._partition = partition
+        self._newest = intent.newest(partition)
+
+    @property
+    def sequence(self) -> int:
+        """Of the newest incarnation; 0 for none."""
+        return 0 if self._newest is None else self._newest.sequence
+
+    def asset(self, id: AssetId) -> Asset | None:
+        """An asset of the predecessor."""
+        return self._intent.asset(AssetKey(self._partition, id), self.sequence)
+
+    def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
+        """References to `id` in the predecessor."""
+        sources = dict.fromkeys(
+            source for source, _path in self._intent.mentioned_by(AssetKey(self._partition, id))
+        )
+        for source in sources:
+            asset = self.asset(source)
+            if asset is None:
+                continue
+            for mention in self._registry.mentions(asset):
+                if mention.target == id:
+                    yield asset, mention
+
+    def size(self) -> int:
+        """Number of assets."""
+        return 0 if self._newest is None else self._newest.assets

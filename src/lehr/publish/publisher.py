@@ -1,0 +1,259 @@
+"""One pass from a source to an incarnation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr import __version__
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.diagnostics import Diagnostic, errors, in_order
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
+from lehr.model.types import Registry
+from lehr.publish.predecessor import StoredPredecessor
+from lehr.sdk.generation import Generated, Generation
+from lehr.sdk.source import Snapshot, Source
+from lehr.sdk.validator import Limits
+from lehr.store import Store
+from lehr.store.writes import Publish, RecordAttempt, Refused, Write
+from lehr.validate import DeltaProposal, validate
+
+Ask = Callable[[Write], Awaitable[object]]
+
+
+class _Pass(msgspec.Struct):
+    """What a pass has come to so far."""
+
+    at: float
+    snapshot: Snapshot | None = None
+    generated: Generated | None = None
+    candidate: Candidate | None = None
+    changes: tuple[AssetChange, ...] = ()
+    incarnation: Incarnation | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    publication: Publication | None = None
+    seconds: dict[str, float] = {}
+
+
+class Publisher:
+    """Publishes what a source declares, for one partition.
+
+    `refresh` may not run twice at a time.
+    """
+
+    STEPS = ("read", "generate", "compare", "validate", "publish")
+    """The steps of a pass, by the names of their methods. A step may end the pass."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        source: Source,
+        generation: Generation,
+        store: Store,
+        ask: Ask,
+        registry: Registry,
+        clock: Clock,
+        blocking: Blocking,
+    ) -> None:
+        """`ask` commits one write and returns the store's answer."""
+        self._partition = partition
+        self._source = source
+        self._generation = generation
+        self._store = store
+        self._ask = ask
+        self._registry = registry
+        self._clock = clock
+        self._blocking = blocking
+        self._unpublished: set[AssetId] | None = None
+
+    async def refresh(self) -> Attempt:
+        """Take one pass over the newest revision. Problems are in the answer, not raised.
+
+        Raises:
+            TransientError: the store is out of order.
+        """
+        work = _Pass(self._clock.now(), seconds={})
+        for name in self.STEPS:
+            began = self._clock.monotonic()
+            await getattr(self, f"_{name}")(work)
+            work.seconds[name] = self._clock.monotonic() - began
+            if work.publication is not None:
+                break
+        attempt = self._attempt(work)
+        await self._keep(attempt)
+        return attempt
+
+    async def _keep(self, attempt: Attempt) -> None:
+        before = self._store.records.attempt(self._partition)
+        same = (
+            before is not None
+            and replace(before, at=attempt.at, seconds=attempt.seconds, changed=attempt.changed) == attempt
+        )
+        if not same:
+            await self._ask(RecordAttempt(replace(attempt, changed=())))
+
+    def _attempt(self, work: _Pass) -> Attempt:
+        assert work.publication is not None
+        newest = self._store.intent.newest(self._partition)
+        return Attempt(
+            partition=self._partition,
+            at=work.at,
+            publication=work.publication,
+            sources=() if work.snapshot is None else _sources(work.snapshot.revision),
+            sequence=0 if newest is None else newest.sequence,
+            changed=tuple(change.id for change in work.changes),
+            diagnostics=tuple(in_order(work.diagnostics)),
+            seconds=work.seconds,
+        )
+
+    # --- the steps -----------------------------------------------------------------
+
+    async def _read(self, work: _Pass) -> None:
+        """Read the newest revision; end here if it was dealt with already."""
+        try:
+            work.snapshot = await self._blocking.run(self._source.newest)
+        except LehrError as error:
+            self._end(work, Publication.UNREADABLE, _unreadable(self._source.name, error))
+            return
+        last = self._store.records.attempt(self._partition)
+        if last is None or last.sources != _sources(work.snapshot.revision):
+            return
+        if last.publication is Publication.REFUSED:
+            self._end(work, Publication.REFUSED, *last.diagnostics)
+        elif last.publication is not Publication.UNREADABLE:
+            self._end(work, Publication.UNCHANGED)
+
+    async def _generate(self, work: _Pass) -> None:
+        assert work.snapshot is not None
+        try:
+            generated = await self._generation.generate(work.snapshot)
+        except LehrError as error:
+            self._end(work, Publication.UNREADABLE, _not_generated(error))
+            return
+        work.generated = generated
+        self._touch(generated.touched)
+        work.diagnostics = generated.diagnostics
+        if generated.partition not in (None, self._partition):
+            work.diagnostics += (_other_partition(self._partition, str(generated.partition)),)
+        if errors(work.diagnostics):
+            self._refuse(work)
+
+    def _touch(self, touched: frozenset[AssetId] | None) -> None:
+        """Remember what may differ from the newest incarnation, over passes that are refused."""
+        if touched is None or self._unpublished is None:
+            self._unpublished = None
+        else:
+            self._unpublished |= touched
+
+    async def _compare(self, work: _Pass) -> None:
+        """Find how the candidate differs from the newest incarnation, in O(touched)."""
+        generated = work.generated
+        assert generated is not None
+        assert work.snapshot is not None
+        predecessor = StoredPredecessor(self._store.intent, self._registry, self._partition)
+        work.changes = tuple(self._changes(predecessor, generated))
+        work.candidate = Candidate(
+            self._partition,
+            predecessor.sequence,
+            _sources(work.snapshot.revision),
+            generated.generators,
+            tuple(change.after for change in work.changes if change.after is not None),
+            tuple(change.id for change in work.changes if change.after is None),
+        )
+
+    def _changes(self, predecessor: StoredPredecessor, generated: Generated) -> list[AssetChange]:
+        ids = self._unpublished
+        if ids is None:
+            before = {head.id: head.digest for head in self._store.intent.heads(self._partition)}
+            after = generated.assets
+            ids = {id for id, asset in after.items() if before.get(id) != asset.digest}
+            ids |= before.keys() - after.keys()
+        pairs = ((id, predecessor.asset(id), generated.assets.get(id)) for id in sorted(ids))
+        return [AssetChange(id, old, new) for id, old, new in pairs if not _same(old, new)]
+
+    async def _validate(self, work: _Pass) -> None:
+        assert work.candidate is not None
+        assert work.generated is not None
+        predecessor = StoredPredecessor(self._store.intent, self._registry, self._partition)
+        proposal = DeltaProposal(
+            self._partition, self._registry, work.generated.limits or Limits(), work.changes, predecessor
+        )
+        work.diagnostics += tuple(validate(proposal))
+        if errors(work.diagnostics):
+            self._refuse(work)
+
+    async def _publish(self, work: _Pass) -> None:
+        """Make it the newest incarnation."""
+        candidate = work.candidate
+        assert candidate is not None
+        assert work.snapshot is not None
+        if candidate.changes_nothing and candidate.base:
+            self._unpublished = set()
+            self._end(work, Publication.UNCHANGED, *work.diagnostics)
+            return
+        await self._blocking.run(self._source.keep, work.snapshot.revision)
+        write = Publish(
+            candidate,
+            {asset.id: tuple(self._registry.mentions(asset)) for asset in candidate.upserts},
+            tuple(name for name, item in self._registry.types.items() if item.governs),
+            work.at,
+        )
+        answer = await self._ask(write)
+        if isinstance(answer, Refused):
+            self._end(work, Publication.UNREADABLE, _overtaken(answer))
+            return
+        self._unpublished = set()
+        self._end(work, Publication.PUBLISHED, *work.diagnostics)
+
+    # --- how a pass ends -----------------------------------------------------------
+
+    def _refuse(self, work: _Pass) -> None:
+        work.changes = ()
+        self._end(work, Publication.REFUSED, *work.diagnostics)
+
+    def _end(self, work: _Pass, publication: Publication, *diagnostics: Diagnostic) -> None:
+        work.publication = publication
+        work.diagnostics = diagnostics
+
+
+def _sources(revision: SourceRevision) -> tuple[SourceRevision, ...]:
+    """The generating program is an input too: another version may make other assets."""
+    return (revision, SourceRevision("lehr", __version__))
+
+
+def _same(old: Asset | None, new: Asset | None) -> bool:
+    return (old and old.digest) == (new and new.digest)
+
+
+def _unreadable(name: str, error: LehrError) -> Diagnostic:
+    return Diagnostic(
+        code="PUB001",
+        what=error.what,
+        why=error.why,
+        fix=error.fix or "Lehr tries again by itself",
+        subject=name,
+    )
+
+
+def _not_generated(error: LehrError) -> Diagnostic:
+    return Diagnostic(code="PUB002", what=error.what, why=error.why, fix=error.fix)
+
+
+def _other_partition(expected: str, found: str) -> Diagnostic:
+    return Diagnostic(
+        code="PUB003",
+        what=f"the workspace names partition {found}, but this state belongs to {expected}",
+        why="assets of one partition must never be taken for those of another",
+        fix=f"name it {expected} again in lehr.yaml, or use another state folder",
+        subject="lehr.yaml",
+    )
+
+
+def _overtaken(refused: Refused) -> Diagnostic:
+    return Diagnostic(code="PUB004", what="another process published first", why=refused.message)
