@@ -245,7 +245,7 @@ def _explain(
 ) -> list[Diagnostic]:
     """Why the generator or module `subject` failed, with the place in the author's code."""
     at = _place(err, code) or Position(path)
-    fix = ""
+    fix = "mend it at this line, or what it was called with"
     match err:
         case UnreadableFileError():
             return list(err.diagnostics)

@@ -70,6 +70,11 @@ class GenerationWorker:
         self._assets: dict[AssetId, Asset] = {}
         self._fresh = True
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of the worker; None while there is none."""
+        return None if self._process is None else self._process.pid
+
     async def generate(self, snapshot: Snapshot) -> Generated:
         async with self._turn:
             try:

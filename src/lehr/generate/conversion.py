@@ -13,6 +13,7 @@ from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, 
 from lehr.model.types import Registry
 
 _FIELDS = ("id", "type", "payload", "addons")
+_MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
 
 Place = Callable[[str], Position]
@@ -74,10 +75,13 @@ def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) ->
     try:
         return msgspec.convert(value, kind), []
     except (msgspec.ValidationError, RecursionError):
-        why = f"it does not fit `{kind.__name__}`"
+        why, fix = f"it does not fit `{kind.__name__}`", f"write a value that `{kind.__name__}` takes"
         found = [
             _diagnostic(
-                "GEN007", Problem(path + item.pointer, item.what, item.why or why, item.fix), subject, place
+                "GEN007",
+                Problem(path + item.pointer, item.what, item.why or why, item.fix or fix),
+                subject,
+                place,
             )
             for item in problems_of(value, kind)
         ]
@@ -105,7 +109,7 @@ def size_checked(asset: Asset, place: Place) -> Converted:
 
 def _outline(value: Any) -> list[Problem]:
     if not isinstance(value, dict):
-        return [Problem("", f"an asset is expected here, and this is {show(value)}", _SHAPE)]
+        return [Problem("", f"an asset is expected here, and this is {show(value)}", _SHAPE, _MAPPING)]
     problems = []
     for name in value:
         if name not in _FIELDS:

@@ -1,0 +1,647 @@
+"""Generation in a real worker process: plain files, generators good and nasty, and bad input."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from lehr.base.blocking import Inline
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
+from lehr.base.errors import TransientError
+from lehr.generate.client import GenerationWorker
+from lehr.generate.protocol import SandboxLimits
+from lehr.model.asset import AssetId
+from lehr.sdk.generation import Generated
+from lehr.testing.samples import MemorySnapshot
+
+Files = dict[str, str | bytes]
+
+REGISTRY = "lehr.testing.samples:registry"
+WORKSPACE = "partition: test\n"
+IMPORTS = "from lehr.sdk.generator import *\n"
+GOOD = """
+@for_each_file("services/*.yaml")
+def service(file):
+    data = file.yaml()
+    yield asset(data["name"], "sample.Service", {"command": data["command"]})
+"""
+ROUTES = """
+@for_each_asset("sample.Service", makes="sample.Route")
+def route(service):
+    yield asset(f"route/{service.id}", "sample.Route", {"path": f"/{service.id}", "service": service.id})
+"""
+
+
+def service(id: str, command: str = "run") -> str:
+    return f"id: {id}\ntype: sample.Service\npayload:\n  command: [{command}]\n"
+
+
+def generate_each(snapshots: Sequence[Files], limits: SandboxLimits | None = None) -> list[Generated]:
+    """What one worker makes of one snapshot after the other. `assets` are copied."""
+
+    async def main() -> list[Generated]:
+        worker = GenerationWorker(REGISTRY, Inline(), limits=limits)
+        try:
+            return [await _generate(worker, files) for files in snapshots]
+        finally:
+            await worker.close()
+
+    return asyncio.run(main())
+
+
+async def _generate(worker: GenerationWorker, files: Files) -> Generated:
+    made = await worker.generate(MemorySnapshot(files))
+    return Generated(
+        made.revision,
+        made.partition,
+        made.limits,
+        made.generators,
+        dict(made.assets),
+        made.touched,
+        made.diagnostics,
+    )
+
+
+class Shared:
+    """One worker for all tests that look at one snapshot alone; what came before must not matter."""
+
+    runner: asyncio.Runner
+    worker: GenerationWorker
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared() -> Iterator[None]:
+    with asyncio.Runner() as Shared.runner:
+        Shared.worker = GenerationWorker(REGISTRY, Inline())
+        yield
+        Shared.runner.run(Shared.worker.close())
+
+
+def generate(files: Files) -> Generated:
+    return Shared.runner.run(_generate(Shared.worker, files))
+
+
+def generated_by(code: str) -> Generated:
+    """What a generator module makes of the file `services/a.yaml`, beside one plain asset."""
+    return generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "assets/plain.yaml": service("plain"),
+            "services/a.yaml": "name: a\ncommand: [x]\n",
+            "generators/g.py": IMPORTS + code,
+        }
+    )
+
+
+def only(made: Generated) -> Diagnostic:
+    assert len(made.diagnostics) == 1, made.diagnostics
+    return made.diagnostics[0]
+
+
+def codes(made: Generated) -> list[str]:
+    return [item.code for item in made.diagnostics]
+
+
+# --- plain asset files ------------------------------------------------------------------------
+
+
+def test_plain_files_of_every_format_and_shape_declare_assets() -> None:
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "assets/one.yaml": "# a comment\n" + service("one"),
+            "assets/list.yml": "- {id: two, type: sample.Service}\n- {id: three, type: sample.Service}\n",
+            "assets/deep/many.yaml": "assets:\n- {id: four, type: sample.Service}\n---\n" + service("five"),
+            "assets/six.json": '{"id": "six", "type": "sample.Policy", "payload": {"text": "t"}}',
+            "assets/t.toml": '[[assets]]\nid = "seven"\ntype = "sample.Service"\npayload = {replicas = 2}\n',
+            "other/ignored.yaml": "nonsense: true\n",
+        }
+    )
+    assert made.diagnostics == ()
+    assert set(made.assets) == {"one", "two", "three", "four", "five", "six", "seven"}
+    assert made.partition == "test"
+    assert made.assets[AssetId("seven")].document()["payload"]["replicas"] == 2
+
+
+def test_an_asset_knows_where_it_was_declared() -> None:
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "assets/one.yaml": "# a comment\n---\n" + service("one"),
+            "assets/list.yaml": "- id: two\n  type: sample.Service\n- id: three\n  type: sample.Service\n",
+        }
+    )
+    places = {id: asset.origin for id, asset in made.assets.items()}
+    assert places[AssetId("one")] == Position("assets/one.yaml", 3, 1)
+    assert places[AssetId("three")] == Position("assets/list.yaml", 3, 3)
+
+
+def test_all_problems_of_a_payload_are_listed_with_their_lines() -> None:
+    text = (
+        "id: a\ntype: sample.Service\npayload:\n  comand: [x]\n  replicas: -1\n  ports:\n"
+        "  - {name: http, number: 0}\n  - {number: 80}\n  owner: 5\n"
+    )
+    made = generate({"lehr.yaml": WORKSPACE, "assets/a.yaml": text})
+    found = {(item.at.line if item.at else 0, item.what) for item in made.diagnostics}
+    assert {item.code for item in made.diagnostics} == {"GEN007"}
+    assert [line for line, _ in sorted(found)] == [4, 5, 7, 8, 9]
+    assert any("did you mean `command`" in item.fix for item in made.diagnostics)
+
+
+def test_a_rule_that_only_the_type_itself_knows_is_reported_too() -> None:
+    made = generate({"lehr.yaml": WORKSPACE, "assets/a.yaml": service("a", '""')})
+    assert "no part of a command is empty" in only(made).what
+    assert only(made).at == Position("assets/a.yaml", 3, 1)
+
+
+def test_unknown_types_addons_and_fields_come_with_advice() -> None:
+    text = "id: a\ntype: sample.Servce\naddon: {}\n"
+    addons = "id: b\ntype: sample.Service\naddons:\n  lehr.Ownr: {team: x}\n"
+    types = "id: c\ntype: sample.Servce\n"
+    made = generate(
+        {"lehr.yaml": WORKSPACE, "assets/a.yaml": text, "assets/b.yaml": addons, "assets/c.yaml": types}
+    )
+    fixes = {item.code: item.fix for item in made.diagnostics}
+    assert fixes["GEN003"] == "did you mean `addons`?"
+    assert fixes["GEN005"] == "did you mean `sample.Service`?"
+    assert fixes["GEN006"] == "did you mean `lehr.Owner`?"
+
+
+@pytest.mark.parametrize(
+    "id", ["../etc", "a/../b", "/a", "a//b", "", "a b", "x" * 201, "\\u0007", "\\u001b[31m"]
+)
+def test_an_id_that_could_escape_is_refused(id: str) -> None:
+    made = generate({"lehr.yaml": WORKSPACE, "assets/a.json": f'{{"id": "{id}", "type": "sample.Service"}}'})
+    assert codes(made) == ["GEN004"]
+    assert "\x1b" not in only(made).what
+
+
+def test_an_id_declared_twice_names_both_places() -> None:
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "assets/a.yaml": service("a"),
+            "assets/b.yaml": "- id: a\n  type: sample.Service\n",
+            "services/a.yaml": "name: a\ncommand: [x]\n",
+            "generators/g.py": IMPORTS + GOOD,
+        }
+    )
+    assert codes(made) == ["GEN008", "GEN008"]
+    assert all("assets/a.yaml:1:1" in item.why for item in made.diagnostics)
+
+
+def test_large_assets_warn_and_huge_ones_are_refused() -> None:
+    def owner(size: int) -> str:
+        return "type: sample.Service\npayload: {owner: " + "x" * size + "}\n"
+
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "assets/a.yaml": "id: a\n" + owner(20_000),
+            "assets/b.yaml": "id: b\n" + owner(200_000),
+        }
+    )
+    assert [(item.code, item.severity) for item in made.diagnostics] == [
+        ("GEN010", Severity.WARNING),
+        ("GEN009", Severity.ERROR),
+    ]
+
+
+def test_a_file_beyond_all_limits_is_not_even_read() -> None:
+    snapshot = MemorySnapshot({"lehr.yaml": WORKSPACE, "assets/a.yaml": b"x" * 10_000_001})
+
+    async def main() -> Generated:
+        worker = GenerationWorker(REGISTRY, Inline())
+        try:
+            return await worker.generate(snapshot)
+        finally:
+            await worker.close()
+
+    assert codes(asyncio.run(main())) == ["GEN011"]
+    assert snapshot.reads == ["lehr.yaml"]
+
+
+BAD_FILES: dict[str, bytes] = {
+    "binary": bytes(range(256)),
+    "not UTF-8": b"id: \xff\n",
+    "deep": b"[" * 10_000,
+    "alias bomb": b"a: &a [x]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 20)) for n in range(12)),
+    "duplicate keys": b"id: a\nid: b\ntype: sample.Service\n",
+    "broken": b"id: [\n",
+    "a string": b"hello\n",
+    "a number": b"12\n",
+    "blank assets": b"assets:\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_an_error_that_points_to_it_and_names_a_fix(name: str) -> None:
+    made = generate(
+        {"lehr.yaml": WORKSPACE, "assets/good.yaml": service("good"), "assets/bad.yaml": BAD_FILES[name]}
+    )
+    found = errors(made.diagnostics)
+    assert found
+    assert all(item.at is not None and item.at.file == "assets/bad.yaml" and item.fix for item in found)
+
+
+# --- the workspace file -----------------------------------------------------------------------
+
+
+def test_without_a_workspace_file_the_answer_says_how_to_make_one() -> None:
+    made = generate({"assets/a.yaml": service("a")})
+    assert codes(made) == ["GEN001"]
+    assert "lehr init" in only(made).fix
+    assert made.partition is None
+
+
+def test_a_workspace_file_is_checked_as_strictly_as_assets() -> None:
+    made = generate({"lehr.yaml": "partition: UPPER\n"})
+    assert (codes(made), only(made).at) == (["GEN002"], Position("lehr.yaml", 1, 1))
+    made = generate({"lehr.yaml": "partition: p\nasets: []\nshrink: {percent: 200}\n"})
+    assert [(item.code, item.at.line if item.at else 0) for item in made.diagnostics] == [
+        ("GEN002", 2),
+        ("GEN002", 3),
+    ]
+    assert any("did you mean `assets`" in item.fix for item in made.diagnostics)
+    made = generate({"lehr.yaml": "partition: p\nassets: [/abs/*.yaml, 'a/{b']\nlet_go: {'a b': why}\n"})
+    assert codes(made) == ["GEN002"] * 3
+
+
+def test_limits_come_from_the_workspace_file() -> None:
+    made = generate({"lehr.yaml": "partition: p\nlet_go: {old: moved}\nshrink: {percent: 50, floor: 1}\n"})
+    assert made.limits is not None
+    assert (made.limits.let_go, made.limits.shrink_percent, made.limits.shrink_floor) == (
+        {"old": "moved"},
+        50,
+        1,
+    )
+
+
+def test_a_written_pattern_that_matches_nothing_is_a_warning() -> None:
+    made = generate({"lehr.yaml": "partition: p\nassets: [asets/*.yaml]\n", "assets/a.yaml": service("a")})
+    assert (codes(made), only(made).severity) == (["GEN012"], Severity.WARNING)
+    assert only(made).at == Position("lehr.yaml", 2, 10)
+
+
+# --- generators -------------------------------------------------------------------------------
+
+
+def test_generators_make_assets_of_files_and_of_assets() -> None:
+    made = generated_by(GOOD + ROUTES)
+    assert made.diagnostics == ()
+    assert set(made.assets) == {"plain", "a", "route/plain", "route/a"}
+    assert made.assets[AssetId("a")].origin == Position("services/a.yaml")
+    assert made.assets[AssetId("route/a")].origin == Position("generators/g.py", 10)
+
+
+def test_generators_over_assets_run_after_those_that_make_them_whatever_their_names() -> None:
+    made = generated_by(
+        GOOD
+        + """
+@for_each_asset("sample.Route", makes=["sample.Policy"])
+def a_policy(route):
+    yield asset(f"policy/{route.id}", "sample.Policy", {"text": route.payload["path"]})
+
+@for_all_assets("sample.Policy")
+def summary(policies):
+    for policy in policies:
+        yield annotate(policy.id, "lehr.Owner", {"team": str(len(policies))})
+"""
+        + ROUTES
+    )
+    assert made.diagnostics == ()
+    assert made.assets[AssetId("policy/route/a")].document()["addons"]["lehr.Owner"]["team"] == "2"
+
+
+def test_a_generator_may_read_all_files_at_once_and_payload_classes() -> None:
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "services/a.json": '["x"]',
+            "services/b.toml": "c = 1\n",
+            "generators/g.py": IMPORTS
+            + """
+from lehr.testing.samples import Service
+@for_all_files("services/*")
+def all_of_them(files):
+    found = [files[0].json()[0], str(files[1].toml()["c"]), files[0].path]
+    yield asset("all", "sample.Service", Service(found))
+""",
+        }
+    )
+    assert made.diagnostics == ()
+    assert made.assets[AssetId("all")].document()["payload"]["command"] == ["x", "1", "services/a.json"]
+
+
+def test_modules_beside_a_generator_can_be_imported_also_under_an_installed_name() -> None:
+    made = generate(
+        {
+            "lehr.yaml": WORKSPACE,
+            "services/a.yaml": "name: a\ncommand: [x]\n",
+            "generators/_naming.py": "def name(text):\n    return 'svc/' + text\n",
+            "generators/json.py": IMPORTS
+            + """
+import json, _naming
+@for_each_file("services/*.yaml")
+def service(file):
+    yield asset(_naming.name(json.loads('"a"')), "sample.Service", {})
+""",
+        }
+    )
+    assert made.diagnostics == ()
+    assert set(made.assets) == {"svc/a"}
+
+
+def test_annotations_add_addons_and_conflicts_name_both_places() -> None:
+    annotation = """
+@for_each_file("services/*.yaml")
+def {}(file):
+    yield annotate("{}", "lehr.Owner", {{"team": "{}"}})
+"""
+    made = generated_by(annotation.format("f", "plain", "x"))
+    assert made.assets[AssetId("plain")].document()["addons"]["lehr.Owner"]["team"] == "x"
+    made = generated_by(annotation.format("f", "plain", "x") + annotation.format("g", "plain", "y"))
+    assert (codes(made), only(made).at) == (["GEN033"], Position("generators/g.py", 9))
+    assert "generators/g.py:5" in only(made).why
+    made = generated_by(annotation.format("f", "absent", "x"))
+    assert codes(made) == ["GEN032"]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "line"),
+    [
+        ("    yield from ()\n    1 / 0", "GEN022", 5),
+        ("    raise SystemExit(0)\n    yield", "GEN022", 4),
+        ("    return None", "GEN027", 2),
+        ("    yield {'id': 'a'}", "GEN027", 4),
+        ("    yield asset('a', 'sample.Service', {'command': [object()]})", "GEN027", 4),
+        ("    yield asset(12, 'sample.Service', {})", "GEN027", 4),
+        ("    yield asset('a', 'sample.Service', {'command': 5})", "GEN007", 4),
+        ("    yield asset('../a', 'sample.Service', {})", "GEN004", 4),
+        ("    yield asset('a', 'sample.Nothing', {})", "GEN005", 4),
+        ("    open('/etc/passwd')\n    yield", "GEN023", 4),
+        ("    open('/tmp/x', 'w')\n    yield", "GEN023", 4),
+        ("    import os\n    os.listdir('/')\n    yield", "GEN023", 5),
+        ("    import socket\n    socket.socket()\n    yield", "GEN023", 5),
+        ("    import subprocess\n    subprocess.run(['true'])\n    yield", "GEN023", 5),
+        ("    import os\n    os.system('true')\n    yield", "GEN023", 5),
+        ("    import os\n    os.fork()\n    yield", "GEN023", 5),
+        ("    import os\n    os.execv('/bin/true', ['true'])\n    yield", "GEN023", 5),
+        ("    import os\n    os.kill(os.getppid(), 9)\n    yield", "GEN023", 5),
+        ("    import time\n    time.time()\n    yield", "GEN023", 5),
+        ("    import time\n    time.sleep(1)\n    yield", "GEN023", 5),
+        ("    import datetime\n    datetime.datetime.now()\n    yield", "GEN023", 5),
+        ("    import random\n    random.random()\n    yield", "GEN023", 5),
+        ("    import random\n    random.Random()\n    yield", "GEN023", 5),
+        ("    import uuid\n    uuid.uuid4()\n    yield", "GEN023", 5),
+        ("    import secrets\n    secrets.token_hex()\n    yield", "GEN023", 5),
+        ("    import threading\n    threading.Thread(target=print).start()\n    yield", "GEN023", 5),
+        ("    import os\n    os.environ['HOME']\n    yield", "GEN022", 5),
+    ],
+)
+def test_a_generator_that_fails_is_reported_with_its_line(code: str, expected: str, line: int) -> None:
+    made = generated_by(f'@for_each_file("services/*.yaml")\ndef bad(file):\n{code}\n')
+    assert codes(made) == [expected], made.diagnostics
+    assert only(made).at == Position("generators/g.py", line)
+
+
+def test_a_generator_with_a_seed_of_its_own_is_repeatable_and_allowed() -> None:
+    made = generated_by(
+        """
+import random, datetime
+@for_each_file("services/*.yaml")
+def good(file):
+    day = datetime.datetime.fromisoformat("2024-01-01")
+    assert isinstance(day, datetime.datetime)
+    yield asset(f"n{random.Random(1).randint(0, 9)}", "sample.Service", {})
+"""
+    )
+    assert made.diagnostics == ()
+
+
+def test_a_source_file_that_a_generator_cannot_parse_is_reported_with_its_own_line() -> None:
+    made = generate(
+        {"lehr.yaml": WORKSPACE, "services/a.yaml": "name: a\nname: b\n", "generators/g.py": IMPORTS + GOOD}
+    )
+    assert only(made).code.startswith("DOC")
+    assert only(made).at == Position("services/a.yaml", 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "line"),
+    [
+        ("def broken(:\n", "GEN020", 2),
+        ("import nothing_of_this_name\n", "GEN020", 2),
+        ("1 / 0\n", "GEN020", 2),
+        ("open('/etc/passwd')\n", "GEN023", 2),
+        ("x = 1\n", "GEN021", 0),
+        ("@for_each_file('/abs')\ndef f(file): ...\n", "GEN030", 2),
+        ("@for_each_asset('sample.Servic')\ndef f(file): ...\n", "GEN030", 2),
+        (ROUTES.replace("sample.Route", "sample.Service"), "GEN031", 3),
+        (ROUTES.replace(', makes="sample.Route"', ""), "GEN029", 5),
+    ],
+)
+def test_a_module_that_cannot_be_used_is_reported_with_its_line(code: str, expected: str, line: int) -> None:
+    made = generated_by(code)
+    assert codes(made) == [expected], made.diagnostics
+    at = only(made).at
+    assert at is not None
+    assert (at.file, at.line) == ("generators/g.py", line)
+
+
+SHORT = SandboxLimits(cpu_seconds=1, wall_seconds=3.0, memory_bytes=100_000_000, answer_bytes=10_000_000)
+
+SWALLOW = """
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass
+"""
+GARBLE = """
+    import os
+    for descriptor in range(3, 64):
+        try: os.write(descriptor, b"\\0\\0\\0\\1x")
+        except OSError: pass
+    yield
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "line"),
+    [
+        ("    while True: pass\n    yield", "GEN024", 4),
+        (SWALLOW, "GEN024", None),  # wherever an interrupt finds it
+        ("    import select\n    select.select([], [], [])\n    yield", "GEN024", 2),
+        ("    yield asset('x' * 500_000_000, 'sample.Service', {})", "GEN025", 4),
+        (
+            "    for n in range(200): yield asset(f'a{n}', 'sample.Policy', {'text': 'x' * 100_000})",
+            "GEN025",
+            2,
+        ),
+        ("    import os\n    os._exit(3)\n    yield", "GEN026", 2),
+        ("    import signal\n    signal.raise_signal(9)\n    yield", "GEN026", 2),
+        (GARBLE, "GEN026", 2),
+    ],
+)
+def test_a_generator_that_must_be_ended_harms_nothing_but_itself(
+    code: str, expected: str, line: int | None
+) -> None:
+    bad = f'@for_each_file("services/*.yaml")\ndef bad(file):\n{code}\n'
+    files: Files = {
+        "lehr.yaml": WORKSPACE,
+        "assets/plain.yaml": service("plain"),
+        "services/a.yaml": "name: a\ncommand: [x]\n",
+        "generators/g.py": IMPORTS + bad,
+    }
+    broken, mended = generate_each([files, {**files, "generators/g.py": IMPORTS + GOOD}], SHORT)
+    assert codes(broken) == [expected], broken.diagnostics
+    at = only(broken).at
+    assert at is not None
+    assert at.file == "generators/g.py"
+    assert line is None or at.line == line
+    assert mended.diagnostics == ()
+    assert set(mended.assets) == {"plain", "a"}
+
+
+def test_what_a_generator_prints_garbles_nothing_and_is_a_warning() -> None:
+    made = generated_by(
+        """
+import sys, os
+print("at import")
+@for_each_file("services/*.yaml")
+def loud(file):
+    print("x" * 100_000)
+    os.write(1, b"raw" * 1000)
+    print("err", file=sys.stderr)
+    yield asset("loud", "sample.Service", {})
+"""
+    )
+    assert set(codes(made)) == {"GEN028"}
+    assert not errors(made.diagnostics)
+    assert set(made.assets) == {"plain", "loud"}
+
+
+# --- incremental ------------------------------------------------------------------------------
+
+
+def test_errors_leave_the_last_good_assets_in_force() -> None:
+    good: Files = {"lehr.yaml": WORKSPACE, "assets/a.yaml": service("a"), "assets/b.yaml": service("b")}
+    broken: Files = {**good, "assets/a.yaml": "id: [", "assets/c.yaml": service("c")}
+    first, refused, third = generate_each([good, broken, {**broken, "assets/a.yaml": service("a", "new")}])
+    assert first.touched is None
+    assert (refused.assets, refused.touched) == (first.assets, frozenset())
+    assert errors(refused.diagnostics)
+    assert set(third.assets) == {"a", "b", "c"}
+    assert third.touched == frozenset(map(AssetId, ("a", "c")))
+
+
+def test_only_what_has_changed_is_read_again() -> None:
+    files: Files = {"lehr.yaml": WORKSPACE, "generators/g.py": IMPORTS + GOOD}
+    files |= {f"assets/{n}.yaml": service(f"p{n}") for n in range(20)}
+    files |= {f"services/{n}.yaml": f"name: s{n}\ncommand: [x]\n" for n in range(20)}
+    changed = MemorySnapshot({**files, "assets/3.yaml": service("p3", "new")})
+
+    async def main() -> Generated:
+        worker = GenerationWorker(REGISTRY, Inline())
+        try:
+            await worker.generate(MemorySnapshot(files))
+            return await worker.generate(changed)
+        finally:
+            await worker.close()
+
+    made = asyncio.run(main())
+    assert changed.reads == ["assets/3.yaml"]
+    assert made.touched == frozenset({AssetId("p3")})
+
+
+def test_a_generators_digest_changes_with_code_and_workspace_alone() -> None:
+    files: Files = {"lehr.yaml": WORKSPACE, "generators/g.py": IMPORTS + GOOD}
+    same, data, code, workspace = (
+        made.generators
+        for made in generate_each(
+            [
+                files,
+                {**files, "assets/a.yaml": service("a")},
+                {**files, "generators/g.py": IMPORTS + GOOD + "\n"},
+                {**files, "lehr.yaml": "partition: other\n"},
+            ]
+        )
+    )
+    assert same == data
+    assert len({same, code, workspace}) == 3
+
+
+def test_a_worker_that_was_killed_is_started_again_and_says_everything_anew() -> None:
+    files: Files = {"lehr.yaml": WORKSPACE, "assets/a.yaml": service("a")}
+
+    async def main() -> None:
+        worker = GenerationWorker(REGISTRY, Inline())
+        try:
+            await worker.generate(MemorySnapshot(files))
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            with pytest.raises(TransientError, match="died"):
+                await worker.generate(MemorySnapshot(files))
+            made = await worker.generate(MemorySnapshot({**files, "assets/b.yaml": service("b")}))
+            assert (set(made.assets), made.touched) == ({"a", "b"}, None)
+        finally:
+            await worker.close()
+
+    asyncio.run(main())
+
+
+def test_a_worker_that_does_not_answer_is_ended_and_started_again() -> None:
+    files: Files = {
+        "lehr.yaml": WORKSPACE,
+        "services/a.yaml": "name: a\ncommand: [x]\n",
+        "generators/g.py": IMPORTS
+        + '@for_each_file("services/*.yaml")\ndef f(file):\n    while True: pass\n',
+    }
+
+    async def main() -> None:
+        worker = GenerationWorker(REGISTRY, Inline(), answer_seconds=1.0)
+        try:
+            with pytest.raises(TransientError, match="no answer"):
+                await worker.generate(MemorySnapshot(files))
+            made = await worker.generate(MemorySnapshot({**files, "generators/g.py": IMPORTS + GOOD}))
+            assert set(made.assets) == {"a"}
+        finally:
+            await worker.close()
+
+    asyncio.run(main())
+
+
+def test_a_registry_that_cannot_be_imported_is_named_in_the_error() -> None:
+    async def main() -> None:
+        worker = GenerationWorker("lehr.testing.samples:nothing", Inline())
+        try:
+            with pytest.raises(TransientError, match="nothing"):
+                await worker.generate(MemorySnapshot({"lehr.yaml": WORKSPACE}))
+        finally:
+            await worker.close()
+
+    asyncio.run(main())
+
+
+def test_a_source_that_cannot_be_read_is_passed_on_and_harms_nothing() -> None:
+    files: Files = {"lehr.yaml": WORKSPACE, "assets/a.yaml": service("a")}
+
+    class Unreadable(MemorySnapshot):
+        def read(self, path: str) -> bytes:
+            raise TransientError("the disk is away")
+
+    async def main() -> None:
+        worker = GenerationWorker(REGISTRY, Inline())
+        try:
+            with pytest.raises(TransientError, match="the disk is away"):
+                await worker.generate(Unreadable(files))
+            assert set((await worker.generate(MemorySnapshot(files))).assets) == {"a"}
+        finally:
+            await worker.close()
+
+    asyncio.run(main())
