@@ -79,7 +79,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
     return [
-        FilePlugin(base, Threads("file", FilePlugin.traits.turns)),
+        FilePlugin(base, Threads("file", 8)),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
         *(make(deployment) for make in _installed("lehr.plugins")),

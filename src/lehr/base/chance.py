@@ -13,10 +13,10 @@ _TIME_CHARACTERS = 9
 
 
 class Chance:
-    """A stream of random numbers, from a seed or, without one, from the system."""
+    """A stream of random numbers from a seed; without one, the system chooses the seed."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._random = random.SystemRandom() if seed is None else random.Random(seed)
+        self._random = random.Random(seed)
 
     def uniform(self, low: float, high: float) -> float:
         """A float from `low` to `high`."""

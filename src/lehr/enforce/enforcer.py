@@ -17,7 +17,7 @@ from lehr.enforce.committer import Committer
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.pinning import pin
-from lehr.enforce.reading import RecordingReader
+from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import PushUnderWay, Slot
 from lehr.enforce.state import (
     Admitted,
@@ -96,6 +96,7 @@ class Enforcer:
         self.partition = partition
         self._store = store
         self._committer = committer
+        self._intent = RememberedIntent(store.intent)
         self._registry = registry
         self._checks = checks
         self._clock = clock
@@ -105,7 +106,7 @@ class Enforcer:
         for plugin in plugins:
             lane: Lane[Slot] = Lane(plugin, clock, self._turn)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
-        self._viewer = Viewer(store, registry, clock, chance, frozenset(self._lanes))
+        self._viewer = Viewer(self._intent, registry, clock, chance, frozenset(self._lanes))
         self._slots: dict[AssetId, Slot] = {}
         self._waiting: Waiting[AssetId] = Waiting()
         self._readers: Waiting[AssetId] = Waiting()
@@ -127,7 +128,7 @@ class Enforcer:
         self._spawn(self._follow_agenda(), "agenda")
         for lane in set(self._lanes.values()):
             self._spawn(self._watch(lane.plugin), f"watch of {type(lane.plugin).__name__}")
-        newest = self._store.intent.newest(self.partition)
+        newest = self._intent.newest(self.partition)
         if newest is not None:
             self._take_up(newest)
 
@@ -135,7 +136,7 @@ class Enforcer:
         """Invariant: I12. What a former process had started is taken up where it was left."""
         now = self._clock.now()
         self._governance = load(self._store, self._registry, newest, now)
-        for head in self._store.intent.heads(self.partition):
+        for head in self._intent.heads(self.partition):
             if not self._registry.governs(head.type):
                 self._add(head.id, head.type, head.digest)
         for entry in self._store.records.ledgers(self.partition):
@@ -203,7 +204,7 @@ class Enforcer:
             self._governance = load(self._store, self._registry, incarnation, self._clock.now())
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
         ids = list(changed)
-        heads = {head.id: head for head in self._store.intent.heads(self.partition, ids)}
+        heads = {head.id: head for head in self._intent.heads(self.partition, ids)}
         for id in ids:
             head = heads.get(id)
             if head is not None and self._registry.governs(head.type):
@@ -233,7 +234,7 @@ class Enforcer:
             return list(self._slots)
         found = []
         for id, slot in self._slots.items():
-            last = self._store.intent.last(slot.key)
+            last = self._intent.last(slot.key)
             if last is not None and selector.matches(last[0]):
                 found.append(id)
         return found
@@ -302,16 +303,16 @@ class Enforcer:
 
     def _add_departed(self, id: AssetId) -> Slot:
         """A slot for an asset that intent does not have any more, but work remains to be done on."""
-        last = self._store.intent.last(AssetKey(self.partition, id))
+        last = self._intent.last(AssetKey(self.partition, id))
         assert last is not None, f"the ledger knows {id}, but no incarnation has had it"
         return self._add(id, last[0].type, None)
 
     def _turns_down(self, id: AssetId) -> bool:
-        last = self._store.intent.last(AssetKey(self.partition, id))
+        last = self._intent.last(AssetKey(self.partition, id))
         return last is not None and self._registry.addon(last[0], TURNDOWN, Turndown) is not None
 
     def _pinned(self, slot: Slot) -> bool:
-        last = self._store.intent.last(slot.key)
+        last = self._intent.last(slot.key)
         if last is None or self._governance is None:
             return False
         controls = self._governance.standing(self._clock.now())
@@ -391,7 +392,7 @@ class Enforcer:
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         read = self._reader(target.incarnation)
-        asset = self._store.intent.asset(target.key, target.incarnation)
+        asset = self._intent.asset(target.key, target.incarnation)
         if asset is not None:
             read.know(asset)
         event = await slot.lane.diff(target, asset, read)
@@ -403,7 +404,7 @@ class Enforcer:
         return event
 
     def _reader(self, sequence: int) -> RecordingReader:
-        return RecordingReader(self._store.intent, self._registry, self.partition, sequence)
+        return RecordingReader(self._intent, self._registry, self.partition, sequence)
 
     async def _check(self, slot: Slot, view: View, diff: Diff) -> Checked:
         assert slot.governance is not None
@@ -418,7 +419,7 @@ class Enforcer:
     async def _look_at(self, id: AssetId, sequence: int) -> tuple[Diff, Digest | None] | None:
         """Compare another asset, as it stands in `sequence`, for a check."""
         key = AssetKey(self.partition, id)
-        asset = self._store.intent.asset(key, sequence)
+        asset = self._intent.asset(key, sequence)
         if asset is None:
             return None
         slot = self._slots.get(id)

@@ -14,6 +14,37 @@ from lehr.store import StoredIntent
 T = TypeVar("T")
 
 
+class RememberedIntent:
+    """Reads of single assets, with the latest ones kept.
+
+    An incarnation never changes (invariant I2), so what was read of one stays right for ever.
+    """
+
+    def __init__(self, intent: StoredIntent, size: int = 16_384) -> None:
+        """Keep up to `size` assets."""
+        self._intent = intent
+        self._size = size
+        self._kept: dict[tuple[AssetKey, int], Asset | None] = {}
+        self.last = intent.last
+        self.newest = intent.newest
+        self.heads = intent.heads
+        self.addon_since = intent.addon_since
+        self.mentioned_by = intent.mentioned_by
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        """As `StoredIntent.asset`."""
+        place = (key, sequence)
+        try:
+            return self._kept[place]
+        except KeyError:
+            pass
+        asset = self._intent.asset(key, sequence)
+        if len(self._kept) >= self._size:
+            del self._kept[next(iter(self._kept))]
+        self._kept[place] = asset
+        return asset
+
+
 class RecordingReader:
     """`lehr.sdk.plugin.Reader` over the store.
 
@@ -21,7 +52,7 @@ class RecordingReader:
         reads: digest by id of every asset that was asked for; None for one that is not there.
     """
 
-    def __init__(self, intent: StoredIntent, registry: Registry, partition: Partition, sequence: int) -> None:
+    def __init__(self, intent: RememberedIntent, registry: Registry, partition: Partition, sequence: int) -> None:
         self._intent = intent
         self._registry = registry
         self._partition = partition

@@ -6,6 +6,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.enforce.governance import Governance
 from lehr.enforce.pinning import Pinning, pin
+from lehr.enforce.reading import RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import View
 from lehr.enforce.turndown import Circumstances, Course, plan
@@ -13,19 +14,18 @@ from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
 from lehr.model.types import Registry
-from lehr.store import Store
 
 _KEEP = Course(Goal.PRESENT)
 
 
 class Viewer:
-    """Makes `View`s. Reads the store, changes nothing."""
+    """Makes `View`s. Reads intent, changes nothing."""
 
     def __init__(
-        self, store: Store, registry: Registry, clock: Clock, chance: Chance, served: frozenset[str]
+        self, intent: RememberedIntent, registry: Registry, clock: Clock, chance: Chance, served: frozenset[str]
     ) -> None:
         """`served` are the types that some plugin serves."""
-        self._store = store
+        self._intent = intent
         self._registry = registry
         self._clock = clock
         self._chance = chance
@@ -38,7 +38,7 @@ class Viewer:
         pinning = pin(last, governance.sequence, governance.standing(now))
         asset: Asset | None = last
         if pinning.pin is not None:
-            asset = self._store.intent.asset(slot.key, pinning.content)
+            asset = self._intent.asset(slot.key, pinning.content)
         elif slot.digest is None:
             # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
             pinning = Pinning(came_with, None, pinning.pause, pinning.approved)
@@ -65,15 +65,15 @@ class Viewer:
 
     def _last(self, slot: Slot, governance: Governance) -> tuple[Asset, int]:
         if slot.digest is not None:
-            asset = self._store.intent.asset(slot.key, governance.sequence)
+            asset = self._intent.asset(slot.key, governance.sequence)
             if asset is not None:
                 return asset, governance.sequence
-        found = self._store.intent.last(slot.key)
+        found = self._intent.last(slot.key)
         assert found is not None, f"slot without any version of {slot.key}"
         return found
 
     def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
-        since = self._store.intent.addon_since(slot.key, TURNDOWN)
+        since = self._intent.addon_since(slot.key, TURNDOWN)
         circumstances = Circumstances(
             now if since is None else since,
             slot.lane.traits.goals,
@@ -85,8 +85,8 @@ class Viewer:
     def _referrers(self, key: AssetKey) -> list[AssetId]:
         """Who still refers to the asset, other than assets that are being turned down."""
         found: list[AssetId] = []
-        for id in dict.fromkeys(id for id, _path in self._store.intent.mentioned_by(key)):
-            last = self._store.intent.last(AssetKey(key.partition, id))
+        for id in dict.fromkeys(id for id, _path in self._intent.mentioned_by(key)):
+            last = self._intent.last(AssetKey(key.partition, id))
             if id != key.id and last and self._registry.addon(last[0], TURNDOWN, Turndown) is None:
                 found.append(id)
         return found

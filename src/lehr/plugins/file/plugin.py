@@ -34,7 +34,7 @@ class FilePlugin(AssetPlugin):
     """
 
     types = (FILE,)
-    traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}))
+    traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), turns=32, pushes=32)
 
     def __init__(self, base: Path, blocking: Blocking, *, fsync: bool = True) -> None:
         """Serve files of this machine.
