@@ -1,0 +1,6 @@
+"""The command line: data on stdout, messages on stderr.
+
+In: arguments. Out: text, tables, JSON, exit codes.
+
+Architecture invariant: nothing is decided here; commands ask and show.
+"""

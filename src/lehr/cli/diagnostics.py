@@ -1,0 +1,132 @@
+"""Diagnostics for people on a terminal, and for programs.
+
+error[GEN007]: `replicas`: -1 is less than the minimum of 0
+  --> assets/web.yaml:5:3
+   |
+ 5 |   replicas: -1
+   |   ^
+   = why: it does not fit `Service`
+   = fix: write a value that `Service` takes
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, in_order
+
+ReadText = Callable[[str], str | None]
+"""The text of a source file at the revision that was judged; None if it cannot be had."""
+
+_WIDTH = 100
+_LONGEST_LINE = 160
+_SGR = {Severity.ERROR: "1;31", Severity.WARNING: "1;33"}
+_BOLD, _FRAME = "1", "1;34"
+
+
+def render(
+    diagnostics: Iterable[Diagnostic],
+    source: ReadText,
+    *,
+    colour: bool = False,
+    most: int | None = None,
+) -> str:
+    """All diagnostics in order of place, each with its line of source, and `summary` at the end.
+
+    Args:
+        source: asked once for each file.
+        most: show no more than this many, errors first, and count the others.
+    """
+    listed = in_order(diagnostics)
+    shown = listed
+    if most is not None and len(listed) > most:
+        shown = in_order(sorted(listed, key=lambda item: item.severity is not Severity.ERROR)[:most])
+    texts: dict[str, list[str]] = {}
+    blocks = ["\n".join(_block(item, _lines(item.at, source, texts), _Paint(colour))) for item in shown]
+    if len(shown) < len(listed):
+        blocks.append(f"... and {len(listed) - len(shown)} more")
+    blocks.append(summary(listed))
+    return "\n\n".join(blocks)
+
+
+def summary(diagnostics: Sequence[Diagnostic]) -> str:
+    """How many there are: `3 errors, 1 warning`; `no problems` when there are none."""
+    found = len(errors(diagnostics))
+    parts = [_count(found, "error"), _count(len(diagnostics) - found, "warning")]
+    return ", ".join(part for part in parts if part) or "no problems"
+
+
+def to_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """All diagnostics in order of place, as an indented JSON list."""
+    return json.dumps(msgspec.to_builtins(in_order(diagnostics)), indent=2)
+
+
+class _Paint:
+    def __init__(self, colour: bool) -> None:
+        self._colour = colour
+
+    def __call__(self, sgr: str, text: str) -> str:
+        return f"\x1b[{sgr}m{text}\x1b[0m" if self._colour else text
+
+
+def _block(item: Diagnostic, lines: Sequence[str], paint: _Paint) -> Iterator[str]:
+    head = paint(_SGR[item.severity], f"{item.severity}[{item.code}]")
+    yield head + paint(_BOLD, f": {visible(item.what)}")
+    number = str(item.at.line) if item.at is not None and item.at.line else ""
+    margin = " " * max(len(number), 2)
+    if item.at is not None:
+        yield f"{margin}{paint(_FRAME, '-->')} {visible(str(item.at))}"
+    if item.at is not None and 0 < item.at.line <= len(lines):
+        yield f"{margin} {paint(_FRAME, '|')}"
+        yield from _excerpt(
+            lines[item.at.line - 1], item.at.column, number.rjust(len(margin)), paint, item.severity
+        )
+    for label, text in (("why", item.why), ("fix", item.fix)):
+        if text:
+            start = f"{margin} {paint(_FRAME, '=')} {paint(_BOLD, label + ':')} "
+            indent = " " * (len(margin) + len(label) + 5)
+            wrapped = textwrap.wrap(
+                visible(text), _WIDTH - len(indent), break_long_words=False, break_on_hyphens=False
+            )
+            yield start + f"\n{indent}".join(wrapped)
+
+
+def _excerpt(line: str, column: int, number: str, paint: _Paint, severity: Severity) -> Iterator[str]:
+    """The line of source, cut around the column if it is long, and a caret below."""
+    first = max(0, column - _LONGEST_LINE // 2) if len(line) > _LONGEST_LINE else 0
+    bar = paint(_FRAME, "|")
+    yield f"{paint(_FRAME, number)} {bar} {visible(line[first : first + _LONGEST_LINE])}".rstrip()
+    if column:
+        before = visible(line[first : column - 1])
+        offset = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
+        yield f"{' ' * len(number)} {bar} {' ' * offset}{paint(_SGR[severity], '^')}"
+
+
+def _lines(at: Position | None, source: ReadText, texts: dict[str, list[str]]) -> list[str]:
+    if at is None or not at.line:
+        return []
+    if at.file not in texts:
+        texts[at.file] = (source(at.file) or "").split("\n")
+    return texts[at.file]
+
+
+def visible(text: str) -> str:
+    """`text` without anything that a terminal would obey: control characters become escapes."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text.rstrip("\r\n"))
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " "
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}" if number else ""
