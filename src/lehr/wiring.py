@@ -136,6 +136,7 @@ def parts(deployment: Deployment) -> Parts:
         store=SqliteStore(deployment.state / STATE_FILE),
         source=source(deployment),
         generation=generation(),
+        clean_generation=generation,
         registry=registry(),
         plugins=plugins(deployment),
         checks=checks(),

@@ -42,6 +42,7 @@ class Parts(msgspec.Struct, frozen=True):
     store: Store
     source: Source
     generation: Generation
+    clean_generation: Callable[[], Generation]
     registry: Registry
     plugins: Sequence[AssetPlugin]
     checks: Sequence[CheckPlugin]
@@ -87,6 +88,7 @@ class ControlPlane:
             partition,
             parts.source,
             parts.generation,
+            parts.clean_generation,
             parts.store,
             self._ask,
             parts.registry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -12,10 +12,11 @@ from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
-from lehr.model.types import Registry
+from lehr.model.types import Registry, addon_names
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
 from lehr.sdk.source import Snapshot, Source
@@ -47,7 +48,7 @@ class Publisher:
     `refresh` may not run twice at a time.
     """
 
-    STEPS = ("read", "generate", "compare", "validate", "publish")
+    STEPS = ("read", "generate", "compare", "validate", "confirm", "publish")
     """The steps of a pass, by the names of their methods. A step may end the pass."""
 
     def __init__(
@@ -55,16 +56,23 @@ class Publisher:
         partition: Partition,
         source: Source,
         generation: Generation,
+        clean: Callable[[], Generation],
         store: Store,
         ask: Ask,
         registry: Registry,
         clock: Clock,
         blocking: Blocking,
     ) -> None:
-        """`ask` commits one write and returns the store's answer."""
+        """Publish from `source` to `store`.
+
+        Args:
+            clean: makes a generation that remembers nothing, to confirm what would remove.
+            ask: commits one write and returns the store's answer.
+        """
         self._partition = partition
         self._source = source
         self._generation = generation
+        self._clean = clean
         self._store = store
         self._ask = ask
         self._registry = registry
@@ -188,6 +196,25 @@ class Publisher:
         if errors(work.diagnostics):
             self._refuse(work)
 
+    async def _confirm(self, work: _Pass) -> None:
+        """Have a clean build confirm every new turndown. Invariants: I4, I11."""
+        assert work.generated is not None
+        assert work.snapshot is not None
+        if not any(map(_asks_for_turndown, work.changes)):
+            return
+        generation = self._clean()
+        try:
+            clean = await generation.generate(work.snapshot)
+        except LehrError as error:
+            self._end(work, Publication.UNREADABLE, _not_generated(error))
+            return
+        finally:
+            await generation.close()
+        differing = _differing(work.generated.assets, clean.assets)
+        if differing or errors(clean.diagnostics):
+            work.diagnostics += (_not_confirmed(differing),)
+            self._refuse(work)
+
     async def _publish(self, work: _Pass) -> None:
         """Make it the newest incarnation."""
         candidate = work.candidate
@@ -231,6 +258,15 @@ def _same(old: Asset | None, new: Asset | None) -> bool:
     return (old and old.digest) == (new and new.digest)
 
 
+def _asks_for_turndown(change: AssetChange) -> bool:
+    before = change.before is not None and TURNDOWN in addon_names(change.before)
+    return not before and change.after is not None and TURNDOWN in addon_names(change.after)
+
+
+def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:
+    return sorted(id for id in one.keys() | other.keys() if not _same(one.get(id), other.get(id)))
+
+
 def _unreadable(name: str, error: LehrError) -> Diagnostic:
     return Diagnostic(
         code="PUB001",
@@ -257,3 +293,12 @@ def _other_partition(expected: str, found: str) -> Diagnostic:
 
 def _overtaken(refused: Refused) -> Diagnostic:
     return Diagnostic(code="PUB004", what="another process published first", why=refused.message)
+
+
+def _not_confirmed(differing: list[AssetId]) -> Diagnostic:
+    return Diagnostic(
+        code="PUB005",
+        what=f"a clean build makes other assets than this one: {', '.join(differing[:5]) or 'none'}",
+        why="it asks for turndowns, and nothing is taken out of production on a doubtful build",
+        fix="a generator depends on something it does not declare; make its output repeatable",
+    )

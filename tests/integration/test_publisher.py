@@ -1,0 +1,212 @@
+"""Publishing from real directories through the real worker into a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from lehr import wiring
+from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
+from lehr.enforce.committer import Committer
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.publish import Publisher
+from lehr.sdk.generation import Generation
+from lehr.sources import open_source
+from lehr.store import SqliteStore
+from lehr.store.merkle import incarnation_digest
+
+PARTITION = Partition("test")
+
+
+class Place:
+    """A workspace, its store, and a publisher between them."""
+
+    def __init__(self, folder: Path, clean: Callable[[], Generation] = wiring.generation) -> None:
+        self.workspace = folder / "workspace"
+        self.state = folder / "state"
+        self.state.mkdir(parents=True, exist_ok=True)
+        self.write("lehr.yaml", "partition: test\n")
+        self.store = SqliteStore(self.state / "state.sqlite")
+        self._committer = Committer(self.store, Inline(), SystemClock())
+        self._generation = wiring.generation()
+        self.publisher = Publisher(
+            PARTITION,
+            open_source(str(self.workspace), self.state, clock=SystemClock(), kind="directory"),
+            self._generation,
+            clean,
+            self.store,
+            self._ask,
+            wiring.registry(),
+            SystemClock(),
+            Inline(),
+        )
+
+    async def _ask(self, write: object) -> object:
+        [answer] = self.store.commit([write])  # type: ignore[list-item]
+        return answer
+
+    def write(self, path: str, text: str) -> None:
+        file = self.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def files(self, *names: str, addons: str = "{}") -> None:
+        assets = "".join(
+            f"- id: {name}\n  type: lehr.File\n  payload: {{path: out/{name}, content: x}}\n"
+            f"  addons: {addons}\n"
+            for name in names
+        )
+        self.write("assets/files.yaml", assets)
+
+    async def close(self) -> None:
+        await self._generation.close()
+        self.store.close()
+
+
+def play(folder: Path, scenario: Callable[[Place], Awaitable[None]], **fields: object) -> None:
+    async def main() -> None:
+        place = Place(folder, **fields)  # type: ignore[arg-type]
+        try:
+            await scenario(place)
+        finally:
+            await place.close()
+
+    asyncio.run(main())
+
+
+def codes(attempt: Attempt) -> set[str]:
+    return {diagnostic.code for diagnostic in attempt.diagnostics}
+
+
+def test_a_revision_becomes_an_incarnation_with_a_digest_of_its_assets(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a", "b")
+        attempt = await place.publisher.refresh()
+        assert (attempt.publication, attempt.sequence, set(attempt.changed)) == (
+            Publication.PUBLISHED,
+            1,
+            {"a", "b"},
+        )
+        newest = place.store.intent.newest(PARTITION)
+        assert newest is not None
+        heads = place.store.intent.heads(PARTITION)
+        assert newest.digest == incarnation_digest((head.id, head.digest) for head in heads)
+        assert newest.sources == attempt.sources
+
+    play(tmp_path, scenario)
+
+
+def test_a_revision_that_declares_nothing_new_is_not_an_incarnation(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        assert (await place.publisher.refresh()).publication is Publication.UNCHANGED
+        place.write("notes.txt", "hello")
+        attempt = await place.publisher.refresh()
+        assert (attempt.publication, attempt.sequence) == (Publication.UNCHANGED, 1)
+        assert "generate" in attempt.seconds
+        assert "generate" not in (await place.publisher.refresh()).seconds
+
+    play(tmp_path, scenario)
+
+
+def test_a_refused_revision_leaves_the_last_good_one_in_force(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        place.write("assets/files.yaml", "- id: a\n  type: lehr.File\n  payload: {path: [}\n")
+        attempt = await place.publisher.refresh()
+        assert (attempt.publication, attempt.sequence) == (Publication.REFUSED, 1)
+        assert attempt.diagnostics[0].at is not None
+        assert attempt.diagnostics[0].at.line == 3
+        again = await place.publisher.refresh()
+        assert again.diagnostics == attempt.diagnostics
+        place.files("a", "b")
+        assert (await place.publisher.refresh()).changed == (AssetId("b"),)
+
+    play(tmp_path, scenario)
+
+
+def test_what_was_touched_by_a_refused_revision_is_compared_with_the_next(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a", "b")
+        await place.publisher.refresh()
+        place.write("assets/more.yaml", "- {id: c, type: lehr.File, payload: {path: out/c, content: x}}\n")
+        place.write("assets/bad.yaml", "- {id: d, type: lehr.File, payload: {path: out/d, source: nowhere}}\n")
+        assert (await place.publisher.refresh()).publication is Publication.REFUSED
+        (place.workspace / "assets/bad.yaml").unlink()
+        assert (await place.publisher.refresh()).changed == (AssetId("c"),)
+
+    play(tmp_path, scenario)
+
+
+def test_absence_is_refused_and_turndown_is_accepted(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a", "b", "c")
+        await place.publisher.refresh()
+        place.files("a", "b")
+        assert (await place.publisher.refresh()).publication is Publication.REFUSED
+        place.files("a", "b", "c", addons="{lehr.Turndown: {reason: old}}")
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
+        place.files("a")
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
+        assert place.store.intent.asset(AssetKey(PARTITION, AssetId("b")), attempt.sequence) is None
+
+    play(tmp_path, scenario)
+
+
+class Doubtful:
+    """A generation that makes something else when it remembers nothing."""
+
+    def __init__(self) -> None:
+        self._inner = wiring.generation()
+
+    async def generate(self, snapshot: object) -> object:
+        import msgspec
+
+        generated = await self._inner.generate(snapshot)  # type: ignore[arg-type]
+        return msgspec.structs.replace(generated, assets={})
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def test_a_turndown_that_a_clean_build_does_not_confirm_is_refused(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        assert (await place.publisher.refresh()).publication is Publication.PUBLISHED
+        place.files("a", addons="{lehr.Turndown: {reason: old}}")
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.REFUSED
+        assert codes(attempt) == {"PUB005"}
+
+    play(tmp_path, scenario, clean=Doubtful)
+
+
+def test_a_source_that_disappears_is_said_and_nothing_is_touched(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        place.workspace.rename(tmp_path / "gone")
+        attempt = await place.publisher.refresh()
+        assert (attempt.publication, attempt.sequence) == (Publication.UNREADABLE, 1)
+        assert codes(attempt) == {"PUB001"}
+        (tmp_path / "gone").rename(place.workspace)
+        assert (await place.publisher.refresh()).publication is Publication.UNCHANGED
+
+    play(tmp_path, scenario)
+
+
+def test_another_partition_is_refused(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        place.write("lehr.yaml", "partition: other\n")
+        assert codes(await place.publisher.refresh()) == {"PUB003"}
+
+    play(tmp_path, scenario)
