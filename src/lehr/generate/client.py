@@ -142,7 +142,7 @@ class GenerationWorker:
             generators=built.generators,
             assets=MappingProxyType(self._assets),
             touched=touched,
-            diagnostics=tuple(in_order(dict.fromkeys(built.diagnostics))),
+            diagnostics=tuple(in_order(sorted(set(built.diagnostics), key=lambda item: item.what))),
         )
 
     async def _start(self) -> asyncio.subprocess.Process:

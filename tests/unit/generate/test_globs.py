@@ -1,0 +1,42 @@
+"""Patterns over the paths of a snapshot."""
+
+from __future__ import annotations
+
+import pytest
+
+from lehr.generate.globs import glob_problem, matcher
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        (
+            "a/*.yaml",
+            ["a/x.yaml", "a/x.y.yaml"],
+            ["a/b/x.yaml", "x.yaml", "a/.x.yaml", "a/x.yamlx", "b/a/x.yaml"],
+        ),
+        ("a/**/*.yaml", ["a/x.yaml", "a/b/x.yaml", "a/b/c/x.yaml"], ["ab/x.yaml", "a/.git/x.yaml", "x.yaml"]),
+        ("a/**", ["a/x", "a/b/c"], ["a", "b/a/x", "a/.x"]),
+        ("**", ["x", "a/b"], [".x", "a/.x"]),
+        ("**/x", ["x", "a/x", "a/b/x"], ["ax"]),
+        ("*.{yaml,yml}", ["x.yaml", "x.yml"], ["x.json", "x.yaml,yml"]),
+        ("{a,b}/x", ["a/x", "b/x"], ["a", "c/x"]),
+        ("a,b?.(x)", ["a,b1.(x)"], ["a", "b1.(x)", "a,b.(x)", "a,b/.(x)"]),
+        ("[ab]", ["[ab]"], ["a"]),
+        (".ci/run", [".ci/run"], ["ci/run"]),
+        ("x", ["x"], ["x\n"]),
+    ],
+)
+def test_a_pattern_matches_whole_paths(pattern: str, matching: list[str], other: list[str]) -> None:
+    matches = matcher(pattern)
+    assert [path for path in matching if not matches(path)] == []
+    assert [path for path in other if matches(path)] == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "/a", "a/../b", "a//b", "./a", "a/", "a**", "{a", "a}", "{a,{b,c}}", "{a/b}", "x" * 2000]
+)
+def test_a_pattern_that_cannot_be_meant_is_refused(pattern: str) -> None:
+    assert glob_problem(pattern) is not None
+    with pytest.raises(ValueError, match="pattern"):
+        matcher(pattern)
