@@ -182,7 +182,7 @@ def _read(snapshot: Snapshot, paths: Iterable[str]) -> tuple[bytes, ...]:
 
 def _environment() -> dict[str, str]:
     # A fixed hash seed makes the order of sets the same in every worker.
-    return {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    return {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
 
 
 async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
