@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lehr.base.blocking import Inline
@@ -93,6 +93,7 @@ async def build(snapshots: list[dict[str, str]]) -> Generated:
         await worker.close()
 
 
+@example([[("generators/a.py", 2)]])  # one name, another shape: the old items have to go
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=8))
 def test_an_incremental_build_equals_a_clean_build(steps: list[list[tuple[str, int | None]]]) -> None:

@@ -92,16 +92,13 @@ class _Hook:
         path = arguments[0]
         text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
         writes = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        if writes or not os.path.normpath(text).startswith(self._readable):
+        if writes or not (os.path.normpath(text) + "/").startswith(self._readable):
             shown = repr(text) if text else "a descriptor"
             raise DeniedError(f"{event} of {shown} is denied to generators; they read what they declare")
 
 
 def _readable_folders() -> tuple[str, ...]:
-    folders = {os.path.abspath(folder) for folder in (*sys.path, sys.prefix, sys.base_prefix) if folder}
-    return tuple(sorted(folder.rstrip("/") + "/" for folder in folders if folder != "/")) + tuple(
-        sorted(folders)
-    )
+    return tuple(sorted({os.path.abspath(folder).rstrip("/") + "/" for folder in sys.path if folder}))
 
 
 def _refusal(name: str) -> Any:

@@ -65,10 +65,12 @@ class Generators:
         """
         fresh = self._read_code({path: files[path] for path in sorted(code)})
         for generator in self._ordered:
+            # With other code, the same name may stand for other items: none is taken over unasked.
+            inputs: Inputs = dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
             if generator.over_files:
-                inputs = self._file_inputs(generator, files, dirty, fresh)
+                inputs |= self._file_inputs(generator, files, dirty, fresh)
             else:
-                inputs = self._asset_inputs(generator, fresh)
+                inputs |= self._asset_inputs(generator, fresh)
             self._update(generator, inputs, files)
         return self._problems
 
@@ -108,7 +110,7 @@ class Generators:
             found = sorted(path for path in files if matches(path))
             parts = (part for path in found for part in (path, files[path].content_id))
             return {_ALL: digest_all((self.digest, *parts)) if found else None}
-        paths = {*files, *self._assembly.items(generator.name)} if fresh else dirty
+        paths = files if fresh else dirty
         inputs: Inputs = {}
         for path in sorted(paths):
             if matches(path):
@@ -124,7 +126,7 @@ class Generators:
             found = self._assets(type_name)
             parts = (part for asset in found for part in (asset.id, asset.digest))
             return {_ALL: digest_all((self.digest, *parts)) if found else None}
-        ids = {*assembly.ids(), *assembly.items(generator.name)} if fresh else set(assembly.touched)
+        ids = assembly.ids() if fresh else assembly.touched
         inputs: Inputs = {}
         for id in sorted(ids):
             asset = assembly.asset(AssetId(id))

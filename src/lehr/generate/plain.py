@@ -33,6 +33,21 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
     return Output(inputs, tuple(assets), (), tuple(diagnostics))
 
 
+def place_of(path: str, content: bytes, id: str, pointer: str) -> Position | None:
+    """Where the value at `pointer` of the document of asset `id` stands in an asset file.
+
+    Reads the whole file again: for problems that are found after it has been forgotten. None if the
+    file does not declare the asset in plain text.
+    """
+    if not path.endswith(tuple(documents.SUFFIXES)):
+        return None
+    for document in documents.load(path, content).documents:
+        for base, value in _declared(document.value):
+            if isinstance(value, dict) and value.get("id") == id:
+                return document.position(base + pointer)
+    return None
+
+
 def _convert(
     document: documents.Document, base: str, value: Any, origin: Position | None, registry: Registry
 ) -> Converted:

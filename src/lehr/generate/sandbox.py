@@ -29,6 +29,7 @@ Work = Callable[[Send], None]
 _CHUNK = 1 << 16
 _PRINTED = 2000
 _EXIT_BROKEN = 70
+_MANY_FILES = 1 << 16
 
 
 class LimitError(BaseException):
@@ -163,7 +164,8 @@ def _be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -
     try:
         os.dup2(print_to, 1)
         os.dup2(print_to, 2)
-        highest = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        highest = _MANY_FILES if open_files == resource.RLIM_INFINITY else open_files
         os.closerange(3, send_to)
         os.closerange(send_to + 1, highest)
         gc.freeze()  # what was there before is never collected, so its pages stay shared
