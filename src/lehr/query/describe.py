@@ -1,0 +1,53 @@
+"""Everything that is known of one asset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.model.asset import AssetId, AssetKey
+from lehr.model.operation import Operation
+from lehr.model.types import Mention, Registry
+from lehr.query.explain import Explanation, explain
+from lehr.query.reading import Reading
+from lehr.query.selecting import known_asset
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """One asset, its intent and its history.
+
+    Attributes:
+        document: id, type, payload and addons, every default spelt out.
+        origin: file, line and column where it was declared; empty when that is not known.
+        digest: of its content.
+        refers_to: references that it makes.
+        referred_by: ids of assets that refer to it, with the path of the reference.
+        operations: its last pushes, newest first.
+    """
+
+    document: dict[str, Any]
+    origin: str
+    digest: str
+    explanation: Explanation
+    refers_to: tuple[Mention, ...]
+    referred_by: tuple[tuple[AssetId, str], ...]
+    operations: tuple[Operation, ...]
+
+
+def describe(reading: Reading, registry: Registry, id: str, most: int = 5) -> Description:
+    """All about the asset `id`, with its last `most` pushes.
+
+    Raises:
+        LehrError: there never was such an asset.
+    """
+    asset, _came_with = known_asset(reading, id)
+    return Description(
+        document=asset.document(),
+        origin=str(asset.origin or ""),
+        digest=asset.digest,
+        explanation=explain(reading, id),
+        refers_to=tuple(registry.mentions(asset)),
+        referred_by=tuple(reading.intent.mentioned_by(AssetKey(reading.partition, asset.id))),
+        operations=tuple(reading.records.operations(reading.partition, asset.id, most)),
+    )

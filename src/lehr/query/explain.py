@@ -1,0 +1,173 @@
+"""Why one asset stands as it stands: what blocks it, or how it came to be as intended."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Decision, Status, Verdict
+from lehr.model.diff import Diff
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.reading import Reading
+from lehr.query.selecting import GOVERNING, NO_TURN, Row, known_asset, row_of
+
+_CHAIN = 8
+_STORY = 8
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """A decision and its number in the store."""
+
+    number: int
+    decision: Decision
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One step along who waits for whom.
+
+    Attributes:
+        row: how the asset that is waited for stands.
+        cycle: True when it was met before: the assets wait for each other, for ever.
+    """
+
+    row: Row
+    cycle: bool = False
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """All that answers "why?" for one asset.
+
+    Attributes:
+        row: how it stands, since when, and when it is tried next.
+        verdicts: what every check said in the last decision, those that wait first.
+        diff: what differed then; None when nothing was compared.
+        chain: for an asset that waits for others, those, and those that they wait for.
+        controls: words of people that stand over it now.
+        operation: the push under way, or else the last one.
+        story: the decisions that led here, newest first, back to the one before the last push.
+        ledger: what production was last brought to, or found at.
+        came_with: sequence in which intent last changed it.
+    """
+
+    row: Row
+    verdicts: tuple[Verdict, ...] = ()
+    diff: Diff | None = None
+    chain: tuple[Link, ...] = ()
+    controls: tuple[Control, ...] = ()
+    operation: Operation | None = None
+    story: tuple[Numbered, ...] = ()
+    ledger: LedgerEntry | None = None
+    came_with: int = 0
+
+    @property
+    def decision(self) -> Decision | None:
+        """The last decision; None when there was none yet."""
+        return self.story[0].decision if self.story else None
+
+
+def explain(reading: Reading, id: str) -> Explanation:
+    """Why the asset `id` stands as it does.
+
+    Raises:
+        LehrError: there never was such an asset.
+    """
+    asset, came_with = known_asset(reading, id)
+    key = AssetKey(reading.partition, asset.id)
+    decisions = reading.records.decisions(reading.partition, asset.id, _STORY)
+    operations = reading.records.operations(reading.partition, asset.id, 1)
+    operation = operations[0] if operations else None
+    last = decisions[0][1] if decisions else None
+    row = row_of(reading, asset)
+    return Explanation(
+        row=row,
+        verdicts=_waiting_first(last),
+        diff=last.diff if last is not None else None,
+        chain=_chain(reading, row, last),
+        controls=standing_over(reading, asset),
+        operation=operation,
+        story=_story(decisions, operation),
+        ledger=reading.records.ledger(key),
+        came_with=came_with,
+    )
+
+
+def standing_over(reading: Reading, asset: Asset) -> tuple[Control, ...]:
+    """The controls that stand now and select `asset`, in the order in which they were given.
+
+    An approval is for one exact diff: it counts only while that diff is the one that was decided on.
+    """
+    _version, controls = reading.records.controls(reading.partition, reading.now)
+    return tuple(
+        control
+        for control in controls
+        if control.kind is not ControlKind.APPROVAL and control.selector.matches(asset)
+    )
+
+
+def _waiting_first(decision: Decision | None) -> tuple[Verdict, ...]:
+    return () if decision is None else tuple(sorted(decision.verdicts, key=lambda item: item.allow))
+
+
+def _story(decisions: list[tuple[int, Decision]], operation: Operation | None) -> tuple[Numbered, ...]:
+    """From the newest decision back to the one before that which started the last push."""
+    story = [Numbered(number, decision) for number, decision in decisions]
+    if operation is None:
+        return tuple(story)
+    started = [
+        index
+        for index, item in enumerate(story)
+        if item.decision.operation == operation.id and item.decision.condition.status is Status.PUSHING
+    ]
+    return tuple(story[: started[0] + 2] if started else story)
+
+
+def _chain(reading: Reading, row: Row, decision: Decision | None) -> tuple[Link, ...]:
+    """Who is waited for, and whom they wait for: breadth first, bounded."""
+    chain: list[Link] = []
+    met: set[AssetId] = {row.id}
+    ahead = list(_waits_for(decision)) if row.status == Status.WAITING else []
+    while ahead and len(chain) < _CHAIN:
+        id = ahead.pop(0)
+        last = reading.intent.last(AssetKey(reading.partition, id))
+        if last is None:
+            continue
+        found = row_of(reading, last[0])
+        cycle = id in met
+        chain.append(Link(found, cycle))
+        if not cycle and found.status == Status.WAITING:
+            decisions = reading.records.decisions(reading.partition, id, 1)
+            ahead.extend(_waits_for(decisions[0][1] if decisions else None))
+        met.add(id)
+    return tuple(chain)
+
+
+def _waits_for(decision: Decision | None) -> tuple[AssetId, ...]:
+    if decision is None:
+        return ()
+    return tuple(
+        dict.fromkeys(id for verdict in decision.verdicts if not verdict.allow for id in verdict.wait_for)
+    )
+
+
+def headline(explanation: Explanation) -> str:
+    """One sentence, without the time, that says how the asset stands."""
+    row = explanation.row
+    if row.status == GOVERNING:
+        return f"{row.id} configures checks; it has no production, so nothing is pushed for it"
+    if row.status == NO_TURN:
+        return f"{row.id} was declared, and Lehr has not looked at its production yet"
+    return f"{row.id} {_SAYS[Status(row.status)]}: {row.message or row.reason}"
+
+
+_SAYS = {
+    Status.CONVERGED: "is converged",
+    Status.TURNED_DOWN: "is turned down",
+    Status.ORPHANED: "is orphaned",
+    Status.PUSHING: "is being pushed",
+    Status.WAITING: "waits",
+    Status.HELD: "is held",
+    Status.RETRYING: "is being retried",
+    Status.STALLED: "is stalled, and needs a person or new intent",
+    Status.UNKNOWN: "is in an unknown state",
+}

@@ -1,0 +1,98 @@
+"""The whole partition at a glance: what is not settled, and what stands over it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.control import Control
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Operation
+from lehr.model.selector import Selector
+from lehr.query.reading import Reading
+from lehr.query.selecting import Row, rows
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Assets that stand alike.
+
+    Attributes:
+        count: how many there are.
+        rows: the first of them: those that have stood so longest.
+        next_at: wall-clock seconds of the earliest turn due among all of them.
+    """
+
+    status: str
+    reason: str
+    count: int
+    rows: tuple[Row, ...]
+    next_at: float | None
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """How a partition stands.
+
+    Attributes:
+        newest: the incarnation in force; None before the first.
+        attempt: what came of the last pass over the source; None before the first.
+        counts: number of assets by status.
+        groups: what is not settled, the largest group first.
+        controls: pauses, freezes, pins, approvals and overrides that stand.
+        operations: pushes that may be changing production.
+    """
+
+    newest: Incarnation | None
+    attempt: Attempt | None
+    counts: dict[str, int]
+    groups: tuple[Group, ...]
+    controls: tuple[Control, ...]
+    operations: tuple[Operation, ...]
+
+    @property
+    def unsettled(self) -> int:
+        """Number of assets on which something is left to do."""
+        return sum(group.count for group in self.groups)
+
+    @property
+    def not_published(self) -> bool:
+        """True when the newest revision of the source is not what is in force."""
+        attempt = self.attempt
+        return attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
+
+
+def survey(reading: Reading, selector: Selector | None = None, most: int = 5) -> Overview:
+    """How the partition stands.
+
+    Args:
+        selector: only the assets that it selects; None for all.
+        most: how many assets of a group are named.
+    """
+    found = rows(reading, selector)
+    _version, controls = reading.records.controls(reading.partition, reading.now)
+    return Overview(
+        newest=reading.newest(),
+        attempt=reading.records.attempt(reading.partition),
+        counts=dict(sorted(Counter(row.status for row in found).items())),
+        groups=_grouped([row for row in found if not row.settled], most),
+        controls=tuple(controls),
+        operations=tuple(reading.records.open_operations(reading.partition)),
+    )
+
+
+def _grouped(unsettled: list[Row], most: int) -> tuple[Group, ...]:
+    by_reason: dict[tuple[str, str], list[Row]] = {}
+    for row in unsettled:
+        by_reason.setdefault((row.status, row.reason), []).append(row)
+    groups = [
+        Group(
+            status,
+            reason,
+            len(members),
+            tuple(sorted(members, key=lambda row: (row.since or 0.0, row.id))[:most]),
+            min((row.next_at for row in members if row.next_at is not None), default=None),
+        )
+        for (status, reason), members in by_reason.items()
+    ]
+    return tuple(sorted(groups, key=lambda group: (-group.count, group.status, group.reason)))

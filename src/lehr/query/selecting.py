@@ -1,0 +1,169 @@
+"""Which assets there are, and how each stands: the rows of `lehr get assets`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.decision import Status
+from lehr.model.selector import Selector
+from lehr.query.reading import Reading
+
+if TYPE_CHECKING:
+    from lehr.store.interface import Head, Standing
+
+GOVERNING = "Governing"
+"""Shown as status of assets that configure checks and limits: they have no production."""
+
+NO_TURN = "NoTurnYet"
+"""Shown as status of assets that the Enforcer has not looked at yet."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """How one asset stands.
+
+    Attributes:
+        status: a `Status`, `GOVERNING` or `NO_TURN`.
+        since: wall-clock seconds since when it stands so; None when it had no turn.
+        next_at: wall-clock seconds of the next turn that is due by itself.
+        departed: True when the newest incarnation does not have it any more.
+    """
+
+    id: AssetId
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    unblock: str = ""
+    since: float | None = None
+    next_at: float | None = None
+    departed: bool = False
+
+    @property
+    def settled(self) -> bool:
+        """True when nothing is left to do."""
+        if self.status in (GOVERNING, NO_TURN):
+            return self.status == GOVERNING
+        return Status(self.status).settled
+
+
+def rows(reading: Reading, selector: Selector | None = None) -> list[Row]:
+    """Every asset of the newest incarnation, and those that left it with work to be done, by id.
+
+    Args:
+        selector: only the assets that it selects; None for all.
+    """
+    standings = {item.asset: item for item in reading.records.standings(reading.partition)}
+    found = [_row(reading, head, standings.pop(head.id, None)) for head in _heads(reading, selector)]
+    found.extend(row for row in _departed(reading, standings.values(), selector) if not row.settled)
+    return sorted(found, key=lambda row: row.id)
+
+
+def orphans(reading: Reading, selector: Selector | None = None) -> list[Row]:
+    """Assets that intent let go without a turndown: in production, and never touched."""
+    present = {head.id for head in reading.intent.heads(reading.partition)}
+    departed = (item for item in reading.records.standings(reading.partition) if item.asset not in present)
+    found = _departed(reading, departed, selector)
+    return [row for row in found if row.status == Status.ORPHANED]
+
+
+def selected(reading: Reading, text: Selector) -> list[Row]:
+    """As `rows`, but never nothing.
+
+    Raises:
+        LehrError: no asset is selected.
+    """
+    found = rows(reading, text)
+    if not found:
+        raise LehrError(f"no asset is selected by {text}", fix="see `lehr get assets` for what there is")
+    return found
+
+
+def known_asset(reading: Reading, id: str) -> tuple[Asset, int]:
+    """The asset as it last stood in intent, and the sequence it came with.
+
+    Raises:
+        LehrError: there never was an asset of this id. Names one that is written alike.
+    """
+    found = reading.intent.last(AssetKey(reading.partition, AssetId(id)))
+    if found is not None:
+        return found
+    raise LehrError(f"partition {reading.partition} has no asset {id}", fix=_alike(reading, id))
+
+
+def row_of(reading: Reading, asset: Asset) -> Row:
+    """How one asset stands."""
+    head = next(reading.intent.heads(reading.partition, [asset.id]), None)
+    standing = reading.records.standing(AssetKey(reading.partition, asset.id))
+    if head is not None:
+        return _row(reading, head, standing)
+    if standing is not None:
+        return _with_standing(asset.id, asset.type, standing, departed=True)
+    return Row(asset.id, asset.type, NO_TURN, departed=True)
+
+
+def _heads(reading: Reading, selector: Selector | None) -> Iterable[Head]:
+    heads = reading.intent.heads(reading.partition)
+    if selector is None or selector.all:
+        return heads
+    if not selector.labels:
+        return (head for head in heads if _matches(selector, head))
+    newest = reading.newest()
+    assets = reading.intent.assets(reading.partition, newest.sequence) if newest is not None else iter(())
+    ids = {asset.id for asset in assets if selector.matches(asset)}
+    return (head for head in heads if head.id in ids)
+
+
+def _matches(selector: Selector, head: Head) -> bool:
+    """For a selector without labels, id and type say all; so no body need be read."""
+    return selector.matches(Asset(head.id, head.type, b"", head.digest))
+
+
+def _departed(reading: Reading, standings: Iterable[Standing], selector: Selector | None) -> Iterator[Row]:
+    for standing in standings:
+        if standing.condition.status is Status.TURNED_DOWN:
+            continue
+        last = reading.intent.last(AssetKey(reading.partition, standing.asset))
+        # A standing that was passed in may belong to an asset that the selector left out.
+        if last is None or (selector is not None and not selector.matches(last[0])):
+            continue
+        if next(reading.intent.heads(reading.partition, [standing.asset]), None) is None:
+            yield _with_standing(standing.asset, last[0].type, standing, departed=True)
+
+
+def _row(reading: Reading, head: Head, standing: Standing | None) -> Row:
+    if standing is not None:
+        return _with_standing(head.id, head.type, standing)
+    if reading.governs(head.type):
+        return Row(head.id, head.type, GOVERNING, message="configures checks; it has no production")
+    return Row(head.id, head.type, NO_TURN, message="no turn yet", unblock="`lehr run` gets round to it")
+
+
+def _with_standing(id: AssetId, type: str, standing: Standing, *, departed: bool = False) -> Row:
+    condition = standing.condition
+    return Row(
+        id,
+        type,
+        str(condition.status),
+        condition.reason,
+        condition.message,
+        condition.unblock,
+        standing.since,
+        condition.next_at,
+        departed,
+    )
+
+
+def _alike(reading: Reading, id: str) -> str:
+    import difflib  # noqa: PLC0415 -- slow to import, and only needed after a mistake
+
+    known = [head.id for head in reading.intent.heads(reading.partition)]
+    within = [item for item in known if id and id in item]
+    close = difflib.get_close_matches(id, known, n=3) or within[:3]
+    if not close:
+        return "see `lehr get assets` for what there is"
+    return f"did you mean {' or '.join(close)}?"
