@@ -1,0 +1,51 @@
+"""Errors on the terminal: what, why, and what to do; a traceback only for who asks for one."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+import click
+
+from lehr import __version__
+from lehr.base.errors import LehrError
+from lehr.cli.terminal import printable, style
+
+TRACEBACK = "LEHR_TRACEBACK"
+
+
+def show_error(error: LehrError) -> None:
+    """Show an error that we foresaw, on stderr."""
+    refused(error.what, error.why, error.fix)
+    if os.environ.get(TRACEBACK) == "1":
+        traceback.print_exception(error)
+
+
+def refused(what: str, why: str = "", fix: str = "") -> None:
+    """Say on stderr what went wrong, why, and what to do about it."""
+    head = style("error:", "red", bold=True, stream=sys.stderr)
+    click.echo(f"{head} {printable(what)}", err=True)
+    if why:
+        click.echo(f"  why: {printable(why)}", err=True)
+    if fix:
+        click.echo(f"  fix: {printable(fix)}", err=True)
+
+
+def show_unexpected(error: Exception) -> None:
+    """Show an error that we did not foresee: a defect of ours."""
+    place = traceback.extract_tb(error.__traceback__)[-1] if error.__traceback__ else None
+    at = f"{os.path.basename(place.filename)}:{place.lineno}" if place else "an unknown place"
+    refused(
+        f"Lehr has a defect: {type(error).__name__}: {error}",
+        f"nobody expected this, at {at} of version {__version__}",
+        f"please report it, with what `{TRACEBACK}=1 {_called()}` says",
+    )
+    if os.environ.get(TRACEBACK) == "1":
+        traceback.print_exception(error)
+
+
+def _called() -> str:
+    import shlex
+
+    return shlex.join(["lehr", *sys.argv[1:]])

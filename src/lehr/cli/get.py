@@ -1,0 +1,271 @@
+"""`lehr get`: lists."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lehr.cli import words
+from lehr.cli.output import Column, Shape, bounded, output_option, show
+from lehr.cli.state import complete_asset, open_reading, partition_option, state_option
+
+if TYPE_CHECKING:
+    from lehr.model.selector import Selector
+    from lehr.query.reading import Reading
+    from lehr.query.selecting import Row
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ALL = sys.maxsize
+
+
+class PrefixGroup(click.Group):
+    """Commands that may be called by any unambiguous beginning of their names (`lehr get asset`)."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = [name for name in self.list_commands(ctx) if name.startswith(cmd_name)]
+        return super().get_command(ctx, found[0]) if len(found) == 1 else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        _name, command, rest = super().resolve_command(ctx, args)
+        return None if command is None else command.name, command, rest
+
+
+def list_options(limit: int | None) -> Callable[[Function], Function]:
+    """The options that all lists have; `limit` bounds what is shown unless `--all` is given."""
+
+    def decorate(function: Function) -> Function:
+        function = partition_option(state_option(output_option()(function)))
+        function = click.option("--all", "everything", is_flag=True, help="Show all, however many.")(function)
+        return click.option(
+            "--limit",
+            type=click.IntRange(min=1),
+            default=limit,
+            show_default=limit is not None,
+            help="Show at most so many.",
+        )(function)
+
+    return decorate
+
+
+@click.group(
+    cls=PrefixGroup,
+    epilog="""
+    \b
+    Examples:
+      lehr get assets                    how every asset stands
+      lehr get assets --status Waiting
+      lehr get asset 'web-*' -o json
+      lehr get decisions web/process     what was decided about one asset
+      lehr get incarnations --limit 5
+    """,
+)
+def get() -> None:
+    """List what there is. Names may be shortened: `lehr get asset`, `lehr get inc`."""
+
+
+@get.command(
+    epilog="""
+    \b
+    Examples:
+      lehr get assets
+      lehr get assets 'web-*,type=lehr.File'
+      lehr get assets label:team=web --status Stalled -o wide
+    """
+)
+@click.argument("selector", required=False, shell_complete=complete_asset)
+@click.option("--status", help="Only those that stand so, such as Waiting; case does not matter.")
+@list_options(None)
+def assets(
+    selector: str | None,
+    status: str | None,
+    limit: int | None,
+    everything: bool,
+    form: str,
+    state: Path | None,
+    partition: str | None,
+) -> None:
+    """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
+    from lehr.query.selecting import rows
+
+    with open_reading(state, partition) as reading:
+        found = rows(reading, _parsed(selector))
+        if status is not None:
+            found = [row for row in found if row.status.lower() == status.lower()]
+        shown = bounded(found, None if everything else limit, "assets")
+        show(form, shown, _rows_shape(reading), nothing="no assets")
+
+
+@get.command(
+    epilog="""
+    \b
+    Examples:
+      lehr get orphans
+      lehr get orphans -o name
+    """
+)
+@click.argument("selector", required=False)
+@list_options(None)
+def orphans(
+    selector: str | None,
+    limit: int | None,
+    everything: bool,
+    form: str,
+    state: Path | None,
+    partition: str | None,
+) -> None:
+    """List assets that intent let go of: they are in production, and never touched."""
+    from lehr.query.selecting import orphans as find
+
+    with open_reading(state, partition) as reading:
+        shown = bounded(find(reading, _parsed(selector)), None if everything else limit, "orphans")
+        show(form, shown, _rows_shape(reading), nothing="no orphans")
+
+
+@get.command(
+    epilog="""
+    \b
+    Examples:
+      lehr get incarnations
+      lehr get incarnations --limit 1 -o json
+    """
+)
+@list_options(20)
+def incarnations(limit: int, everything: bool, form: str, state: Path | None, partition: str | None) -> None:
+    """List incarnations, newest first."""
+    from lehr.cli.documents import of_incarnation
+    from lehr.model.incarnation import Incarnation
+
+    with open_reading(state, partition) as reading:
+        now = reading.now
+        columns: list[Column[Incarnation]] = [
+            Column("name", lambda item: item.name),
+            Column("age", lambda item: words.age(item.created_at, now), narrow=True),
+            Column("created", lambda item: words.moment(item.created_at) or "", wide=True),
+            Column("assets", lambda item: str(item.assets)),
+            Column("added", lambda item: str(item.added)),
+            Column("changed", lambda item: str(item.changed)),
+            Column("removed", lambda item: str(item.removed)),
+            Column("digest", lambda item: item.digest, wide=True),
+            Column("revision", lambda item: _revision(item, 12), narrow=True),
+            Column("revision", lambda item: _revision(item, None), wide=True),
+        ]
+        found = reading.intent.incarnations(reading.partition, _ALL if everything else limit)
+        show(form, found, Shape(columns, of_incarnation, lambda item: item.name), nothing="no incarnations")
+
+
+@get.command(
+    epilog="""
+    \b
+    Examples:
+      lehr get operations
+      lehr get operations web/process --limit 3 -o wide
+    """
+)
+@click.argument("asset", required=False, shell_complete=complete_asset)
+@list_options(50)
+def operations(
+    asset: str | None, limit: int, everything: bool, form: str, state: Path | None, partition: str | None
+) -> None:
+    """List pushes, newest first; of one ASSET, if it is named."""
+    from lehr.cli.documents import of_operation
+    from lehr.model.operation import Operation
+
+    with open_reading(state, partition) as reading:
+        now = reading.now
+        columns: list[Column[Operation]] = [
+            Column("id", lambda item: item.id),
+            Column("asset", lambda item: item.asset),
+            Column("type", lambda item: item.type, wide=True),
+            Column("goal", lambda item: str(item.goal)),
+            Column("content", lambda item: f"{item.partition}@{item.content}"),
+            Column("governing", lambda item: f"{item.partition}@{item.governing}", wide=True),
+            Column("started", lambda item: words.ago(item.started_at, now), narrow=True),
+            Column("started", lambda item: words.moment(item.started_at) or "", wide=True),
+            Column("took", lambda item: words.span((item.ended_at or now) - item.started_at)),
+            Column("result", lambda item: str(item.result or "under way")),
+            Column("message", lambda item: item.message),
+        ]
+        known = None if asset is None else _known(reading, asset)
+        found = reading.records.operations(reading.partition, known, _ALL if everything else limit)
+        show(form, found, Shape(columns, of_operation, lambda item: item.id), nothing="no operations")
+
+
+@get.command(
+    epilog="""
+    \b
+    Examples:
+      lehr get decisions
+      lehr get decisions web/process -o yaml    with every verdict and all evidence
+    """
+)
+@click.argument("asset", required=False, shell_complete=complete_asset)
+@list_options(50)
+def decisions(
+    asset: str | None, limit: int, everything: bool, form: str, state: Path | None, partition: str | None
+) -> None:
+    """List decisions, newest first; about one ASSET, if it is named."""
+    from lehr.cli.documents import of_decision
+    from lehr.model.decision import Decision
+
+    with open_reading(state, partition) as reading:
+        now = reading.now
+        columns: list[Column[tuple[int, Decision]]] = [
+            Column("number", lambda item: str(item[0])),
+            Column("asset", lambda item: item[1].asset),
+            Column("age", lambda item: words.age(item[1].at, now), narrow=True),
+            Column("at", lambda item: words.moment(item[1].at) or "", wide=True),
+            Column("content", lambda item: str(item[1].content), wide=True),
+            Column("governing", lambda item: str(item[1].governing), wide=True),
+            Column("operation", lambda item: item[1].operation or "-", wide=True),
+            Column("status", lambda item: str(item[1].condition.status)),
+            Column("reason", lambda item: item[1].condition.reason),
+            Column("woken by", lambda item: item[1].event),
+            Column("message", lambda item: item[1].condition.message),
+        ]
+        known = None if asset is None else _known(reading, asset)
+        found = reading.records.decisions(reading.partition, known, _ALL if everything else limit)
+        shape: Shape[tuple[int, Decision]] = Shape(
+            columns, lambda item: of_decision(*item), lambda item: str(item[0])
+        )
+        show(form, found, shape, nothing="no decisions")
+
+
+def _rows_shape(reading: Reading) -> Shape[Row]:
+    from lehr.cli.documents import of_row
+
+    now = reading.now
+    columns: list[Column[Row]] = [
+        Column("id", lambda row: row.id),
+        Column("type", lambda row: row.type),
+        Column("status", lambda row: row.status),
+        Column("reason", lambda row: row.reason or "-"),
+        Column("since", lambda row: words.age(row.since, now), narrow=True),
+        Column("since", lambda row: words.moment(row.since) or "-", wide=True),
+        Column("next turn", lambda row: words.moment(row.next_at) or "-", wide=True),
+        Column("unblocked by", lambda row: row.unblock or "-", wide=True),
+        Column("message", lambda row: row.message),
+    ]
+    return Shape(columns, of_row, lambda row: row.id)
+
+
+def _parsed(selector: str | None) -> Selector | None:
+    from lehr.model.selector import parse_selector
+
+    return None if selector is None else parse_selector(selector)
+
+
+def _known(reading: Reading, asset: str) -> Any:
+    from lehr.query.selecting import known_asset
+
+    return known_asset(reading, asset)[0].id
+
+
+def _revision(item: Any, most: int | None) -> str:
+    return item.sources[0].revision[:most] if item.sources else "-"

@@ -1,0 +1,155 @@
+"""The command `lehr`: which commands there are, and how a call ends.
+
+Exit codes: 0 fine; 1 an error, or what was asked for did not come true; 2 the call itself is
+wrong; 3 there are differences (with `--exit-code`); 130 interrupted; 141 nobody reads the output.
+
+Architecture invariant: a command's module is imported when the command is called, and not before.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn, cast
+
+import click
+
+from lehr import __version__
+from lehr.base.errors import LehrError
+
+DIFFERENCES = 3
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+class Lazy(NamedTuple):
+    """A command that is not imported yet: where it is, and what `--help` says of it."""
+
+    place: str
+    summary: str
+
+
+SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
+    "Declare and run": {
+        "init": Lazy("lehr.cli.init:init", "Make a first workspace."),
+        "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
+        "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
+        "run": Lazy("lehr.cli.run:run", "Make production as intended, and keep it so."),
+        "demo": Lazy("lehr.cli.demo:demo", "Play an example, narrated."),
+    },
+    "Look": {
+        "status": Lazy("lehr.cli.status:status", "Show how everything stands."),
+        "why": Lazy("lehr.cli.why:why", "Say why an asset is as it is, and what would change that."),
+        "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations or orphans."),
+        "describe": Lazy("lehr.cli.describe:describe", "Show all that is known of an asset."),
+        "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or one and the workspace."),
+        "wait": Lazy("lehr.cli.wait:wait", "Wait until assets are where they should be."),
+    },
+    "Command a running `lehr run`": {
+        "sync": Lazy("lehr.cli.commanding:sync", "Look at the source now."),
+        "retry": Lazy("lehr.cli.commanding:retry", "Try again now what failed or stalled."),
+        "approve": Lazy("lehr.cli.approve:approve", "Let a destructive change be carried out."),
+        "pause": Lazy("lehr.cli.controls:pause", "Leave assets alone: no looking, no pushing."),
+        "resume": Lazy("lehr.cli.controls:resume", "Take a pause back."),
+        "freeze": Lazy("lehr.cli.controls:freeze", "Push nothing, but go on looking."),
+        "unfreeze": Lazy("lehr.cli.controls:unfreeze", "Take a freeze back."),
+        "pin": Lazy("lehr.cli.controls:pin", "Keep assets at one incarnation."),
+        "unpin": Lazy("lehr.cli.controls:unpin", "Take a pin back."),
+        "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the incarnation before."),
+        "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
+    },
+    "Other": {
+        "doctor": Lazy("lehr.cli.doctor:doctor", "Check that this machine has what Lehr needs."),
+        "completion": Lazy("lehr.cli.completion:completion", "Print the completion script of a shell."),
+        "version": Lazy("lehr.cli.version:version", "Print the version."),
+    },
+}
+"""All commands, in the order in which `lehr --help` shows them."""
+
+
+class LazyGroup(click.Group):
+    """The commands of `SECTIONS`, imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for section in SECTIONS.values():
+            if cmd_name in section:
+                module, _, attribute = section[cmd_name].place.partition(":")
+                return cast(click.Command, getattr(importlib.import_module(module), attribute))
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.list_commands(ctx):
+            import difflib  # slow to import, and only needed after a mistake
+
+            close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, item.summary) for name, item in section.items()], col_max=12)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the command; a reader of the output that goes away (`| head`) ends it without a word."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes stdout once more at its end, and would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(_BROKEN_PIPE) from None
+        return result
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""
+    \b
+    Examples:
+      lehr init x && cd x && lehr run --once   from nothing to production
+      lehr why --all                           what is not as it should be, and why
+      lehr diff previous latest                what the newest incarnation changed
+
+    Exit codes: 0 fine, 1 an error, 2 a wrong call, 3 differences (with --exit-code).
+    """,
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Lehr makes production as you declare it, keeps it so, and can say why."""
+
+
+def main() -> NoReturn:
+    """Run the command line, and end the process with its exit code."""
+    sys.exit(_exit_code())
+
+
+def _exit_code() -> int:
+    try:
+        result = cli.main(prog_name="lehr", standalone_mode=False)
+    except click.exceptions.Abort:
+        return _INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except LehrError as error:
+        from lehr.cli.errors import show_error
+
+        show_error(error)
+        return 1
+    except Exception as error:
+        from lehr.cli.errors import show_unexpected
+
+        show_unexpected(error)
+        return 1
+    return result if isinstance(result, int) else 0

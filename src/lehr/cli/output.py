@@ -1,0 +1,93 @@
+"""The formats of lists: `-o table|wide|json|yaml|name`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import click
+import msgspec
+
+from lehr.cli import terminal
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FORMATS = ("table", "wide", "json", "yaml", "name")
+
+
+class Column(NamedTuple, Generic[T]):
+    """A column of a table; one that is `wide` shows only with `-o wide`, instead of `narrow` ones."""
+
+    title: str
+    cell: Callable[[T], str]
+    wide: bool = False
+    narrow: bool = False
+
+
+class Shape(NamedTuple, Generic[T]):
+    """How items of one kind are shown.
+
+    Attributes:
+        document: the item as plain data, with times in ISO 8601.
+        name: what identifies it, to be passed to other commands.
+    """
+
+    columns: Sequence[Column[T]]
+    document: Callable[[T], Any]
+    name: Callable[[T], str]
+
+
+def output_option(*formats: str) -> Callable[[Function], Function]:
+    """The option `-o`, with these formats; the first is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        "form",
+        type=click.Choice(formats or FORMATS),
+        default=(formats or FORMATS)[0],
+        show_default=True,
+        help="How to write it.",
+    )
+
+
+def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> None:
+    """Write `items` to stdout in the format `form`; say `nothing` on stderr when there are none."""
+    if form == "name":
+        for item in items:
+            print(shape.name(item))
+    elif form in ("json", "yaml"):
+        show_document(form, [shape.document(item) for item in items])
+    elif not items:
+        click.echo(nothing, err=True)
+    else:
+        wide = form == "wide"
+        columns = [item for item in shape.columns if not (item.narrow if wide else item.wide)]
+        rows = [[column.cell(item) for column in columns] for item in items]
+        for line in terminal.table([c.title for c in columns], rows, None if wide else terminal.width()):
+            print(line)
+
+
+def show_document(form: str, document: Any) -> None:
+    """Write plain data to stdout as JSON or YAML."""
+    if form == "json":
+        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        return
+    import yaml
+
+    yaml.safe_dump(msgspec.to_builtins(document), sys.stdout, sort_keys=False, allow_unicode=True, width=100)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Write `lines` to stdout."""
+    for line in lines:
+        print(line)
+
+
+def bounded(items: Sequence[T], limit: int | None, noun: str) -> Sequence[T]:
+    """The first `limit` of `items`; says on stderr what was left out."""
+    if limit is None or len(items) <= limit:
+        return items
+    click.echo(f"{limit:,} of {len(items):,} {noun} are shown; --all shows all.", err=True)
+    return items[:limit]

@@ -1,0 +1,127 @@
+"""Where the state is, and reading it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.wiring import STATE_FILE, STATE_FOLDER
+
+if TYPE_CHECKING:
+    from lehr.model.types import Registry
+    from lehr.query.reading import Reading
+    from lehr.store import Store
+
+STATE_VARIABLE = "LEHR_STATE"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    envvar=STATE_VARIABLE,
+    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} here or in a folder above.",
+)
+partition_option = click.option("--partition", help="Partition, where the state has several.", metavar="NAME")
+
+
+def found_state(named: Path | None) -> Path | None:
+    """The state folder: `named`, or `.lehr` in the current directory or one above; None if there is none."""
+    if named is not None:
+        return named
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / STATE_FOLDER / STATE_FILE).is_file():
+            return folder / STATE_FOLDER
+    return None
+
+
+def state_folder(named: Path | None) -> Path:
+    """As `found_state`.
+
+    Raises:
+        LehrError: there is none.
+    """
+    state = found_state(named)
+    if state is None:
+        raise LehrError(
+            f"there is no {STATE_FOLDER} folder here, nor in a folder above",
+            why="`lehr run` makes it beside the workspace, and keeps there what it knows",
+            fix="go to the workspace, start `lehr run`, or name the folder with --state",
+        )
+    return state
+
+
+@contextlib.contextmanager
+def open_store(state: Path) -> Iterator[Store]:
+    """The store of `state`, for reading.
+
+    Raises:
+        StalledError, TransientError: it is not there, or cannot be read.
+    """
+    from lehr.store import SqliteStore
+
+    store = SqliteStore(state / STATE_FILE, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextlib.contextmanager
+def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]:
+    """One partition of the state, to be read as it is now.
+
+    Raises:
+        LehrError: there is no state, or no such partition.
+    """
+    from lehr.base.clock import SystemClock
+    from lehr.query.reading import Reading, choose_partition
+
+    with open_store(state_folder(state)) as store:
+        chosen = choose_partition(store.intent.partitions(), partition)
+        yield Reading(store, chosen, SystemClock().now(), governs)
+
+
+@functools.cache
+def governs(type: str) -> bool:
+    """Whether assets of `type` configure checks. Imports all types at the first call."""
+    return registry().governs(type)
+
+
+@functools.cache
+def registry() -> Registry:
+    """All types that this installation knows. Slow at the first call."""
+    from lehr import wiring
+
+    return wiring.registry()
+
+
+def running(state: Path) -> bool:
+    """Whether a `lehr run` answers at `state`."""
+    from lehr.control.client import SOCKET
+    from lehr.control.socket import connected
+
+    try:
+        connected(state / SOCKET, 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Asset ids that start with what was typed; none when the state cannot be read."""
+    named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
+    try:
+        with open_reading(Path(named) if named else None, ctx.params.get("partition")) as reading:
+            ids = (head.id for head in reading.intent.heads(reading.partition))
+            return [id for id in sorted(ids) if id.startswith(incomplete)]
+    except (LehrError, OSError):
+        return []

@@ -1,0 +1,223 @@
+"""An `Explanation` in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.base.clock import iso
+from lehr.cli import documents, terminal, words
+from lehr.model.attempt import Attempt, Publication
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Status, Verdict
+from lehr.model.diff import Change, Diff
+from lehr.model.operation import Operation
+from lehr.query.explain import Explanation, Link, headline
+from lehr.query.selecting import GOVERNING, NO_TURN
+
+_COLOURS = {
+    Status.CONVERGED: "green",
+    Status.TURNED_DOWN: "green",
+    Status.PUSHING: "cyan",
+    Status.WAITING: "yellow",
+    Status.HELD: "yellow",
+    Status.RETRYING: "yellow",
+    Status.ORPHANED: "yellow",
+    Status.STALLED: "red",
+    Status.UNKNOWN: "red",
+}
+_MOST_CHANGES = 5
+_MOST_VALUE = 60
+
+
+def tell(explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool) -> Iterator[str]:
+    """Lines that say why the asset is as it is.
+
+    Args:
+        attempt: the last pass over the source, worth a line if nothing came of it.
+        alive: whether a `lehr run` is running.
+    """
+    row = explanation.row
+    yield f"{paint(row.status, '●')} {terminal.printable(headline(explanation))}"
+    if row.since is not None:
+        yield f"  since      {words.ago(row.since, now)} ({iso(row.since)})"
+    if row.settled:
+        yield from _settled(explanation, now)
+    elif row.status != NO_TURN:
+        yield from _blocked(explanation, now, alive=alive)
+    yield from _circumstances(explanation, attempt, now, alive=alive)
+    yield from _story(explanation, now)
+
+
+def paint(status: str, text: str) -> str:
+    """`text` in the colour of a status."""
+    known = status not in (GOVERNING, NO_TURN)
+    return terminal.style(text, _COLOURS[Status(status)] if known else "blue")
+
+
+# --- what blocks ---------------------------------------------------------------
+
+
+def _blocked(explanation: Explanation, now: float, *, alive: bool) -> Iterator[str]:
+    row = explanation.row
+    if row.status == Status.PUSHING and explanation.operation is not None:
+        yield f"  push       {_operation(explanation.operation, now)}"
+    if row.unblock:
+        yield f"  unblocked  by: {terminal.printable(row.unblock)}"
+    if alive and row.status != Status.PUSHING:
+        yield f"  next try   {_next_try(explanation, now)}"
+    yield from differences(explanation.diff)
+    if explanation.verdicts:
+        yield "  checks"
+        for verdict in explanation.verdicts:
+            yield from _verdict(verdict, now)
+    for link in explanation.chain:
+        yield f"  {_link(link)}"
+
+
+def _next_try(explanation: Explanation, now: float) -> str:
+    at = explanation.row.next_at
+    if at is not None:
+        return f"{words.when(at, now)}, or as soon as something changes"
+    return "as soon as something changes, and at every regular look"
+
+
+def _link(link: Link) -> str:
+    said = f"{link.row.id} is {link.row.status}"
+    if link.cycle:
+        return f"cycle      {said}, and is waited for again: they wait for each other"
+    message = terminal.printable(link.row.message)
+    return f"waits for  {said}" + (f": {message}" if message else "")
+
+
+def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
+    mark = terminal.style("allows", "green") if verdict.allow else terminal.style("waits ", "yellow")
+    said = verdict.message or ("nothing against it" if verdict.allow else verdict.reason)
+    until = f"; until {words.when(verdict.until, now)}" if verdict.until and not verdict.allow else ""
+    override = f"; overridden by {verdict.overridden}" if verdict.overridden else ""
+    yield f"    {mark}  {terminal.printable(f'{verdict.check}: {said}{until}{override}')}"
+    if not verdict.allow and verdict.unblock:
+        yield f"            {terminal.printable(verdict.unblock)}"
+
+
+def differences(diff: Diff | None) -> Iterator[str]:
+    """Lines that say what differs, bounded."""
+    if diff is None or diff.empty:
+        return
+    effects = [
+        name
+        for name, there in (
+            ("destructive", diff.effects.destructive),
+            ("disruptive", diff.effects.disruptive),
+        )
+        if there
+    ]
+    yield "  differs" + (f"    ({', '.join(effects)})" if effects else "")
+    for change in diff.changes[:_MOST_CHANGES]:
+        yield f"    {terminal.printable(change_line(change))}"
+    if len(diff.changes) > _MOST_CHANGES:
+        yield f"    and {len(diff.changes) - _MOST_CHANGES} more"
+
+
+def change_line(change: Change) -> str:
+    """`mode: is 0644, shall be 0600`."""
+    if change.observed is None:
+        return f"{change.path}: is missing, shall be {value(change.intended)}"
+    if change.intended is None:
+        return f"{change.path}: is {value(change.observed)}, shall not be"
+    return f"{change.path}: is {value(change.observed)}, shall be {value(change.intended)}"
+
+
+def value(plain: Any) -> str:
+    """Plain data on one line, cut if it is long."""
+    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+    shown = terminal.printable(text) if text else '""'
+    return shown if len(shown) <= _MOST_VALUE else f"{shown[: _MOST_VALUE - 1]}…"
+
+
+# --- how it came to be so -------------------------------------------------------
+
+
+def _settled(explanation: Explanation, now: float) -> Iterator[str]:
+    entry = explanation.ledger
+    if entry is None:
+        return
+    if entry.operation is None:
+        yield f"  adopted    {words.ago(entry.at, now)}: production was found to be so; nothing was pushed"
+        return
+    operation = explanation.operation
+    if operation is not None and operation.id == entry.operation:
+        yield f"  pushed     {_operation(operation, now)}"
+    else:
+        yield f"  pushed     {words.ago(entry.at, now)} by operation {entry.operation}"
+
+
+def _operation(operation: Operation, now: float) -> str:
+    content = f"{operation.partition}@{operation.content}"
+    started = f"{operation.id}, content of {content}, started {words.ago(operation.started_at, now)}"
+    if operation.ended_at is None:
+        return f"{started}, under way"
+    return f"{started}, {operation.result} after {words.span(operation.ended_at - operation.started_at)}"
+
+
+def _story(explanation: Explanation, now: float) -> Iterator[str]:
+    if not explanation.story:
+        return
+    yield "  decisions, newest first"
+    rows = [
+        (
+            f"    #{item.number}",
+            words.ago(item.decision.at, now),
+            str(item.decision.condition.status),
+            item.decision.condition.reason,
+            f"woken by: {item.decision.event}",
+        )
+        for item in explanation.story
+    ]
+    yield from terminal.table([""] * 5, rows, terminal.width())[1:]
+
+
+# --- what stands around it ---------------------------------------------------------
+
+
+def _circumstances(
+    explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool
+) -> Iterator[str]:
+    for control in explanation.controls:
+        yield f"  stands     {control_line(control, now)}"
+    if attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
+        yield (
+            f"  note       the newest revision of the source is {attempt.publication} since "
+            f"{words.ago(attempt.at, now)}; {attempt.partition}@{attempt.sequence} stays in force. "
+            "See `lehr why --all`"
+        )
+    if not alive:
+        yield "  note       no `lehr run` is running here: nothing is looked at, and nothing is pushed"
+
+
+def control_line(control: Control, now: float) -> str:
+    """A standing control in one line."""
+    what = {
+        ControlKind.PIN: f"pin to {control.partition}@{control.incarnation}",
+        ControlKind.OVERRIDE: f"override of {control.check}",
+    }.get(control.kind, str(control.kind))
+    ends = "until lifted" if control.expires_at is None else f"ends {words.when(control.expires_at, now)}"
+    said = f"{what} for {control.selector} by {control.actor}, {words.ago(control.at, now)}, {ends}"
+    return terminal.printable(f"{said}: {control.reason}")
+
+
+def explanation_document(explanation: Explanation) -> dict[str, Any]:
+    """The whole explanation as plain data."""
+    return {
+        "says": headline(explanation),
+        "asset": documents.of_row(explanation.row),
+        "verdicts": [documents.of_verdict(item) for item in explanation.verdicts],
+        "diff": msgspec.to_builtins(explanation.diff),
+        "waits_for": [{**documents.of_row(link.row), "cycle": link.cycle} for link in explanation.chain],
+        "controls": [documents.of_control(item) for item in explanation.controls],
+        "operation": None if explanation.operation is None else documents.of_operation(explanation.operation),
+        "ledger": None if explanation.ledger is None else documents.of_ledger(explanation.ledger),
+        "decisions": [documents.of_decision(item.number, item.decision) for item in explanation.story],
+    }

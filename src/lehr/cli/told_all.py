@@ -1,0 +1,113 @@
+"""An `Overview` in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.cli import documents, terminal, words
+from lehr.cli.told import control_line, paint
+from lehr.model.asset import Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.query.overview import Group, Overview
+
+_MOST_GROUPS = 20
+_MOST_DIAGNOSTICS = 20
+_MOST_CONTROLS = 20
+
+
+def tell_overview(overview: Overview, partition: Partition, now: float, *, alive: bool) -> Iterator[str]:
+    """Lines that say what is not as it should be, and what stands in the way."""
+    if overview.newest is None:
+        yield f"{partition} has no incarnation yet: nothing was published, so nothing is done"
+    else:
+        yield _in_force(overview, now)
+    if overview.not_published and overview.attempt is not None:
+        yield ""
+        yield from refused(overview.attempt, now)
+    if overview.controls:
+        yield ""
+        yield "These words of people stand:"
+        for control in overview.controls[:_MOST_CONTROLS]:
+            yield f"  {control_line(control, now)}"
+        if len(overview.controls) > _MOST_CONTROLS:
+            yield f"  and {len(overview.controls) - _MOST_CONTROLS} more"
+    for group in overview.groups[:_MOST_GROUPS]:
+        yield ""
+        yield from _group(group, now)
+    if len(overview.groups) > _MOST_GROUPS:
+        yield f"and {len(overview.groups) - _MOST_GROUPS} more groups; see `lehr get assets`"
+    if not alive:
+        yield ""
+        yield "No `lehr run` is running here: nothing is looked at, and nothing is pushed."
+
+
+def _in_force(overview: Overview, now: float) -> str:
+    assert overview.newest is not None
+    newest = overview.newest
+    total = sum(overview.counts.values())
+    since = f"{newest.name} is in force since {words.ago(newest.created_at, now)}"
+    assets = words.counted(total, "asset")
+    if not overview.unsettled:
+        return f"{paint('Converged', '●')} {since}; nothing is left to do for its {assets}"
+    return f"{paint('Waiting', '●')} {since}; of its {assets}, {overview.unsettled:,} not settled"
+
+
+def _group(group: Group, now: float) -> Iterator[str]:
+    due = "" if group.next_at is None else f"; the next turn is due {words.when(group.next_at, now)}"
+    title = f"{group.status} ({group.reason})" if group.reason else group.status
+    yield f"{paint(group.status, '●')} {title}: {words.counted(group.count, 'asset')}{due}"
+    said: set[str] = set()
+    for row in group.rows:
+        since = "" if row.since is None else f", since {words.ago(row.since, now)}"
+        yield f"  {row.id}{since}: {terminal.printable(row.message or row.reason)}"
+        if row.unblock and row.unblock not in said:
+            yield f"      unblocked by: {terminal.printable(row.unblock)}"
+            said.add(row.unblock)
+    if group.count > len(group.rows):
+        yield (f"  and {group.count - len(group.rows):,} more; see `lehr get assets --status {group.status}`")
+
+
+def refused(
+    attempt: Attempt, now: float, source: Callable[[str], str | None] = lambda path: None
+) -> Iterator[str]:
+    """Lines about a revision that was not published, with every problem, bounded."""
+    from lehr.cli.diagnostics import render
+
+    revision = attempt.sources[0].revision[:12] if attempt.sources else "the newest revision"
+    what = "was refused" if attempt.publication is Publication.REFUSED else "could not be read"
+    force = (
+        f"{attempt.partition}@{attempt.sequence} stays in force"
+        if attempt.sequence
+        else "nothing is in force"
+    )
+    yield f"{paint('Stalled', '●')} {revision} {what} {words.ago(attempt.at, now)}; {force}:"
+    yield ""
+    yield render(attempt.diagnostics, source, colour=terminal.coloured(), most=_MOST_DIAGNOSTICS)
+
+
+def overview_document(overview: Overview) -> dict[str, Any]:
+    """The whole overview as plain data."""
+    attempt = overview.attempt
+    return {
+        "newest": None if overview.newest is None else documents.of_incarnation(overview.newest),
+        "attempt": None
+        if attempt is None
+        else {**msgspec.to_builtins(attempt), "at": words.moment(attempt.at)},
+        "counts": overview.counts,
+        "unsettled": overview.unsettled,
+        "groups": [
+            {
+                "status": group.status,
+                "reason": group.reason,
+                "count": group.count,
+                "next_at": words.moment(group.next_at),
+                "assets": [documents.of_row(row) for row in group.rows],
+            }
+            for group in overview.groups
+        ],
+        "controls": [documents.of_control(item) for item in overview.controls],
+        "operations": [documents.of_operation(item) for item in overview.operations],
+    }
