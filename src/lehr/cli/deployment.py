@@ -1,0 +1,44 @@
+"""Where a workspace, its state and its production are, from what is said on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from lehr.wiring import STATE_FOLDER, Deployment
+
+
+def deployment_of(
+    location: str,
+    state: Path | None,
+    *,
+    kind: Literal["git", "directory"] | None = None,
+    branch: str | None = None,
+    path: str = "",
+    poll: float | None = None,
+) -> Deployment:
+    """The deployment of the workspace at `location`.
+
+    Beside a workspace on this machine lie its state and what relative paths in intent mean. A
+    bare repository or one elsewhere has no place for them: there it is the current directory.
+
+    Args:
+        location: directory, or path or URL of a git repository.
+        state: folder of the state, where it is named.
+    """
+    folder = Path(location).expanduser()
+    base = folder.absolute() if _is_work_tree(folder) else Path.cwd()
+    return Deployment(
+        location=location,
+        state=(base / STATE_FOLDER if state is None else state).absolute(),
+        base=base,
+        kind=kind,
+        branch=branch,
+        path=path,
+        poll=poll,
+    )
+
+
+def _is_work_tree(folder: Path) -> bool:
+    bare = all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+    return folder.is_dir() and not bare

@@ -1,0 +1,233 @@
+"""A control plane in this process, from its start to its end, and what people see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import click
+
+from lehr.base.clock import SystemClock
+from lehr.base.errors import LehrError
+from lehr.cli import words
+from lehr.cli.output import print_lines
+from lehr.cli.state import governs
+from lehr.cli.told_all import refused, tell_overview
+from lehr.control.lock import exclusive
+from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
+from lehr.model.attempt import Attempt, Publication
+from lehr.query.overview import survey
+from lehr.query.reading import Reading
+from lehr.wiring import Deployment, parts
+
+_INTERRUPTED = 130
+_LOOK_SECONDS = 0.1
+
+
+async def run_on(deployment: Deployment) -> int:
+    """Run until a signal comes. Returns the exit code.
+
+    Raises:
+        LehrError: it cannot start, or the store is broken.
+    """
+    async with _plane(deployment) as (plane, _parts):
+        ended = _ending()
+        await plane.start()
+        click.echo(f"lehr keeps {plane.partition} as intended; state in {deployment.state}", err=True)
+        serving = asyncio.create_task(plane.serve())
+        telling = asyncio.create_task(_tell_changes(plane))
+        ending = asyncio.create_task(ended.wait())
+        await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
+        for task in (telling, ending):
+            task.cancel()
+        if serving.done():
+            serving.result()
+        await plane.stop()
+        serving.cancel()
+        await asyncio.gather(serving, telling, ending, return_exceptions=True)
+    return ended.code
+
+
+async def run_once(deployment: Deployment, timeout: float | None) -> int:
+    """Run until production is as intended (0), or nothing more happens by itself (1).
+
+    Args:
+        timeout: seconds after which to give up (1); None for never.
+
+    Raises:
+        LehrError: it cannot start, or the store is broken.
+    """
+    began = SystemClock().monotonic()
+    async with _plane(deployment) as (plane, made_of):
+        ended = _ending()
+        attempt = await plane.start()
+        converging = asyncio.create_task(plane.converge())
+        ending = asyncio.create_task(ended.wait())
+        with _progress(plane):
+            await asyncio.wait((converging, ending), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        converged = converging.done() and converging.result()
+        for task in (converging, ending):
+            task.cancel()
+        await plane.stop()
+        await asyncio.gather(converging, ending, return_exceptions=True)
+        if ended.is_set():
+            return ended.code or 1
+        published = attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED)
+        if converged and published:
+            seconds = SystemClock().monotonic() - began
+            assets = words.counted(plane.enforcer.assets, "asset")
+            click.echo(
+                f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s", err=True
+            )
+            return 0
+        if not converging.done():
+            click.echo(f"gave up after {words.span(timeout or 0.0)}", err=True)
+        _tell_what_blocks(made_of, plane)
+    return 1
+
+
+# --- start and end ---------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Parts]]:
+    """A control plane that may be started; holds the state folder."""
+    with exclusive(deployment.state):
+        _hide_from_git(deployment)
+        made_of = parts(deployment)
+        try:
+            partition = await partition_of(made_of)
+            yield ControlPlane(made_of, partition, _Teller(made_of)), made_of
+        except NotPublishableError as error:
+            from lehr.cli.diagnostics import render
+
+            click.echo(render(error.diagnostics, _reader(made_of), colour=sys.stderr.isatty()), err=True)
+            raise
+        finally:
+            await made_of.generation.close()
+            made_of.store.close()
+
+
+def _hide_from_git(deployment: Deployment) -> None:
+    """The state is nothing to commit, wherever it lies."""
+    ignore = deployment.state / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+
+
+class _Ending(asyncio.Event):
+    """Set by the first signal that asks for the end. A second one ends the process at once.
+
+    Attributes:
+        code: exit code.
+    """
+
+    code = 0
+
+
+def _ending() -> _Ending:
+    ended = _Ending()
+    loop = asyncio.get_running_loop()
+
+    def end(number: signal.Signals) -> None:
+        ended.code = _INTERRUPTED if number is signal.SIGINT else 0
+        ended.set()
+        loop.remove_signal_handler(number)
+        click.echo("ending; production goes on as it is", err=True)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
+    return ended
+
+
+# --- what people see ----------------------------------------------------------------
+
+
+class _Teller:
+    """Tells what comes of passes over the source, once for each that differs from the one before."""
+
+    def __init__(self, made_of: Parts) -> None:
+        self._parts = made_of
+        self._last: tuple[object, ...] = ()
+
+    def __call__(self, attempt: Attempt) -> None:
+        told = (attempt.publication, attempt.sources, attempt.diagnostics)
+        if told == self._last:
+            return
+        self._last = told
+        if attempt.publication is Publication.PUBLISHED:
+            changed = words.counted(len(attempt.changed), "asset")
+            click.echo(f"{_in_force(attempt)} is published: {changed} changed", err=True)
+        if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
+            for line in refused(attempt, attempt.at, _reader(self._parts)):
+                click.echo(line, err=True)
+        elif attempt.diagnostics:
+            from lehr.cli.diagnostics import render
+
+            click.echo(render(attempt.diagnostics, _reader(self._parts)), err=True)
+
+
+def _in_force(attempt: Attempt) -> str:
+    return f"{attempt.partition}@{attempt.sequence}"
+
+
+def _reader(made_of: Parts) -> Callable[[str], str | None]:
+    """Reads files of the newest revision, for excerpts."""
+
+    def read(path: str) -> str | None:
+        with contextlib.suppress(LehrError, KeyError):
+            return made_of.source.newest().read(path).decode(errors="replace")
+        return None
+
+    return read
+
+
+async def _tell_changes(plane: ControlPlane) -> None:
+    """Tell, whenever nothing goes on any more, how things stand, if they stand otherwise than before."""
+    before: frozenset[str] | None = None
+    while True:
+        if plane.enforcer.at_rest and plane.enforcer.unsettled != before:
+            before = plane.enforcer.unsettled
+            total = words.counted(plane.enforcer.assets, "asset")
+            if before:
+                named = ", ".join(sorted(before)[:3]) + (", ..." if len(before) > 3 else "")
+                click.echo(f"of {total}, {len(before)} not settled: {named}; see `lehr why --all`", err=True)
+            else:
+                click.echo(f"production is as intended: {total}", err=True)
+        await plane.enforcer.changed()
+
+
+@contextlib.contextmanager
+def _progress(plane: ControlPlane) -> Iterator[None]:
+    """A bar of the assets that are settled, on a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("assets settled", total=plane.enforcer.assets)
+
+        async def follow() -> None:
+            while True:
+                total, left = plane.enforcer.assets, len(plane.enforcer.unsettled)
+                pushing = ", ".join(operation.asset for operation, _said in plane.enforcer.pushes()[:3])
+                said = f"pushing {pushing}" if pushing else "assets settled"
+                progress.update(bar, total=total, completed=total - left, description=said)
+                await SystemClock().sleep(_LOOK_SECONDS)
+
+        following = asyncio.create_task(follow())
+        try:
+            yield
+        finally:
+            following.cancel()
+
+
+def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
+    reading = Reading(made_of.store, plane.partition, SystemClock().now(), governs)
+    print_lines(tell_overview(survey(reading), plane.partition, reading.now, alive=True))
