@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -645,3 +648,36 @@ def test_a_source_that_cannot_be_read_is_passed_on_and_harms_nothing() -> None:
             await worker.close()
 
     asyncio.run(main())
+
+
+PARENT = """
+import asyncio, os, signal
+from lehr.base.blocking import Inline
+from lehr.generate.client import GenerationWorker
+from lehr.testing.samples import MemorySnapshot
+
+async def main():
+    worker = GenerationWorker("lehr.testing.samples:registry", Inline())
+    await worker.generate(MemorySnapshot({"lehr.yaml": "partition: p"}))
+    print(worker.pid, flush=True)
+    input()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+def test_a_worker_ends_when_its_parent_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        worker = os.pidfd_open(int(parent.stdout.readline()))
+        parent.stdin.write("\n")
+        parent.stdin.close()
+        parent.wait()
+    try:
+        assert select.select([worker], [], [], 20.0)[0], "the worker lives on"
+    finally:
+        os.close(worker)
