@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_failed_pushes_are_tried_again_with_growing_delays(tmp_path: Path) -> No
         await plane.publish(thing("a", "1"))
         await plane.settle()
         assert world.values == {"a": "1"}
-        pauses = [later - earlier for earlier, later in zip(at, at[1:], strict=False)]
+        pauses = [later - earlier for earlier, later in itertools.pairwise(at)]
         assert all(pause >= world.seconds + 0.5 * 2**n for n, pause in enumerate(pauses))
 
     play(tmp_path, scenario)
@@ -416,6 +417,21 @@ def test_pushes_of_one_plugin_are_bounded(tmp_path: Path) -> None:
     play(tmp_path, scenario, traits=Traits(pushes=4))
 
 
+def test_no_place_stays_free_while_somebody_waits_for_one(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.seconds = 60.0
+        await plane.publish(thing("first", "1"))
+        await clock.sleep(1)
+        await plane.publish(thing("first", "1"), thing("a", "1"), thing("b", "1"))
+        await clock.sleep(10)
+        assert {plane.condition(id).reason for id in "ab"} == {"ConcurrencyLimit"}
+        world.values["a"] = "1"
+        await plane.settle(180.0)
+        assert world.values == {"first": "1", "a": "1", "b": "1"}
+
+    play(tmp_path, scenario, traits=Traits(pushes=1, resync=50_000.0))
+
+
 def test_a_rate_limit_is_kept_over_all_assets(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         limit = make_asset(
@@ -451,7 +467,7 @@ def test_a_wall_clock_that_jumps_delays_nothing(tmp_path: Path) -> None:
 
 def test_a_plugin_that_raises_or_talks_nonsense_is_named_and_tried_again(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
-        world.behave["a"] = lambda target, push: "nonsense"  # type: ignore[return-value]
+        world.behave["a"] = lambda target, push: "nonsense"  # type: ignore[assignment,return-value]
         await plane.publish(thing("a", "1"), thing("b", "1"))
         await clock.sleep(30)
         assert world.values == {"b": "1"}

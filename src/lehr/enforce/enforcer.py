@@ -349,6 +349,10 @@ class Enforcer:
             slot.lane.add(slot, urgent=True)
             return
         self._busy -= 1
+        if slot.offered:
+            # It had come for a place and does not need it: the next one must hear of it.
+            slot.offered = False
+            self._offer_place(slot.lane)
         if slot.woken is not None:
             cause, slot.woken = slot.woken, None
             self._wake(slot, cause, urgent=True)
@@ -435,6 +439,7 @@ class Enforcer:
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
+        slot.offered = False
         if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
             return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
         if not await lane.take_place(slot):
@@ -450,8 +455,13 @@ class Enforcer:
         return NotAdmitted(refused)
 
     def _free_place(self, lane: Lane[Slot]) -> None:
-        deferred = lane.free_place()
+        lane.free_place()
+        self._offer_place(lane)
+
+    def _offer_place(self, lane: Lane[Slot]) -> None:
+        deferred = lane.next_deferred()
         if deferred is not None:
+            deferred.offered = True
             self._wake(deferred, "a place for its push is free", urgent=True)
 
     # --- pushes --------------------------------------------------------------------------

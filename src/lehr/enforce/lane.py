@@ -8,6 +8,7 @@ time-out there, and come back as values: no exception of a plugin passes it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
@@ -103,28 +104,38 @@ class Lane(Generic[T]):
     async def take_place(self, item: T) -> bool:
         """Take one of the plugin's places for pushes, waiting a little if all are taken.
 
-        Returns False when none came free; `item` is then remembered for `free_place`. The wait
+        Returns False when none came free; `item` is then remembered for `next_deferred`. The wait
         spares assets a second diff where pushes are short; it is bounded, and so is the number
         of turns that wait, so that long pushes do not keep others from being looked at.
         """
         if not self._places.locked():
             await self._places.acquire()
             return True
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._places.acquire()
-        except TimeoutError:
+            return True
+        if self._places.locked():
             self._deferred[item] = None
             return False
+        await self._places.acquire()
         return True
 
-    def free_place(self) -> T | None:
-        """Give a place back. Returns who had been told to come again, longest ago first."""
+    def free_place(self) -> None:
+        """Give a place back."""
         self._places.release()
-        for item in self._deferred:
-            del self._deferred[item]
-            return item
-        return None
+
+    def next_deferred(self) -> T | None:
+        """Who is to come again now, longest ago first; None if there is nobody, or no place.
+
+        Whoever is told must take the place, be deferred again, or have this asked once more:
+        no place stays free while somebody waits for one.
+        """
+        if self._places.locked() or not self._deferred:
+            return None
+        item = next(iter(self._deferred))
+        del self._deferred[item]
+        return item
 
     def stop(self) -> None:
         """Run no more turns."""

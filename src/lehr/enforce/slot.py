@@ -34,6 +34,7 @@ class Slot:
         state: what `step` remembers.
         queued, running: whether a turn is queued, or under way.
         woken: cause of a wake-up that came while a turn or push was under way.
+        offered: woken because a place for its push had come free.
         governance: what governs the turn under way.
         inbox: end of a push, to be taken up by the next turn.
         reads: other assets that the plugin read in the last diff.
@@ -47,6 +48,7 @@ class Slot:
         "inbox",
         "key",
         "lane",
+        "offered",
         "push",
         "queued",
         "reads",
@@ -70,5 +72,6 @@ class Slot:
         self.inbox: Ended | None = None
         self.push: PushUnderWay | None = None
         self.governance: Governance | None = None
+        self.offered = False
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
