@@ -1,0 +1,301 @@
+"""The rules of pushes: admission re-validates what a turn rested on, and nothing started is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from lehr.base.digest import Digest, digest
+from lehr.model.asset import AssetId
+from lehr.model.control import ControlKind
+from lehr.model.decision import Reservation
+from lehr.model.operation import DONE, Outcome, Result
+from lehr.store import Store
+from lehr.store.writes import Admit, Basis, LiftControl, SetControl, TakeLease
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    PARTITION,
+    RULE,
+    Rule,
+    Subject,
+    admitted,
+    asset,
+    basis,
+    commit,
+    control,
+    decision,
+    entry,
+    finish,
+    governed,
+    hold,
+    key,
+    operation,
+    published,
+    refused,
+    request,
+)
+
+_UNKNOWN = Outcome(Result.UNKNOWN, "it hung")
+_FAILED = Outcome(Result.FAILED, "no")
+_STALLED = Outcome(Result.STALLED, "no such port")
+
+
+def admission_starts_an_operation(subject: Subject) -> None:
+    """Operation and decision are there together, also after opening again (I12)."""
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1", decision=decision("a", "Pushing")))
+        hold(store.records.open_operations(PARTITION) == [operation("o1")], "the operation is open")
+        [(_, recorded)] = store.records.decisions(PARTITION)
+        hold(recorded == decision("a", "Pushing"), "its decision is recorded")
+    with subject.opened() as store:
+        hold(store.records.open_operations(PARTITION) == [operation("o1")], "a started push is remembered")
+
+
+def an_overtaken_lease_admits_nothing(subject: Subject) -> None:
+    """Another epoch than the newest, whether older or made up, is refused."""
+    with subject.opened() as store:
+        governed(store)
+        hold(commit(store, TakeLease(PARTITION)) == 2, "the second lease has epoch 2")
+        refused(store, request(store, "o1"), "LeaseLost")
+        refused(store, Admit(operation("o1", epoch=3), basis(store, "a")), "LeaseLost")
+        admitted(store, Admit(operation("o1", epoch=2), basis(store, "a")))
+
+
+def _after(change: Callable[[Store], object], reason: str) -> Rule:
+    """Asked before `change` and committed after it, a push of `a` resting on `b` is refused."""
+
+    def rule(subject: Subject) -> None:
+        with subject.opened() as store:
+            governed(store)
+            quiet = ((AssetId("b"), asset("b", "1").digest),)
+            asked = Admit(operation("o1"), replace(basis(store, "a"), quiet=quiet))
+            change(store)
+            refused(store, asked, reason)
+
+    return rule
+
+
+def changed_governance_refuses(subject: Subject) -> None:
+    """A check's configuration was published meanwhile."""
+    _after(lambda store: published(store, 1, asset("rule", "2", type=RULE)), "GovernanceChanged")(subject)
+
+
+def changed_controls_refuse(subject: Subject) -> None:
+    """A person said something meanwhile, or took it back."""
+    _after(lambda store: commit(store, SetControl(control("c1"))), "ControlsChanged")(subject)
+
+
+def changed_content_refuses(subject: Subject) -> None:
+    """The asset itself was published anew meanwhile."""
+    _after(lambda store: published(store, 1, asset("a", "2")), "Overtaken")(subject)
+
+
+def vanished_content_refuses(subject: Subject) -> None:
+    """The asset was removed from intent meanwhile."""
+    _after(lambda store: published(store, 1, removals=["a"]), "Overtaken")(subject)
+
+
+def changed_dependency_refuses(subject: Subject) -> None:
+    """A dependency that had nothing to do has new content."""
+    _after(lambda store: published(store, 1, asset("b", "2")), "DependencyChanged")(subject)
+
+
+def vanished_dependency_refuses(subject: Subject) -> None:
+    """A dependency that had nothing to do is gone."""
+    _after(lambda store: published(store, 1, removals=["b"]), "DependencyChanged")(subject)
+
+
+def pushed_dependency_refuses(subject: Subject) -> None:
+    """A dependency that had nothing to do is being pushed."""
+    _after(lambda store: admitted(store, request(store, "o0", "b")), "DependencyBusy")(subject)
+
+
+def unrelated_content_does_not_refuse(subject: Subject) -> None:
+    """What the verdicts did not rest on may change."""
+    with subject.opened() as store:
+        governed(store)
+        asked = request(store, "o1")
+        published(store, 1, asset("b", "2"), asset("new", "1"), removals=["c"])
+        admitted(store, asked)
+
+
+def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
+    """Its turndown goes on; what counts is that it is still gone."""
+    with subject.opened() as store:
+        governed(store)
+        published(store, 1, removals=["a"])
+        gone = request(store, "o1")
+        hold(gone.basis.newest_digest is None, "an asset that is gone has no digest")
+        admitted(store, gone)
+        commit(store, finish("o1", DONE))
+        gone = request(store, "o2")
+        published(store, 2, asset("a", "1"))
+        refused(store, gone, "Overtaken")
+
+
+def at_most_one_push_per_asset(subject: Subject) -> None:
+    """Invariant I5, also within one commit, and while the outcome is unknown."""
+    with subject.opened() as store:
+        governed(store)
+        first, second = store.commit([request(store, "o1"), request(store, "o2")])
+        hold(first is None, f"the first of two is admitted, not {first}")
+        hold(second is not None and second.reason == "InFlight", f"the second is refused, not {second}")
+        refused(store, request(store, "o2"), "InFlight")
+        commit(store, finish("o1", _UNKNOWN))
+        refused(store, request(store, "o2"), "InFlight")
+        admitted(store, request(store, "o3", "b"))
+        commit(store, finish("o1", _FAILED))
+        admitted(store, request(store, "o2"))
+
+
+def unknown_keeps_an_operation_open(subject: Subject) -> None:
+    """It has a result, no end, and stays among the open ones until somebody knows."""
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1"))
+        commit(store, finish("o1", _UNKNOWN))
+        [found] = store.records.open_operations(PARTITION)
+        hold(found.result is Result.UNKNOWN, "its result is unknown")
+        hold((found.message, found.ended_at) == ("it hung", None), "it says why, and has not ended")
+        commit(store, finish("o1", DONE, at=NOW + 9))
+        hold(store.records.open_operations(PARTITION) == [], "a resolved unknown is closed")
+        [ended] = store.records.operations(PARTITION)
+        hold((ended.result, ended.ended_at) == (Result.DONE, NOW + 9), "with its outcome and time")
+
+
+def an_operation_ends_once(subject: Subject) -> None:
+    """Finishing what is not open, or was never heard of, changes nothing: not even the ledger."""
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1"))
+        commit(store, finish("o1", DONE, ledger=entry("a", content=1, operation="o1")))
+        before = store.records.operations(PARTITION)
+        for id in ("o1", "never"):
+            commit(store, finish(id, _FAILED, at=NOW + 99, ledger=entry("a", content=7, operation=id)))
+        hold(store.records.operations(PARTITION) == before, "an operation that ended stays as it ended")
+        hold(
+            store.records.ledger(key("a")) == entry("a", content=1, operation="o1"),
+            "a late end enters nothing into the ledger",
+        )
+
+
+def every_outcome_but_unknown_ends_it(subject: Subject) -> None:
+    """Done, failed and stalled close an operation, with their message."""
+    with subject.opened() as store:
+        governed(store)
+        for number, outcome in enumerate((DONE, _FAILED, _STALLED)):
+            admitted(store, request(store, f"o{number}"))
+            commit(store, finish(f"o{number}", outcome))
+            hold(store.records.open_operations(PARTITION) == [], f"{outcome.result} ends an operation")
+        found = [(item.id, item.result, item.message) for item in store.records.operations(PARTITION)]
+        expected = [
+            ("o2", Result.STALLED, "no such port"),
+            ("o1", Result.FAILED, "no"),
+            ("o0", Result.DONE, ""),
+        ]
+        hold(found == expected, f"the newest come first: {expected}, not {found}")
+        found_for_b = store.records.operations(PARTITION, AssetId("b"))
+        hold(found_for_b == [], "another asset has none")
+        hold(len(store.records.operations(PARTITION, AssetId("a"), 2)) == 2, "no more than asked")
+
+
+def a_window_counts_starts(subject: Subject) -> None:
+    """A start counts until its window is over, however the push ended."""
+    limit = Reservation("rate", 2, 60.0)
+    with subject.opened() as store:
+        governed(store)
+        hold(store.records.usage(limit, NOW) == (0, None), "nothing is taken yet")
+        admitted(store, request(store, "o1", "a", reservations=(limit,)))
+        admitted(store, request(store, "o2", "b", at=NOW + 10, reservations=(limit,)))
+        commit(store, finish("o1", DONE))
+        hold(store.records.usage(limit, NOW + 10) == (2, NOW + 60), "both count, the oldest until NOW + 60")
+        answer = refused(store, request(store, "o3", "c", at=NOW + 59, reservations=(limit,)), "LimitReached")
+        hold(answer.until == NOW + 60, f"there is room at NOW + 60, not at {answer.until}")
+        hold(store.records.usage(limit, NOW + 60) == (1, NOW + 70), "then only the second counts")
+        admitted(store, request(store, "o3", "c", at=NOW + 60, reservations=(limit,)))
+
+
+def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
+    """A reservation without a window counts until the push has ended; unknown is no end."""
+    limit = Reservation("slots", 1)
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1", "a", reservations=(limit,)))
+        answer = refused(store, request(store, "o2", "b", reservations=(limit,)), "LimitReached")
+        hold(answer.until is None, "no time says when it is free")
+        commit(store, finish("o1", _UNKNOWN))
+        refused(store, request(store, "o2", "b", at=NOW + 1e6, reservations=(limit,)), "LimitReached")
+        hold(store.records.usage(limit, NOW + 1e6) == (1, None), "an unknown outcome holds what it had")
+        commit(store, finish("o1", _FAILED))
+        hold(store.records.usage(limit, NOW) == (0, None), "an end releases it")
+        admitted(store, request(store, "o2", "b", reservations=(limit,)))
+
+
+def all_limits_or_none(subject: Subject) -> None:
+    """A push that finds one limit full takes nothing of the others; keys do not mix."""
+    wide, tight = Reservation("wide", 5), Reservation("tight", 1)
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1", "a", reservations=(wide, tight)))
+        refused(store, request(store, "o2", "b", reservations=(wide, tight)), "LimitReached")
+        hold(store.records.usage(wide, NOW) == (1, None), "a refused push takes nothing")
+        admitted(store, request(store, "o2", "b", reservations=(wide,)))
+        hold(store.records.usage(wide, NOW) == (2, None), "a limit counts its own key")
+
+
+def an_approval_is_of_exactly_one_diff_of_one_asset(subject: Subject) -> None:
+    """Of another diff, another asset or everything, lifted or run out, it does not count."""
+    kind = ControlKind.APPROVAL
+    with subject.opened() as store:
+        governed(store)
+        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        commit(store, SetControl(control("c1", kind, selects="a", diff="another")))
+        commit(store, SetControl(control("c2", kind, selects="b", diff="d")))
+        commit(store, SetControl(control("c3", kind, selects="*", diff="d")))
+        commit(store, SetControl(control("c4", kind, selects="a", diff="d", expires_at=NOW)))
+        commit(store, SetControl(control("c5", ControlKind.OVERRIDE, selects="a", diff="d")))
+        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        commit(store, SetControl(control("c6", kind, selects="a", diff="d")))
+        commit(store, LiftControl(PARTITION, "c6", NOW))
+        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        commit(store, SetControl(control("c7", kind, selects="a", diff="d", expires_at=NOW + 1)))
+        admitted(store, request(store, "o1", approval=True))
+
+
+def epochs_only_grow(subject: Subject) -> None:
+    """Also after opening again."""
+    with subject.opened() as store:
+        epochs = [commit(store, TakeLease(PARTITION)) for _ in range(3)]
+    with subject.opened() as store:
+        epochs.append(commit(store, TakeLease(PARTITION)))
+        hold(epochs == sorted(set(epochs)), f"each lease has a greater epoch, not {epochs}")
+        before_anything = Admit(operation("o1", epoch=epochs[-1]), Basis(None, Digest(""), 0))
+        admitted(store, before_anything)
+        wrong = replace(before_anything, basis=Basis(digest("x"), Digest(""), 0))
+        refused(store, replace(wrong, operation=operation("o2", "b", epoch=epochs[-1])), "Overtaken")
+
+
+RULES: tuple[Rule, ...] = (
+    admission_starts_an_operation,
+    an_overtaken_lease_admits_nothing,
+    changed_governance_refuses,
+    changed_controls_refuse,
+    changed_content_refuses,
+    vanished_content_refuses,
+    changed_dependency_refuses,
+    vanished_dependency_refuses,
+    pushed_dependency_refuses,
+    unrelated_content_does_not_refuse,
+    an_asset_that_left_intent_can_be_pushed,
+    at_most_one_push_per_asset,
+    unknown_keeps_an_operation_open,
+    an_operation_ends_once,
+    every_outcome_but_unknown_ends_it,
+    a_window_counts_starts,
+    what_is_held_is_released_by_the_outcome,
+    all_limits_or_none,
+    an_approval_is_of_exactly_one_diff_of_one_asset,
+    epochs_only_grow,
+)

@@ -1,0 +1,317 @@
+"""The rules of intent: incarnations are stored whole, numbered, and never change."""
+
+from __future__ import annotations
+
+from lehr.model.asset import AssetId
+from lehr.model.incarnation import Incarnation
+from lehr.store.merkle import incarnation_digest
+from lehr.store.writes import Refused, TakeLease
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    OTHER,
+    PARTITION,
+    RULE,
+    THING,
+    Rule,
+    Subject,
+    asset,
+    commit,
+    contents,
+    hold,
+    key,
+    publication,
+    published,
+)
+
+_ADDON = "test.Addon"
+
+
+def an_empty_store_knows_nothing(subject: Subject) -> None:
+    """Every question has an answer before anything was written."""
+    with subject.opened() as store:
+        intent = store.intent
+        hold(intent.partitions() == [], "no partition is known")
+        hold(intent.newest(PARTITION) is None, "there is no newest incarnation")
+        hold(intent.incarnation(PARTITION, 1) is None, "there is no incarnation 1")
+        hold(intent.incarnations(PARTITION, 10) == [], "there are no incarnations")
+        hold(intent.asset(key("a"), 1) is None, "there is no asset")
+        hold(intent.last(key("a")) is None, "there is no last version")
+        hold(contents(store, 0) == [], "incarnation 0 is empty")
+        hold(list(intent.heads(PARTITION)) == [], "there are no heads")
+        hold(intent.mentioned_by(key("a")) == [], "nothing refers to anything")
+        hold(intent.addon_since(key("a"), _ADDON) is None, "no addon stands")
+
+
+def what_was_committed_outlives_the_process(subject: Subject) -> None:
+    """Opened again, the store knows what it knew."""
+    with subject.opened() as store:
+        first = published(store, 0, asset("a", "1"))
+    with subject.opened() as store:
+        hold(store.intent.newest(PARTITION) == first, "an incarnation is there after opening again")
+        hold(contents(store, 1) == [asset("a", "1")], "and so are its assets")
+
+
+def a_commit_is_whole_or_not_at_all(subject: Subject) -> None:
+    """When one write fails, none was written, and the store goes on."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"))
+        broken = [TakeLease(PARTITION), publication(1, asset("b", "1")), object()]
+        try:
+            store.commit(broken)  # type: ignore[arg-type]
+        except Exception:
+            failed = True
+        else:
+            failed = False
+        hold(failed, "what cannot be written raises")
+        newest = store.intent.newest(PARTITION)
+        hold(newest is not None and newest.sequence == 1, "a commit that raised has written nothing")
+        hold(store.intent.asset(key("b"), 2) is None, "not an asset either")
+        hold(commit(store, TakeLease(PARTITION)) == 1, "not a lease either")
+        published(store, 1, asset("b", "1"))
+
+
+def answers_come_in_the_order_of_the_writes(subject: Subject) -> None:
+    """One answer for each write; a later write sees the earlier ones; a refusal stops nothing."""
+    with subject.opened() as store:
+        answers = store.commit(
+            [
+                TakeLease(PARTITION),
+                publication(0, asset("a", "1")),
+                publication(0, asset("a", "2")),
+                publication(1, asset("a", "3")),
+                TakeLease(PARTITION),
+            ]
+        )
+        first, one, overtaken, two, second = answers
+        hold((first, second) == (1, 2), "leases are answered in order")
+        hold(isinstance(one, Incarnation) and one.sequence == 1, "the first candidate is published")
+        hold(isinstance(overtaken, Refused), "the second is over an old base")
+        hold(isinstance(two, Incarnation) and two.sequence == 2, "the third goes on, whatever the second met")
+        hold(store.commit([]) == [], "no writes, no answers")
+
+
+def publishing_compares_the_base(subject: Subject) -> None:
+    """A candidate over anything but the newest incarnation is refused and leaves no trace."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"))
+        for base in (0, 2):
+            answer = commit(store, publication(base, asset("a", "2"), asset("b", "1")))
+            hold(
+                isinstance(answer, Refused) and answer.reason == "Overtaken",
+                f"a candidate over {base} is refused while 1 is the newest, not {answer}",
+            )
+        hold(contents(store, 1) == [asset("a", "1")], "a refused candidate writes nothing")
+        hold(published(store, 1, asset("b", "1")).sequence == 2, "incarnations are numbered without gaps")
+
+
+def headers_say_what_an_incarnation_is(subject: Subject) -> None:
+    """Counts, sources, time; the newest first."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"), asset("b", "1"))
+        second = published(store, 1, asset("a", "2"), asset("c", "1"), removals=["b"], at=NOW + 5)
+        counts = (second.assets, second.added, second.changed, second.removed)
+        hold(counts == (2, 1, 1, 1), f"assets, added, changed, removed are (2, 1, 1, 1), not {counts}")
+        hold(second.created_at == NOW + 5, "its time is the publication's")
+        hold(second.sources == publication(1).candidate.sources, "it names its sources' revisions")
+        hold(store.intent.incarnation(PARTITION, 2) == second, "the header is stored as it was answered")
+        hold(
+            [item.sequence for item in store.intent.incarnations(PARTITION, 10)] == [2, 1],
+            "headers come newest first",
+        )
+        hold([item.sequence for item in store.intent.incarnations(PARTITION, 1)] == [2], "no more than asked")
+
+
+def past_incarnations_never_change(subject: Subject) -> None:
+    """Invariant I2: whatever comes later, an incarnation reads as on its first day."""
+    with subject.opened() as store:
+        published(store, 0, asset("b", "1"), asset("a", "1"))
+        published(store, 1, asset("a", "2"), asset("c", "1"))
+        published(store, 2, removals=["a", "b"])
+        published(store, 3, asset("a", "3"))
+        expected = [
+            [],
+            [asset("a", "1"), asset("b", "1")],
+            [asset("a", "2"), asset("b", "1"), asset("c", "1")],
+            [asset("c", "1")],
+            [asset("a", "3"), asset("c", "1")],
+        ]
+        for sequence, assets in enumerate(expected):
+            hold(contents(store, sequence) == assets, f"incarnation {sequence} holds {assets}, by id")
+            found = [store.intent.asset(key(id), sequence) for id in "abc"]
+            by_id = {item.id: item for item in assets}
+            hold(
+                found == [by_id.get(AssetId(id)) for id in "abc"],
+                f"single reads of incarnation {sequence} agree",
+            )
+
+
+def digests_can_be_recomputed(subject: Subject) -> None:
+    """Invariant I2: a header's digest follows from the incarnation's assets alone."""
+    with subject.opened() as store:
+        published(store, 0, *(asset(f"a{number}", "1") for number in range(20)))
+        published(store, 1, asset("a3", "2"), asset("z", "1"), removals=["a4", "a5"])
+        published(store, 2, removals=["z"])
+        for header in store.intent.incarnations(PARTITION, 10):
+            pairs = [(item.id, item.digest) for item in contents(store, header.sequence)]
+            hold(header.digest == incarnation_digest(pairs), f"the digest of {header.name} is its assets'")
+            hold(header.assets == len(pairs), f"{header.name} counts its assets")
+
+
+def equal_contents_have_equal_digests(subject: Subject) -> None:
+    """Whatever came and went before, in whatever order."""
+    with subject.opened() as store:
+        first = published(store, 0, asset("a", "1"), asset("b", "1"))
+        published(store, 1, asset("a", "2"), asset("c", "1"), removals=["b"])
+        back = published(store, 2, asset("b", "1"), asset("a", "1"), removals=["c"])
+        hold(back.digest == first.digest, "the same assets have the same digest")
+        other = published(store, 0, asset("b", "1"), asset("a", "1"), partition=OTHER)
+        hold(other.digest == first.digest, "in another partition too")
+
+
+def governance_is_of_governing_assets_alone(subject: Subject) -> None:
+    """It changes exactly when one of them comes, goes or changes."""
+    with subject.opened() as store:
+        none = published(store, 0, asset("a", "1"))
+        some = published(store, 1, asset("rule", "1", type=RULE))
+        same = published(store, 2, asset("a", "2"))
+        other = published(store, 3, asset("rule", "2", type=RULE))
+        gone = published(store, 4, removals=["rule"])
+        hold(some.governance != none.governance, "a governing asset that came changes it")
+        hold(same.governance == some.governance, "an asset that does not govern leaves it alone")
+        hold(other.governance != some.governance, "a governing asset that changed changes it")
+        hold(gone.governance == none.governance, "without it all is as before")
+
+
+def the_last_version_outlives_a_removal(subject: Subject) -> None:
+    """`last` answers for assets that intent let go of, with the sequence they last came with."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"))
+        published(store, 1, asset("a", "2"))
+        published(store, 2, asset("b", "1"))
+        hold(store.intent.last(key("a")) == (asset("a", "2"), 2), "the last version came with 2")
+        published(store, 3, removals=["a"])
+        hold(store.intent.asset(key("a"), 4) is None, "a removed asset is not in the incarnation")
+        hold(store.intent.last(key("a")) == (asset("a", "2"), 2), "its last version is no tombstone")
+
+
+def types_select(subject: Subject) -> None:
+    """Assets of some types, by id, in the newest incarnation and in past ones."""
+    with subject.opened() as store:
+        things = (asset("a", "1"), asset("c", "1", type="test.Other"), asset("d", "1"))
+        published(store, 0, *things, asset("b", "1", type=RULE))
+        published(store, 1, asset("d", "2"))
+        for sequence in (1, 2):
+            everything = contents(store, sequence)
+            for types in ([THING], [THING, RULE], [RULE, THING, RULE], ["test.None"], []):
+                found = list(store.intent.assets(PARTITION, sequence, types))
+                hold(
+                    found == [item for item in everything if item.type in types],
+                    f"assets of {types} in incarnation {sequence} come by id, each once",
+                )
+
+
+def heads_are_of_the_newest_incarnation(subject: Subject) -> None:
+    """Id, type and digest; all, or those of some ids that exist."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"), asset("b", "1"))
+        published(store, 1, asset("b", "2"), removals=["a"])
+        expected = asset("b", "2")
+        for heads in (
+            list(store.intent.heads(PARTITION)),
+            list(store.intent.heads(PARTITION, [AssetId("a"), AssetId("b"), AssetId("x")])),
+        ):
+            found = [(head.id, head.type, head.digest) for head in heads]
+            hold(found == [("b", THING, expected.digest)], f"the only head is b, not {found}")
+        hold(list(store.intent.heads(PARTITION, [])) == [], "no ids, no heads")
+
+
+def changes_go_both_ways(subject: Subject) -> None:
+    """How two incarnations differ, by id, forth and back; what ended as it began does not count."""
+    with subject.opened() as store:
+        published(store, 0, asset("b", "1"), asset("a", "1"), asset("d", "1"))
+        published(store, 1, asset("a", "2"), asset("c", "1"), asset("d", "2"))
+        published(store, 2, asset("d", "1"), removals=["b"])
+        forth = [
+            (AssetId("a"), asset("a", "1"), asset("a", "2")),
+            (AssetId("b"), asset("b", "1"), None),
+            (AssetId("c"), None, asset("c", "1")),
+        ]
+        found = [(item.id, item.before, item.after) for item in store.intent.changes(PARTITION, 1, 3)]
+        hold(found == forth, f"from 1 to 3 {forth} changed, not {found}")
+        back = [(item.id, item.after, item.before) for item in store.intent.changes(PARTITION, 3, 1)]
+        hold(back == forth, "back is the same with before and after exchanged")
+        hold(list(store.intent.changes(PARTITION, 2, 2)) == [], "an incarnation does not differ from itself")
+        everything = [item.after for item in store.intent.changes(PARTITION, 0, 3)]
+        hold(everything == contents(store, 3), "against the empty one everything was added")
+
+
+def mentions_follow_the_newest_incarnation(subject: Subject) -> None:
+    """Who refers to an asset now: by source and path, whether or not the asset exists."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"), asset("b", "1"), mentions={"a": ["x", "b"], "b": ["x"]})
+        both = [(AssetId("a"), "/payload/0"), (AssetId("b"), "/payload/0")]
+        found = store.intent.mentioned_by(key("x"))
+        hold([tuple(pair) for pair in found] == both, f"{both} refer to x, not {found}")
+        published(store, 1, asset("a", "2"), mentions={"a": ["b"]})
+        hold([tuple(pair) for pair in store.intent.mentioned_by(key("x"))] == both[1:], "a changed its mind")
+        published(store, 2, removals=["b"])
+        hold(store.intent.mentioned_by(key("x")) == [], "who was removed refers to nothing")
+        hold(len(store.intent.mentioned_by(key("b"))) == 1, "what was removed can still be referred to")
+
+
+def an_addon_stands_since_it_came(subject: Subject) -> None:
+    """Since the first of the versions that had it without a break; tombstones break nothing."""
+    addon: dict[str, dict[str, str]] = {_ADDON: {}}
+    with subject.opened() as store:
+
+        def since() -> float | None:
+            return store.intent.addon_since(key("a"), _ADDON)
+
+        published(store, 0, asset("a", "1"), at=NOW)
+        hold(since() is None, "no addon, no time")
+        published(store, 1, asset("a", "2", addon), at=NOW + 1)
+        published(store, 2, asset("a", "3", addon), at=NOW + 2)
+        published(store, 3, asset("b", "1", {"test.Else": {}}), at=NOW + 3)
+        hold(since() == NOW + 1, "it stands since the version that brought it")
+        published(store, 4, removals=["a"], at=NOW + 4)
+        hold(since() == NOW + 1, "an asset that left intent left with its addon")
+        published(store, 5, asset("a", "4", addon), at=NOW + 5)
+        hold(since() == NOW + 1, "and came back with it")
+        published(store, 6, asset("a", "5"), at=NOW + 6)
+        hold(since() is None, "a version without it ends it")
+        published(store, 7, asset("a", "6", addon), at=NOW + 7)
+        hold(since() == NOW + 7, "after a break it counts anew")
+
+
+def partitions_do_not_see_each_other(subject: Subject) -> None:
+    """Ids are unique in a partition; sequences count in it."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"), mentions={"a": ["b"]})
+        published(store, 0, asset("a", "2"), partition=OTHER)
+        hold(store.intent.partitions() == [PARTITION, OTHER], "both partitions are known, by name")
+        hold(contents(store, 1) == [asset("a", "1")], "one holds its own")
+        hold(contents(store, 1, OTHER) == [asset("a", "2")], "and the other too")
+        hold(store.intent.mentioned_by(key("b", OTHER)) == [], "references stay within a partition")
+        hold(commit(store, TakeLease(PARTITION)) == 1, "each has leases of its own")
+        hold(commit(store, TakeLease(OTHER)) == 1, "counted on their own")
+
+
+RULES: tuple[Rule, ...] = (
+    an_empty_store_knows_nothing,
+    what_was_committed_outlives_the_process,
+    a_commit_is_whole_or_not_at_all,
+    answers_come_in_the_order_of_the_writes,
+    publishing_compares_the_base,
+    headers_say_what_an_incarnation_is,
+    past_incarnations_never_change,
+    digests_can_be_recomputed,
+    equal_contents_have_equal_digests,
+    governance_is_of_governing_assets_alone,
+    the_last_version_outlives_a_removal,
+    types_select,
+    heads_are_of_the_newest_incarnation,
+    changes_go_both_ways,
+    mentions_follow_the_newest_incarnation,
+    an_addon_stands_since_it_came,
+    partitions_do_not_see_each_other,
+)

@@ -1,0 +1,233 @@
+"""What the rules of stores are held against, and the sample values that they write."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lehr.base.digest import Digest, digest
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Condition, Decision, Status
+from lehr.model.diff import Goal
+from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.selector import Selector
+from lehr.model.types import Mention
+from lehr.store import Store
+from lehr.store.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+
+PARTITION = Partition("one")
+OTHER = Partition("two")
+THING = "test.Thing"
+RULE = "test.Rule"
+NOW = 1_767_571_200.0
+"""Wall-clock seconds at which the rules begin: Monday, 5 January 2026, 00:00 UTC."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A store that is empty.
+
+    Attributes:
+        open: opens it; called again after a `close`, it opens the same state.
+    """
+
+    open: Callable[[], Store]
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[Store]:
+        """The store, closed in the end."""
+        store = self.open()
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+Rule = Callable[[Subject], None]
+
+
+def hold(condition: bool, rule: str) -> None:
+    """Raise `AssertionError` naming `rule` unless `condition` is true."""
+    if not condition:
+        raise AssertionError(rule)
+
+
+def commit(store: Store, write: Write) -> Any:
+    """Commit one write; its answer."""
+    answers = store.commit([write])
+    hold(len(answers) == 1, f"one write has one answer, not {answers}")
+    return answers[0]
+
+
+def key(id: str, partition: Partition = PARTITION) -> AssetKey:
+    """The key of an asset."""
+    return AssetKey(partition, AssetId(id))
+
+
+def asset(id: str, value: str = "", addons: Mapping[str, Any] | None = None, type: str = THING) -> Asset:
+    """An asset whose payload is one value."""
+    return make_asset(AssetId(id), type, {"value": value}, addons or {})
+
+
+def publication(
+    base: int,
+    *upserts: Asset,
+    removals: Sequence[str] = (),
+    mentions: Mapping[str, Sequence[str]] | None = None,
+    at: float = NOW,
+    partition: Partition = PARTITION,
+) -> Publish:
+    """The write that publishes over incarnation `base`; `mentions` are target ids by source id."""
+    sources = (SourceRevision("directory:/intent", f"revision {base + 1}"),)
+    candidate = Candidate(
+        partition, base, sources, digest("generators"), upserts, tuple(AssetId(id) for id in removals)
+    )
+    named = {
+        AssetId(source): tuple(
+            Mention(f"/payload/{place}", AssetId(target), ()) for place, target in enumerate(targets)
+        )
+        for source, targets in (mentions or {}).items()
+    }
+    return Publish(candidate, named, (RULE,), at)
+
+
+def published(store: Store, base: int, *upserts: Asset, **rest: Any) -> Incarnation:
+    """Publish over incarnation `base`, which must be the newest."""
+    answer = commit(store, publication(base, *upserts, **rest))
+    hold(isinstance(answer, Incarnation), f"a candidate over the newest is published, not {answer}")
+    assert isinstance(answer, Incarnation)
+    return answer
+
+
+def contents(store: Store, sequence: int, partition: Partition = PARTITION) -> list[Asset]:
+    """All assets of an incarnation, as `assets` gives them."""
+    return list(store.intent.assets(partition, sequence))
+
+
+def basis(store: Store, id: str) -> Basis:
+    """What verdicts about an asset rest on now."""
+    newest = store.intent.newest(PARTITION)
+    [*heads] = store.intent.heads(PARTITION, [AssetId(id)])
+    version, _ = store.records.controls(PARTITION, NOW)
+    return Basis(
+        heads[0].digest if heads else None, Digest("") if newest is None else newest.governance, version
+    )
+
+
+def operation(id: str, asset: str = "a", *, epoch: int = 1, at: float = NOW, diff: str = "d") -> Operation:
+    """A push of `asset` that is about to start."""
+    return Operation(
+        id,
+        PARTITION,
+        AssetId(asset),
+        THING,
+        Goal.PRESENT,
+        content=1,
+        governing=1,
+        content_digest=digest("content"),
+        diff_digest=digest(diff),
+        epoch=epoch,
+        started_at=at,
+    )
+
+
+def request(store: Store, id: str, asset: str = "a", *, at: float = NOW, **rest: Any) -> Admit:
+    """Ask to push `asset` now; `rest` are further fields of `Admit`."""
+    return Admit(operation(id, asset, at=at), basis(store, asset), **rest)
+
+
+def governed(store: Store) -> None:
+    """One incarnation with assets `a`, `b`, `c` and a governing one, and a lease of epoch 1."""
+    published(store, 0, asset("a", "1"), asset("b", "1"), asset("c", "1"), asset("rule", "1", type=RULE))
+    epoch = commit(store, TakeLease(PARTITION))
+    hold(epoch == 1, f"the first lease has epoch 1, not {epoch}")
+
+
+def admitted(store: Store, admit: Admit) -> None:
+    """Commit `admit`, which must be granted."""
+    answer = commit(store, admit)
+    hold(answer is None, f"a push whose basis still holds is admitted, not {answer}")
+
+
+def refused(store: Store, admit: Admit, reason: str) -> Refused:
+    """Commit `admit`, which must be refused for `reason` without a trace."""
+    before = trace(store)
+    answer = commit(store, admit)
+    hold(isinstance(answer, Refused), f"{reason}: admission refuses, not {answer}")
+    assert isinstance(answer, Refused)
+    hold(answer.reason == reason, f"the reason is {reason}, not {answer.reason}")
+    hold(bool(answer.message), "a refusal has a message")
+    hold(trace(store) == before, "a refusal writes nothing")
+    return answer
+
+
+def trace(store: Store) -> list[object]:
+    """All that an admission could write."""
+    records = store.records
+    return [
+        records.operations(PARTITION),
+        records.open_operations(PARTITION),
+        records.decisions(PARTITION),
+        list(records.standings(PARTITION)),
+        list(records.ledgers(PARTITION)),
+    ]
+
+
+def finish(id: str, outcome: Any, *, at: float = NOW + 1, ledger: LedgerEntry | None = None) -> Finish:
+    """The end of the operation `id`."""
+    return Finish(id, outcome, at, ledger)
+
+
+def entry(id: str, *, content: int = 1, operation: str | None = None, at: float = NOW) -> LedgerEntry:
+    """What production holds for an asset."""
+    return LedgerEntry(
+        PARTITION, AssetId(id), digest(f"content {content}"), content, Goal.PRESENT, operation, at
+    )
+
+
+def decision(
+    id: str,
+    reason: str = "AsIntended",
+    *,
+    at: float = NOW,
+    next_at: float | None = None,
+    partition: Partition = PARTITION,
+) -> Decision:
+    """A turn's record."""
+    return Decision(
+        partition=partition,
+        asset=AssetId(id),
+        at=at,
+        content=1,
+        governing=1,
+        goal=Goal.PRESENT,
+        condition=Condition(Status.CONVERGED, reason, next_at=next_at),
+        event="start",
+    )
+
+
+def control(
+    id: str,
+    kind: ControlKind = ControlKind.FREEZE,
+    *,
+    selects: str = "*",
+    diff: str | None = None,
+    expires_at: float | None = None,
+    partition: Partition = PARTITION,
+) -> Control:
+    """A person's word; `diff` as in `operation`."""
+    return Control(
+        id=id,
+        kind=kind,
+        partition=partition,
+        selector=Selector(ids=(selects,)),
+        reason="because",
+        actor="ana",
+        at=NOW,
+        expires_at=expires_at,
+        diff_digest=None if diff is None else digest(diff),
+    )
