@@ -43,6 +43,11 @@ _CURRENT = """
     JOIN asset_version v ON v.number = c.version
     WHERE c.partition = :partition ORDER BY c.id
 """
+_CURRENT_OF_TYPES = """
+    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c INDEXED BY asset_current_type
+    JOIN asset_version v ON v.number = c.version
+    WHERE c.partition = :partition AND c.type IN (SELECT value FROM json_each(:types)) ORDER BY c.id
+"""
 
 
 class SqliteIntent:
@@ -92,29 +97,21 @@ class SqliteIntent:
     def assets(
         self, partition: Partition, sequence: int, types: Sequence[str] | None = None
     ) -> Iterator[Asset]:
+        wanted = {"partition": partition, "sequence": sequence, "types": msgspec.json.encode(types).decode()}
         with translated(self._path):
-            newest = self._newest_sequence(partition)
-            query = _CURRENT if sequence == newest else _AT
-            if types is not None and sequence == newest:
-                yield from self._current_of_types(partition, types)
-                return
-            for row in self._db.execute(query, {"partition": partition, "sequence": sequence}):
+            if sequence == self._newest_sequence(partition):
+                rows = self._db.execute(_CURRENT if types is None else _CURRENT_OF_TYPES, wanted)
+                # Another incarnation may have been published before the rows were there to be read.
+                if sequence == self._newest_sequence(partition):
+                    yield from map(_asset, rows)
+                    return
+            for row in self._db.execute(_AT, wanted):
                 if types is None or row[1] in types:
                     yield _asset(row)
 
     def _newest_sequence(self, partition: Partition) -> int:
         row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
         return row[0] if row else 0
-
-    def _current_of_types(self, partition: Partition, types: Sequence[str]) -> Iterator[Asset]:
-        for type in sorted(set(types)):
-            rows = self._db.execute(
-                "SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c"
-                " JOIN asset_version v ON v.number = c.version"
-                " WHERE c.partition = ? AND c.type = ? ORDER BY c.id",
-                (partition, type),
-            )
-            yield from map(_asset, rows)
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         with translated(self._path):
@@ -153,6 +150,14 @@ class SqliteIntent:
                 " ORDER BY source, path",
                 (key.partition, key.id),
             ).fetchall()
+
+    def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
+        with translated(self._path):
+            rows = self._db.execute(
+                "SELECT asset FROM claim_current WHERE partition = ? AND claim = ? ORDER BY asset",
+                (partition, claim),
+            ).fetchall()
+        return [row[0] for row in rows]
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
         with translated(self._path):
