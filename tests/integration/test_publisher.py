@@ -130,12 +130,24 @@ def test_a_refused_revision_leaves_the_last_good_one_in_force(tmp_path: Path) ->
     play(tmp_path, scenario)
 
 
+def test_a_dangling_reference_is_pointed_at_where_it_stands(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a", "b", addons="{lehr.DependsOn: {assets: [nobody]}}")
+        found = (await place.publisher.refresh()).diagnostics
+        assert [(item.code, str(item.at)) for item in found] == [
+            ("VAL001", "assets/files.yaml:4:39"),
+            ("VAL001", "assets/files.yaml:8:39"),
+        ]
+
+    play(tmp_path, scenario)
+
+
 def test_what_was_touched_by_a_refused_revision_is_compared_with_the_next(tmp_path: Path) -> None:
     async def scenario(place: Place) -> None:
         place.files("a", "b")
         await place.publisher.refresh()
         place.write("assets/more.yaml", "- {id: c, type: lehr.File, payload: {path: out/c, content: x}}\n")
-        place.write("assets/bad.yaml", "- {id: d, type: lehr.File, payload: {path: out/d, source: nowhere}}\n")
+        place.write("assets/bad.yaml", "- {id: d, type: lehr.File, payload: {path: out/d, no: x}}\n")
         assert (await place.publisher.refresh()).publication is Publication.REFUSED
         (place.workspace / "assets/bad.yaml").unlink()
         assert (await place.publisher.refresh()).changed == (AssetId("c"),)

@@ -51,11 +51,15 @@ class AssetType(msgspec.Struct, frozen=True):
         payload: frozen `msgspec.Struct` class; its docstring is the type's documentation.
         governs: True for assets that configure checks and limits. They have no production,
             so no loop enforces them, and they are read at the governing incarnation.
+        claims: names of the things in production that an asset with this payload alone may
+            change (`file:/etc/motd`, `port:8080`). Two assets that claim one thing would undo
+            each other for ever, so validation refuses them.
     """
 
     name: str
     payload: type[msgspec.Struct]
     governs: bool = False
+    claims: Callable[[Any], Iterable[str]] | None = None
 
 
 class Registry:
@@ -99,6 +103,13 @@ class Registry:
         """The addon `name` of `asset` as `kind`; None when the asset has none."""
         raw = addon_names(asset).get(name)
         return None if raw is None else msgspec.json.decode(raw, type=kind)
+
+    def claims(self, asset: Asset) -> tuple[str, ...]:
+        """What the asset alone may change in production."""
+        item = self.types.get(asset.type)
+        if item is None or item.claims is None:
+            return ()
+        return tuple(dict.fromkeys(item.claims(self.payload(asset, item.payload))))
 
     def mentions(self, asset: Asset) -> list[Mention]:
         """All references that the asset makes, in its payload and its addons."""

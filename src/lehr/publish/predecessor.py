@@ -40,6 +40,10 @@ class StoredPredecessor:
                 if mention.target == id:
                     yield asset, mention
 
+    def claimed_by(self, claim: str) -> Iterable[AssetId]:
+        """Assets of the predecessor that claim a thing in production."""
+        return self._intent.claimed_by(self._partition, claim)
+
     def size(self) -> int:
         """Number of assets."""
         return 0 if self._newest is None else self._newest.assets

@@ -17,6 +17,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
+from lehr.publish.locating import Locator
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
 from lehr.sdk.source import Snapshot, Source
@@ -188,9 +189,14 @@ class Publisher:
     async def _validate(self, work: _Pass) -> None:
         assert work.candidate is not None
         assert work.generated is not None
-        predecessor = StoredPredecessor(self._store.intent, self._registry, self._partition)
+        assert work.snapshot is not None
         proposal = DeltaProposal(
-            self._partition, self._registry, work.generated.limits or Limits(), work.changes, predecessor
+            self._partition,
+            self._registry,
+            work.generated.limits or Limits(),
+            work.changes,
+            StoredPredecessor(self._store.intent, self._registry, self._partition),
+            Locator(work.snapshot),
         )
         work.diagnostics += tuple(validate(proposal))
         if errors(work.diagnostics):
@@ -230,6 +236,7 @@ class Publisher:
             {asset.id: tuple(self._registry.mentions(asset)) for asset in candidate.upserts},
             tuple(name for name, item in self._registry.types.items() if item.governs),
             work.at,
+            {asset.id: self._registry.claims(asset) for asset in candidate.upserts},
         )
         answer = await self._ask(write)
         if isinstance(answer, Refused):

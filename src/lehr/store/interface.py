@@ -79,6 +79,10 @@ class StoredIntent(Protocol):
         """Who refers to an asset in the newest incarnation: ids and paths."""
         ...
 
+    def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
+        """Who claims a thing in production, in the newest incarnation."""
+        ...
+
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
         """Since when (wall clock) every version of the asset has had this addon; None without it."""
         ...

@@ -24,6 +24,7 @@ class Publish(msgspec.Struct, frozen=True):
 
     Attributes:
         mentions: references of each upserted asset, for asking backwards.
+        claims: what each upserted asset alone may change in production.
         governing_types: types whose assets make up the governance digest.
     """
 
@@ -31,6 +32,7 @@ class Publish(msgspec.Struct, frozen=True):
     mentions: dict[AssetId, tuple[Mention, ...]]
     governing_types: tuple[str, ...]
     at: float
+    claims: dict[AssetId, tuple[str, ...]] = {}
 
 
 class RecordAttempt(msgspec.Struct, frozen=True):

@@ -268,6 +268,7 @@ class Plane:
             {asset.id: tuple(self.registry.mentions(asset)) for asset in upserts},
             tuple(name for name, item in self.registry.types.items() if item.governs),
             self.clock.now(),
+            {asset.id: self.registry.claims(asset) for asset in upserts},
         )
         [incarnation] = await self._or_crash(self.committer.ask(write))
         assert isinstance(incarnation, Incarnation)

@@ -26,6 +26,10 @@ class Predecessor(Protocol):
         """References to `id` in the predecessor."""
         ...
 
+    def claimed_by(self, claim: str) -> Iterable[AssetId]:
+        """Assets of the predecessor that claim a thing in production."""
+        ...
+
     def size(self) -> int:
         """Number of assets."""
         ...
@@ -41,6 +45,7 @@ class MappingPredecessor:
         self._assets = assets
         self._registry = registry
         self._mentions: dict[AssetId, list[tuple[Asset, Mention]]] | None = None
+        self._claims: dict[str, list[AssetId]] | None = None
 
     def asset(self, id: AssetId) -> Asset | None:
         return self._assets.get(id)
@@ -52,6 +57,14 @@ class MappingPredecessor:
                 for mention in self._registry.mentions(asset):
                     self._mentions.setdefault(mention.target, []).append((asset, mention))
         return self._mentions.get(id, ())
+
+    def claimed_by(self, claim: str) -> Iterable[AssetId]:
+        if self._claims is None:
+            self._claims = {}
+            for asset in self._assets.values():
+                for thing in self._registry.claims(asset):
+                    self._claims.setdefault(thing, []).append(asset.id)
+        return self._claims.get(claim, ())
 
     def size(self) -> int:
         return len(self._assets)
@@ -128,6 +141,10 @@ class DeltaProposal:
         assert self._mentions is not None
         for found in self._mentions.values():
             yield from found
+
+    def claimed_before(self, claim: str) -> Iterator[AssetId]:
+        """Assets that have not changed and claim a thing in production."""
+        return (id for id in self._predecessor.claimed_by(claim) if id not in self._changes)
 
     def is_changed(self, id: AssetId) -> bool:
         """Whether the asset was added, changed or removed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lehr.base.diagnostics import Diagnostic
+from lehr.validate.claims import claimed_twice
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
 from lehr.validate.proposal import DeltaProposal
@@ -21,6 +22,7 @@ VALIDATORS: tuple[Callable[[DeltaProposal], Iterator[Diagnostic]], ...] = (
     reference_of_wrong_type,
     depends_in_circle,
     depends_on_turned_down,
+    claimed_twice,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -82,4 +83,8 @@ def path_problem(path: str) -> str | None:
     return None
 
 
-TYPES = (AssetType(FILE, File),)
+def _claims(file: File) -> Iterator[str]:
+    yield f"file:{file.path}"
+
+
+TYPES = (AssetType(FILE, File, claims=_claims),)

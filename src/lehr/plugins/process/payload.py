@@ -130,4 +130,9 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                     yield f"{{{name}}} does not say which port; `ports`: {ports}"
 
 
-TYPES = (AssetType(PROCESS, Process),)
+def _claims(process: Process) -> Iterator[str]:
+    for port in process.ports:
+        yield from (f"port:{number}" for number in range(port.base, port.base + process.replicas))
+
+
+TYPES = (AssetType(PROCESS, Process, claims=_claims),)

@@ -24,7 +24,7 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     sequence = newest + 1
     added = _upsert(db, partition, sequence, candidate.upserts)
     _remove(db, partition, sequence, candidate.removals)
-    _replace_mentions(db, write)
+    _replace_indexes(db, write)
     touched = {bucket_of(asset.id) for asset in candidate.upserts}
     touched |= {bucket_of(id) for id in candidate.removals}
     incarnation = Incarnation(
@@ -105,12 +105,20 @@ def _remove(db: sqlite3.Connection, partition: Partition, sequence: int, ids: tu
     )
 
 
-def _replace_mentions(db: sqlite3.Connection, write: Publish) -> None:
+def _replace_indexes(db: sqlite3.Connection, write: Publish) -> None:
+    """Who refers to whom, and who claims what: derived from the newest incarnation's assets."""
     candidate = write.candidate
     partition = candidate.partition
     touched = [asset.id for asset in candidate.upserts] + list(candidate.removals)
     db.executemany(
         "DELETE FROM mention_current WHERE partition = ? AND source = ?", ((partition, id) for id in touched)
+    )
+    db.executemany(
+        "DELETE FROM claim_current WHERE partition = ? AND asset = ?", ((partition, id) for id in touched)
+    )
+    db.executemany(
+        "INSERT INTO claim_current (partition, claim, asset) VALUES (?, ?, ?)",
+        ((partition, claim, id) for id, claims in write.claims.items() for claim in claims),
     )
     db.executemany(
         "INSERT INTO mention_current (partition, source, path, target) VALUES (?, ?, ?, ?)",

@@ -61,6 +61,14 @@ CREATE TABLE mention_current (
 ) WITHOUT ROWID;
 CREATE INDEX mention_current_target ON mention_current (partition, target);
 
+CREATE TABLE claim_current (
+    partition TEXT NOT NULL,
+    claim TEXT NOT NULL,
+    asset TEXT NOT NULL,
+    PRIMARY KEY (partition, claim, asset)
+) WITHOUT ROWID;
+CREATE INDEX claim_current_asset ON claim_current (partition, asset);
+
 CREATE TABLE attempt (
     partition TEXT PRIMARY KEY,
     body BLOB NOT NULL
