@@ -135,8 +135,8 @@ def test_a_dangling_reference_is_pointed_at_where_it_stands(tmp_path: Path) -> N
         place.files("a", "b", addons="{lehr.DependsOn: {assets: [nobody]}}")
         found = (await place.publisher.refresh()).diagnostics
         assert [(item.code, str(item.at)) for item in found] == [
-            ("VAL001", "assets/files.yaml:4:39"),
-            ("VAL001", "assets/files.yaml:8:39"),
+            ("VAL001", "assets/files.yaml:4:38"),
+            ("VAL001", "assets/files.yaml:8:38"),
         ]
 
     play(tmp_path, scenario)

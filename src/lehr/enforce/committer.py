@@ -51,7 +51,8 @@ class Committer:
 
     def post(self, writes: Sequence[Write]) -> None:
         """Write these down, whenever it is possible."""
-        self._add(_Pending(tuple(writes), None))
+        if writes:
+            self._add(_Pending(tuple(writes), None))
 
     async def ask(self, *writes: Write) -> list[Any]:
         """Write these down and return the store's answers.

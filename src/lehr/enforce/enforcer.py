@@ -18,6 +18,7 @@ from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.recovery import left_under_way, recover
 from lehr.enforce.slot import PushUnderWay, Slot
 from lehr.enforce.state import (
     Admitted,
@@ -44,9 +45,8 @@ from lehr.enforce.state import (
 from lehr.enforce.step import step
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
-from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import AssetId, AssetKey, Partition
-from lehr.model.diff import Change, Diff, Goal, Target
+from lehr.model.diff import Change, Diff, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
@@ -133,41 +133,15 @@ class Enforcer:
             self._take_up(newest)
 
     def _take_up(self, newest: Incarnation) -> None:
-        """Invariant: I12. What a former process had started is taken up where it was left."""
+        """Begin with what a former process had left."""
         now = self._clock.now()
         self._governance = load(self._store, self._registry, newest, now)
-        for head in self._intent.heads(self.partition):
-            if not self._registry.governs(head.type):
-                self._add(head.id, head.type, head.digest)
-        for entry in self._store.records.ledgers(self.partition):
-            slot = self._slots.get(entry.asset)
-            if slot is None and entry.goal is not Goal.ABSENT and self._turns_down(entry.asset):
-                slot = self._add_departed(entry.asset)
-            if slot is not None:
-                slot.state = State(ledger=entry)
-        self._take_up_operations(now)
-        self._take_up_standings()
+        recovered = recover(self._intent, self._store.records, self._registry, self.partition)
+        for item in recovered:
+            self._add(item.id, item.type, item.digest).state = item.state
+        unknown = Outcome(Result.UNKNOWN, "the control plane ended during the push")
+        self._committer.post([Finish(item.id, unknown, now) for item in left_under_way(recovered)])
         self.sweep("start")
-
-    def _take_up_operations(self, now: float) -> None:
-        for operation in self._store.records.open_operations(self.partition):
-            slot = self._slots.get(operation.asset) or self._add_departed(operation.asset)
-            outcome = Outcome(Result.UNKNOWN, "the control plane ended during the push")
-            if operation.result is None:
-                self._committer.post([Finish(operation.id, outcome, now)])
-            slot.state = State(operation=operation, ledger=slot.state.ledger)
-
-    def _take_up_standings(self) -> None:
-        for standing in self._store.records.standings(self.partition):
-            slot = self._slots.get(standing.asset)
-            if slot is not None:
-                state = slot.state
-                slot.state = State(
-                    operation=state.operation,
-                    ledger=state.ledger,
-                    standing=standing.key,
-                    next_at=standing.condition.next_at,
-                )
 
     async def stop(self, grace: float = 0.0) -> None:
         """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
@@ -300,16 +274,6 @@ class Enforcer:
         self._slots[id] = slot
         self._unsettled.add(id)
         return slot
-
-    def _add_departed(self, id: AssetId) -> Slot:
-        """A slot for an asset that intent does not have any more, but work remains to be done on."""
-        last = self._intent.last(AssetKey(self.partition, id))
-        assert last is not None, f"the ledger knows {id}, but no incarnation has had it"
-        return self._add(id, last[0].type, None)
-
-    def _turns_down(self, id: AssetId) -> bool:
-        last = self._intent.last(AssetKey(self.partition, id))
-        return last is not None and self._registry.addon(last[0], TURNDOWN, Turndown) is not None
 
     def _pinned(self, slot: Slot) -> bool:
         last = self._intent.last(slot.key)

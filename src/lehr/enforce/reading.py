@@ -52,7 +52,9 @@ class RecordingReader:
         reads: digest by id of every asset that was asked for; None for one that is not there.
     """
 
-    def __init__(self, intent: RememberedIntent, registry: Registry, partition: Partition, sequence: int) -> None:
+    def __init__(
+        self, intent: RememberedIntent, registry: Registry, partition: Partition, sequence: int
+    ) -> None:
         self._intent = intent
         self._registry = registry
         self._partition = partition

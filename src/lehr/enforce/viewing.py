@@ -22,7 +22,12 @@ class Viewer:
     """Makes `View`s. Reads intent, changes nothing."""
 
     def __init__(
-        self, intent: RememberedIntent, registry: Registry, clock: Clock, chance: Chance, served: frozenset[str]
+        self,
+        intent: RememberedIntent,
+        registry: Registry,
+        clock: Clock,
+        chance: Chance,
+        served: frozenset[str],
     ) -> None:
         """`served` are the types that some plugin serves."""
         self._intent = intent
