@@ -30,6 +30,7 @@ from lehr.testing.conformance.store.subject import (
     governed,
     hold,
     key,
+    only,
     operation,
     published,
     refused,
@@ -47,7 +48,7 @@ def admission_starts_an_operation(subject: Subject) -> None:
         governed(store)
         admitted(store, request(store, "o1", decision=decision("a", "Pushing")))
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "the operation is open")
-        [(_, recorded)] = store.records.decisions(PARTITION)
+        _, recorded = only(store.records.decisions(PARTITION), "one decision is recorded")
         hold(recorded == decision("a", "Pushing"), "its decision is recorded")
     with subject.opened() as store:
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "a started push is remembered")
@@ -156,12 +157,12 @@ def unknown_keeps_an_operation_open(subject: Subject) -> None:
         governed(store)
         admitted(store, request(store, "o1"))
         commit(store, finish("o1", _UNKNOWN))
-        [found] = store.records.open_operations(PARTITION)
+        found = only(store.records.open_operations(PARTITION), "one operation is open")
         hold(found.result is Result.UNKNOWN, "its result is unknown")
         hold((found.message, found.ended_at) == ("it hung", None), "it says why, and has not ended")
         commit(store, finish("o1", DONE, at=NOW + 9))
         hold(store.records.open_operations(PARTITION) == [], "a resolved unknown is closed")
-        [ended] = store.records.operations(PARTITION)
+        ended = only(store.records.operations(PARTITION), "there is one operation")
         hold((ended.result, ended.ended_at) == (Result.DONE, NOW + 9), "with its outcome and time")
 
 

@@ -20,6 +20,7 @@ from lehr.testing.conformance.store.subject import (
     entry,
     hold,
     key,
+    only,
 )
 
 
@@ -65,6 +66,7 @@ def a_standing_is_as_old_as_its_verdict(subject: Subject) -> None:
 
         def since() -> float:
             standing = store.records.standing(key("a"))
+            hold(standing is not None, "what was decided stands")
             assert standing is not None
             hold(standing.key == standing.condition.key(), "a standing has its condition's key")
             return standing.since
@@ -130,7 +132,7 @@ def controls_stand_until_lifted_or_run_out(subject: Subject) -> None:
         hold(commit(store, LiftControl(PARTITION, "c1", NOW)) is False, "it is lifted once")
         hold(commit(store, LiftControl(PARTITION, "never", NOW)) is False, "what never stood is not lifted")
         hold(commit(store, LiftControl(PARTITION, "c0", NOW)) is False, "nor what stands elsewhere")
-        [kept] = store.records.controls(PARTITION, NOW)[1]
+        kept = only(store.records.controls(PARTITION, NOW)[1], "one control stands")
         hold(kept == control("c2", expires_at=NOW + 10), "a control is kept as it was given")
 
 

@@ -201,7 +201,7 @@ def types_select(subject: Subject) -> None:
         published(store, 0, *things, asset("b", "1", type=RULE))
         published(store, 1, asset("d", "2"))
         for sequence in (1, 2):
-            everything = contents(store, sequence)
+            everything = sorted(contents(store, sequence), key=lambda item: item.id)
             for types in ([THING], [THING, RULE], [RULE, THING, RULE], ["test.None"], []):
                 found = list(store.intent.assets(PARTITION, sequence, types))
                 hold(

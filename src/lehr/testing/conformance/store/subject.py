@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lehr.base.digest import Digest, digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
@@ -18,6 +18,8 @@ from lehr.model.selector import Selector
 from lehr.model.types import Mention
 from lehr.store import Store
 from lehr.store.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+
+T = TypeVar("T")
 
 PARTITION = Partition("one")
 OTHER = Partition("two")
@@ -56,11 +58,15 @@ def hold(condition: bool, rule: str) -> None:
         raise AssertionError(rule)
 
 
+def only(items: Sequence[T], rule: str) -> T:
+    """The one item; it breaks `rule` if there are more or none."""
+    hold(len(items) == 1, f"{rule}, not {len(items)}")
+    return items[0]
+
+
 def commit(store: Store, write: Write) -> Any:
     """Commit one write; its answer."""
-    answers = store.commit([write])
-    hold(len(answers) == 1, f"one write has one answer, not {answers}")
-    return answers[0]
+    return only(store.commit([write]), "one write has one answer")
 
 
 def key(id: str, partition: Partition = PARTITION) -> AssetKey:
@@ -111,7 +117,7 @@ def contents(store: Store, sequence: int, partition: Partition = PARTITION) -> l
 def basis(store: Store, id: str) -> Basis:
     """What verdicts about an asset rest on now."""
     newest = store.intent.newest(PARTITION)
-    [*heads] = store.intent.heads(PARTITION, [AssetId(id)])
+    heads = list(store.intent.heads(PARTITION, [AssetId(id)]))
     version, _ = store.records.controls(PARTITION, NOW)
     return Basis(
         heads[0].digest if heads else None, Digest("") if newest is None else newest.governance, version
