@@ -1,0 +1,119 @@
+"""`lehr plan`: a workspace against production."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.cli import terminal
+from lehr.cli.main import DIFFERENCES
+from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.stored import registry, state_option
+
+if TYPE_CHECKING:
+    from lehr.cli.planning import Planned
+    from lehr.model.asset import Partition
+    from lehr.store import Store
+
+_COLOURS = {
+    "pushed": "green",
+    "waits": "yellow",
+    "needs approval": "red",
+    "held": "yellow",
+    "not known": "red",
+}
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr plan                  the files here, committed or not
+      lehr plan ../intent -o json
+      lehr plan --exit-code      for scripts: 0 nothing to do, 3 something, 1 not known
+    """
+)
+@click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENCES} when production differs.")
+@output_option("text", "json", "yaml")
+@state_option
+def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> None:
+    """Compare the workspace in DIR with production, and show what Lehr would do. Nothing is changed.
+
+    The plugins look at production as they do before a push; checks, freezes and pins are asked.
+    """
+    import asyncio
+
+    planned = asyncio.run(_plan(directory, state))
+    if form == "text":
+        print_lines(_tell(planned))
+    else:
+        show_document(form, [_document(item) for item in planned])
+    if any(item.fate == "not known" for item in planned):
+        raise click.exceptions.Exit(1)
+    if exit_code and any(item.diff is not None and not item.diff.empty for item in planned):
+        raise click.exceptions.Exit(DIFFERENCES)
+
+
+async def _plan(directory: Path, state: Path | None) -> list[Planned]:
+    from lehr import wiring
+    from lehr.base.clock import SystemClock
+    from lehr.cli.deployment import deployment_of
+    from lehr.cli.logs import configure_logs
+    from lehr.cli.planning import Circumstance, Planner
+    from lehr.cli.validate import beside, require_valid
+    from lehr.cli.working_tree import look_at
+
+    configure_logs(verbose=False, as_json=False)
+    with beside(directory, state) as store:
+        tree = await look_at(directory, store, registry())
+        require_valid(tree)
+        assert tree.partition is not None
+        sequence = _sequence(store, tree.partition)
+        around = Circumstance(tree.partition, registry(), store, sequence, SystemClock().now())
+        plugins = wiring.plugins(deployment_of(str(directory), state, kind="directory"))
+        try:
+            return await Planner(tree.assets, around, plugins, wiring.checks()).plan()
+        finally:
+            for plugin in plugins:
+                await plugin.close()
+
+
+def _sequence(store: Store | None, partition: Partition) -> int:
+    if store is None:
+        return 0
+    known = store.intent.partitions()
+    if known and partition not in known:
+        raise LehrError(
+            f"the workspace is of partition {partition}, and the state of {', '.join(known)}",
+            fix="name the right state with --state",
+        )
+    newest = store.intent.newest(partition)
+    return 0 if newest is None else newest.sequence
+
+
+def _tell(planned: list[Planned]) -> Iterator[str]:
+    from lehr.cli.told import differences
+
+    for item in planned:
+        if item.fate == "as intended":
+            continue
+        goal = "" if item.goal == "present" else f", to be {item.goal}"
+        fate = terminal.style(item.fate, _COLOURS[item.fate])
+        yield f"{item.id} ({item.type}{goal}): {fate}"
+        yield from (f"  because    {terminal.printable(line)}" for line in item.why)
+        yield from differences(item.diff)
+    counts = Counter(str(item.fate) for item in planned)
+    yield ", ".join(f"{count:,} {fate}" for fate, count in sorted(counts.items())) or "no assets"
+
+
+def _document(item: Planned) -> dict[str, Any]:
+    import msgspec
+
+    document: dict[str, Any] = msgspec.to_builtins(item)
+    return document

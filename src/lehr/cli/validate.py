@@ -1,0 +1,82 @@
+"""`lehr validate`: every problem of a workspace, before anybody else sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lehr.cli import terminal, words
+from lehr.cli.output import output_option
+from lehr.cli.stored import open_store, registry, state_option
+from lehr.wiring import STATE_FILE, STATE_FOLDER
+
+if TYPE_CHECKING:
+    from lehr.cli.working_tree import WorkingTree
+    from lehr.store import Store
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr validate
+      lehr validate ../intent -o json      for editors and continuous integration
+
+    Ends with 1 when there are errors; warnings alone are fine.
+    """
+)
+@click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@output_option("text", "json")
+@state_option
+def validate(directory: Path, form: str, state: Path | None) -> None:
+    """Check the workspace in DIR as its files are now, committed or not.
+
+    Where there is a state, also what only shows against its newest incarnation is checked: assets
+    that disappear, and types that change.
+    """
+    import asyncio
+
+    from lehr.cli.diagnostics import render, to_json
+    from lehr.cli.working_tree import look_at
+
+    with beside(directory, state) as store:
+        tree = asyncio.run(look_at(directory, store, registry()))
+    if form == "json":
+        print(to_json(tree.diagnostics))
+    elif tree.diagnostics:
+        print(render(tree.diagnostics, tree.read, colour=terminal.coloured()))
+    if tree.valid and form == "text":
+        click.echo(_said(tree), err=True)
+    if not tree.valid:
+        raise click.exceptions.Exit(1)
+
+
+@contextlib.contextmanager
+def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
+    """The store that belongs to a workspace: that of `state`, or beside the workspace; None for none."""
+    folder = directory / STATE_FOLDER if state is None else state
+    if state is None and not (folder / STATE_FILE).exists():
+        yield None
+        return
+    with open_store(folder) as store:
+        yield store
+
+
+def require_valid(tree: WorkingTree) -> None:
+    """End with 1, having shown the problems on stderr, if the workspace could not be published."""
+    from lehr.cli.diagnostics import render
+
+    if tree.valid:
+        return
+    click.echo(render(tree.diagnostics, tree.read, colour=terminal.coloured(sys.stderr)), err=True)
+    raise click.exceptions.Exit(1)
+
+
+def _said(tree: WorkingTree) -> str:
+    against = f", against {tree.compared_with}" if tree.compared_with else ""
+    return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}"

@@ -1,0 +1,100 @@
+"""What the files of a workspace declare as they are now, committed or not, and what is wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lehr import wiring
+from lehr.base.diagnostics import Diagnostic, errors, in_order
+from lehr.base.errors import LehrError
+from lehr.cli.deployment import deployment_of
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import AssetChange
+from lehr.model.types import Registry
+from lehr.publish.predecessor import StoredPredecessor
+from lehr.query.compare import changes_between
+from lehr.sdk.validator import Limits
+from lehr.validate import DeltaProposal, MappingPredecessor, validate
+
+if TYPE_CHECKING:
+    from lehr.sdk.generation import Generated
+    from lehr.sdk.source import Snapshot
+    from lehr.store import Store
+
+
+class WorkingTree:
+    """A workspace on disk, generated and validated.
+
+    Attributes:
+        partition: None when `lehr.yaml` cannot be read.
+        assets: all that it declares; means nothing when there are errors.
+        compared_with: name of the incarnation that it was validated against; None for none.
+        changes: how it differs from that.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        generated: Generated,
+        compared_with: str | None,
+        changes: tuple[AssetChange, ...],
+        diagnostics: tuple[Diagnostic, ...],
+    ) -> None:
+        self._snapshot = snapshot
+        self.partition: Partition | None = generated.partition
+        self.assets: Mapping[AssetId, Asset] = generated.assets
+        self.compared_with = compared_with
+        self.changes = changes
+        self.diagnostics = tuple(in_order(diagnostics))
+
+    @property
+    def valid(self) -> bool:
+        """Whether it could be published."""
+        return not errors(self.diagnostics)
+
+    def read(self, path: str) -> str | None:
+        """The text of a file, for excerpts; None if there is none."""
+        with contextlib.suppress(LehrError, KeyError):
+            return self._snapshot.read(path).decode(errors="replace")
+        return None
+
+
+async def look_at(directory: Path, store: Store | None, registry: Registry) -> WorkingTree:
+    """Generate and validate the workspace in `directory`; nothing is written.
+
+    Args:
+        store: its newest incarnation is what the workspace is validated against; None for none.
+
+    Raises:
+        TransientError, StalledError: the directory cannot be read, or generation broke down.
+    """
+    with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
+        source = wiring.source(deployment_of(str(directory), Path(scratch), kind="directory"))
+        snapshot = source.newest()
+        generation = wiring.generation()
+        try:
+            generated = await generation.generate(snapshot)
+        finally:
+            await generation.close()
+    if generated.partition is None or errors(generated.diagnostics):
+        return WorkingTree(snapshot, generated, None, (), generated.diagnostics)
+    return _validated(snapshot, generated, generated.partition, store, registry)
+
+
+def _validated(
+    snapshot: Snapshot, generated: Generated, partition: Partition, store: Store | None, registry: Registry
+) -> WorkingTree:
+    newest = None if store is None else store.intent.newest(partition)
+    if store is None or newest is None:
+        predecessor: StoredPredecessor | MappingPredecessor = MappingPredecessor({}, registry)
+        changes = tuple(changes_between((), generated.assets))
+    else:
+        predecessor = StoredPredecessor(store.intent, registry, partition)
+        changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
+    proposal = DeltaProposal(partition, registry, generated.limits or Limits(), changes, predecessor)
+    diagnostics = (*generated.diagnostics, *validate(proposal))
+    return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics)
