@@ -1,0 +1,112 @@
+"""`lehr describe`: all that is known of an asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lehr.base.clock import iso
+from lehr.cli import terminal, words
+from lehr.cli.output import output_option, print_lines, show_document, yaml_text
+from lehr.cli.stored import (
+    complete_asset,
+    open_reading,
+    partition_option,
+    registry,
+    running,
+    state_folder,
+    state_option,
+)
+
+if TYPE_CHECKING:
+    from lehr.model.operation import Operation
+    from lehr.query.describe import Description
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr describe web/process
+      lehr describe web/process -o yaml
+    """
+)
+@click.argument("asset", shell_complete=complete_asset)
+@output_option("text", "json", "yaml")
+@state_option
+@partition_option
+def describe(asset: str, form: str, state: Path | None, partition: str | None) -> None:
+    """Show the intent of ASSET, where it was declared, how production stands, and its history."""
+    from lehr.cli.told import tell
+    from lehr.query.describe import describe as look
+
+    with open_reading(state, partition) as reading:
+        found = look(reading, registry(), asset)
+        if form != "text":
+            show_document(form, _document(found))
+            return
+        print_lines(_intent(found))
+        print()
+        attempt = reading.records.attempt(reading.partition)
+        print_lines(tell(found.explanation, attempt, reading.now, alive=running(state_folder(state))))
+        print_lines(_history(found, reading.now))
+
+
+def _intent(found: Description) -> Iterator[str]:
+    yield f"id          {found.document['id']}"
+    yield f"type        {found.document['type']}"
+    came_with = f"last changed in incarnation {found.explanation.came_with}"
+    yield f"declared    {found.origin or 'by a generator'}, {came_with}"
+    yield f"digest      {found.digest}"
+    for title in ("payload", "addons"):
+        if found.document[title]:
+            yield title
+            lines = yaml_text(found.document[title]).splitlines()
+            yield from (f"  {terminal.printable(line)}" for line in lines)
+    if found.refers_to:
+        yield "refers to"
+        yield from (f"  {item.target}  ({item.path})" for item in found.refers_to)
+    if found.referred_by:
+        yield "referred to by"
+        yield from (f"  {id}  ({path})" for id, path in found.referred_by)
+
+
+def _history(found: Description, now: float) -> Iterator[str]:
+    entry = found.explanation.ledger
+    if entry is not None:
+        how = "adopted" if entry.operation is None else f"by {entry.operation}"
+        yield f"  ledger     {entry.goal}, content of incarnation {entry.content}, {how}, {iso(entry.at)}"
+    if found.operations:
+        yield "  pushes, newest first"
+        rows = [_push(operation, now) for operation in found.operations]
+        yield from terminal.table([""] * len(rows[0]), rows, terminal.width())[1:]
+
+
+def _push(operation: Operation, now: float) -> tuple[str, ...]:
+    took = words.span((operation.ended_at or now) - operation.started_at)
+    return (
+        f"    {operation.id}",
+        words.ago(operation.started_at, now),
+        f"@{operation.content}",
+        str(operation.result or "under way"),
+        took,
+        operation.message,
+    )
+
+
+def _document(found: Description) -> dict[str, Any]:
+    from lehr.cli.documents import of_operation
+    from lehr.cli.told import explanation_document
+
+    return {
+        "asset": found.document,
+        "declared_at": found.origin,
+        "digest": found.digest,
+        "refers_to": [{"id": item.target, "path": item.path} for item in found.refers_to],
+        "referred_by": [{"id": id, "path": path} for id, path in found.referred_by],
+        "operations": [of_operation(item) for item in found.operations],
+        "why": explanation_document(found.explanation),
+    }
