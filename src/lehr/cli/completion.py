@@ -1,0 +1,30 @@
+"""`lehr completion`: what a shell needs to complete commands, options and asset ids."""
+
+from __future__ import annotations
+
+import click
+
+_VARIABLE = "_LEHR_COMPLETE"
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr completion bash > ~/.local/share/bash-completion/completions/lehr
+      source <(lehr completion zsh)
+      lehr completion fish > ~/.config/fish/completions/lehr.fish
+    """
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script for SHELL. It completes asset ids too, from the state."""
+    from click.shell_completion import get_completion_class
+
+    from lehr.cli.main import cli
+
+    kind = get_completion_class(shell)
+    assert kind is not None, f"click knows no {shell}"
+    # Not `source()`: for bash that runs bash, to warn of old ones.
+    complete = kind(cli, {}, "lehr", _VARIABLE)
+    print(complete.source_template % complete.source_vars())
