@@ -11,7 +11,7 @@ import click
 
 from lehr.cli import words
 from lehr.cli.output import Column, Shape, bounded, output_option, show
-from lehr.cli.state import complete_asset, open_reading, partition_option, state_option
+from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
     from lehr.model.selector import Selector

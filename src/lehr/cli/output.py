@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -74,9 +73,22 @@ def show_document(form: str, document: Any) -> None:
     if form == "json":
         print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
         return
+    print(yaml_text(document), end="")
+
+
+def yaml_text(document: Any) -> str:
+    """Plain data as YAML, texts of several lines as blocks."""
     import yaml
 
-    yaml.safe_dump(msgspec.to_builtins(document), sys.stdout, sort_keys=False, allow_unicode=True, width=100)
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, block)
+    plain = msgspec.to_builtins(document, str_keys=True)
+    return yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def print_lines(lines: Iterable[str]) -> None:

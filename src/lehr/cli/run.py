@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from lehr.cli.state import STATE_VARIABLE
+from lehr.cli.stored import STATE_VARIABLE
 from lehr.cli.words import duration
 
 

@@ -14,7 +14,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
-from lehr.cli.state import governs
+from lehr.cli.stored import governs
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of

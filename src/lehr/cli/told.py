@@ -132,7 +132,14 @@ def change_line(change: Change) -> str:
 
 def value(plain: Any) -> str:
     """Plain data on one line, cut if it is long."""
-    text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
+    if (
+        isinstance(plain, dict)
+        and plain
+        and not any(isinstance(item, dict | list) for item in plain.values())
+    ):
+        text = ", ".join(f"{key} {item}" for key, item in plain.items())
+    else:
+        text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
     shown = terminal.printable(text) if text else '""'
     return shown if len(shown) <= _MOST_VALUE else f"{shown[: _MOST_VALUE - 1]}…"
 
@@ -189,9 +196,9 @@ def _circumstances(
         yield f"  stands     {control_line(control, now)}"
     if attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
         yield (
-            f"  note       the newest revision of the source is {attempt.publication} since "
-            f"{words.ago(attempt.at, now)}; {attempt.partition}@{attempt.sequence} stays in force. "
-            "See `lehr why --all`"
+            f"  note       the newest revision of the source was {attempt.publication} "
+            f"{words.ago(attempt.at, now)}; {attempt.partition}@{attempt.sequence} stays in force; "
+            "see `lehr why --all`"
         )
     if not alive:
         yield "  note       no `lehr run` is running here: nothing is looked at, and nothing is pushed"

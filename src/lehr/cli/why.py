@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.state import complete_asset, open_reading, partition_option, running, state_folder, state_option
+from lehr.cli.stored import (
+    complete_asset,
+    open_reading,
+    partition_option,
+    running,
+    state_folder,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from lehr.query.reading import Reading
