@@ -1,0 +1,29 @@
+"""The benches of the Enforcer run, and report what they promise."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("bench", "figures"), [("enforce_push", ["pushes"]), ("enforce_sweep", ["sweep", "memory"])]
+)
+def test_a_bench_reports_its_figures(bench: str, figures: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{bench}", "20"], capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0, done.stderr
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["figure"] for line in lines] == figures
+    for line in lines:
+        assert {"figure", "value", "unit", "size", "machine"} <= line.keys()
+        assert line["size"] == 20
+        assert line["value"] > 0
+    if bench == "enforce_push":
+        assert {"peer", "ratio", "durability"} <= lines[0].keys()
+        assert lines[0]["decisions"] == 40
