@@ -20,7 +20,7 @@ def site(file: SourceFile) -> Iterator[Yielded]:
         "health_url": "http://127.0.0.1:{port}/healthz",
         "restart_on": needs,
     }
-    depends = {"assets": [*needs, f"{name}/token"]}
+    depends = {"assets": [*needs, "token"]}
     yield asset(f"{name}/web", "lehr.Process", web, {"lehr.DependsOn": depends})
 
 
