@@ -1,0 +1,68 @@
+"""Tells what happens: with colours on a terminal, in plain lines elsewhere."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 96
+_INDENT = "  "
+_MOST_LINES = 30
+
+
+class Narrator:
+    """Writes to stdout.
+
+    Args:
+        pretty: colours and rules; for terminals.
+        silent: say nothing, for a scene that only prepares another.
+    """
+
+    def __init__(self, *, pretty: bool, silent: bool = False) -> None:
+        self._console = _console() if pretty and not silent else None
+        self._silent = silent
+
+    def scene(self, number: int, title: str) -> None:
+        """A new scene."""
+        if self._console is not None:
+            self._console.rule(f"[bold]{number}. {title}[/]", align="left", style="blue")
+        else:
+            self._line(f"--- {number}. {title}")
+
+    def say(self, text: str) -> None:
+        """What is done now, and why it is worth watching."""
+        self._line(textwrap.fill(text, _WIDTH))
+
+    def shell(self, command: Sequence[str], output: str = "") -> None:
+        """A command that was run, and what it printed."""
+        self._line(f"{_INDENT}$ {shlex.join(command)}", "bold cyan")
+        lines = output.rstrip().splitlines()
+        for line in lines[:_MOST_LINES]:
+            self._line(f"{_INDENT}  {line}".rstrip(), "dim")
+        if len(lines) > _MOST_LINES:
+            self._line(f"{_INDENT}  ... and {len(lines) - _MOST_LINES} more lines", "dim")
+
+    def holds(self, claim: str) -> None:
+        """Something that the program has checked."""
+        self._line(f"{_INDENT}ok  {claim}", "green")
+
+    def _line(self, text: str, style: str = "") -> None:
+        if self._silent:
+            return
+        if self._console is not None:
+            self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        else:
+            click.echo(text)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()

@@ -1,0 +1,69 @@
+"""The source of truth of the demo: a git repository, edited with real commits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from lehr.base.errors import LehrError
+
+_SETTINGS = {
+    "user.name": "you",
+    "user.email": "you@localhost",
+    "commit.gpgsign": "false",
+    "core.hooksPath": "/dev/null",
+}
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what would make git or `lehr` look elsewhere or print otherwise."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEHR_"))}
+    return kept | {"NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "ignore"}
+
+
+class Repository:
+    """The workspace's repository, with its work tree at `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, path: str) -> str:
+        """A file of the work tree."""
+        return (self.folder / path).read_text()
+
+    async def commit(self, message: str, edits: Mapping[str, str | None]) -> str:
+        """Write files (None deletes), commit them, and return the commit's id."""
+        for path, text in edits.items():
+            if text is None:
+                (self.folder / path).unlink()
+            else:
+                (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (self.folder / path).write_text(text)
+        await self._git("add", "--all", "--", *edits)
+        await self._git("commit", "--quiet", "-m", message)
+        return await self.newest()
+
+    async def revert(self) -> str:
+        """Undo the newest commit with another one, and return its id."""
+        await self._git("revert", "--no-edit", "HEAD")
+        return await self.newest()
+
+    async def newest(self) -> str:
+        """The id of the newest commit."""
+        return (await self._git("rev-parse", "HEAD")).strip()
+
+    async def _git(self, *arguments: str) -> str:
+        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        process = await asyncio.create_subprocess_exec(
+            *("git", *settings, *arguments),
+            cwd=self.folder,
+            env=environment(),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        output, errors = await process.communicate()
+        if process.returncode:
+            raise LehrError(f"git {arguments[0]} failed", why=errors.decode(errors="replace").strip())
+        return output.decode()

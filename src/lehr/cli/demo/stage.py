@@ -1,0 +1,207 @@
+"""What the scenes play on: a folder with a repository, a control plane, and a program that serves."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.cli.demo.client import Answer, Traffic, free_ports, get
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.plane import Plane
+from lehr.cli.demo.repository import Repository
+from lehr.cli.init import first_commit, write_template
+from lehr.model.attempt import Attempt
+
+SITE = "sites/hello.yaml"
+FILES = "assets/files.yaml"
+REPLICAS = 2
+
+_POLL = 0.03
+_PATIENCE = 30.0
+
+
+class SceneError(LehrError):
+    """A scene did not come out as it should.
+
+    Attributes:
+        details: several lines for whoever looks into it.
+    """
+
+    def __init__(self, what: str, *, why: str = "", details: str = "") -> None:
+        super().__init__(what, why=why)
+        self.details = details
+
+
+class Stage:
+    """Everything that one demo has started and made, all of it below `folder`.
+
+    Attributes:
+        port: of replica 0; replica 1 listens on the next.
+        production: folder of all that the workspace declares.
+    """
+
+    def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
+        self.folder = folder
+        self.narrator = narrator
+        self.clock = clock
+        self.workspace = folder / "hello"
+        self.production = self.workspace / "production"
+        self.repository = Repository(self.workspace)
+        self.plane = Plane(self.workspace, folder / "lehr-run.log", clock)
+        self.port = 0
+
+    @property
+    def ports(self) -> list[int]:
+        return list(range(self.port, self.port + REPLICAS))
+
+    @property
+    def page(self) -> Path:
+        return self.production / "hello" / "index.html"
+
+    @property
+    def motd(self) -> Path:
+        return self.production / "hello" / "motd.txt"
+
+    async def make_workspace(self) -> str:
+        """`lehr init`, with ports that are free. Returns the commit."""
+        first_commit(self.workspace, write_template("hello", self.workspace))
+        self.port = free_ports(REPLICAS, Chance())
+        site = self.repository.read(SITE).replace("port: 8420", f"port: {self.port}")
+        return await self.repository.commit("Ports that are free on this machine", {SITE: site})
+
+    async def close(self, *, keep: bool) -> None:
+        """End all that was started, and nothing else; delete the folder unless it is to be kept."""
+        await self.plane.stop()
+        await self.plane.stop_production()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- doing -----------------------------------------------------------------------
+
+    async def lehr(self, *arguments: str, show: bool = True, expected: int = 0) -> str:
+        """Run a `lehr` command, show it, and return what it printed."""
+        code, output = await self.plane.ask(*arguments)
+        if show:
+            self.narrator.shell(("lehr", *arguments), output)
+        if code != expected:
+            raise SceneError(
+                f"`lehr {' '.join(arguments)}` ended with {code}, not {expected}", details=output
+            )
+        return output
+
+    async def commit(self, message: str, edits: Mapping[str, str | None]) -> Attempt:
+        """Commit, show the commit, and wait for what comes of the pass over it."""
+        self.narrator.shell(("git", "commit", "-m", message))
+        return await self.published(await self.repository.commit(message, edits))
+
+    async def revert(self) -> Attempt:
+        """Undo the newest commit, and wait for what comes of that."""
+        self.narrator.shell(("git", "revert", "HEAD"))
+        return await self.published(await self.repository.revert())
+
+    def greet(self, greeting: str) -> dict[str, str | None]:
+        """The edit that changes the greeting of the site."""
+        lines = self.repository.read(SITE).splitlines()
+        changed = [f"greeting: {greeting}" if line.startswith("greeting:") else line for line in lines]
+        return {SITE: "\n".join(changed) + "\n"}
+
+    def traffic(self) -> Traffic:
+        """A client that asks all the time while its context stands."""
+        return Traffic(self.ports, self.clock)
+
+    # --- seeing ----------------------------------------------------------------------
+
+    async def published(self, commit: str) -> Attempt:
+        """What came of the pass over `commit`."""
+        found: list[Attempt] = []
+
+        def seen() -> bool:
+            attempt = self.plane.attempt()
+            if attempt is not None and any(item.revision == commit for item in attempt.sources):
+                found.append(attempt)
+            return bool(found)
+
+        await self.until(f"commit {commit[:8]} is looked at", seen)
+        return found[-1]
+
+    async def converged(self) -> None:
+        """Wait until everything is as the newest incarnation says."""
+        await self.until("everything is as intended", lambda: not self.plane.waiting())
+
+    async def answers(self) -> list[Answer]:
+        """The answer of each replica."""
+        return [await get(port) for port in self.ports]
+
+    async def served(self, greeting: str) -> None:
+        """Wait until every replica answers with `greeting`."""
+
+        async def all_do() -> bool:
+            try:
+                return all(greeting in answer.body for answer in await self.answers())
+            except OSError:
+                return False
+
+        await self.until(f"every replica answers {greeting!r}", all_do)
+
+    async def fingerprint(self) -> object:
+        """Differs when anything in production was touched: a file written anew, a process started."""
+        files = {
+            path.relative_to(self.production): (path.stat().st_ino, path.stat().st_mtime_ns, _digest(path))
+            for path in sorted(self.production.rglob("*"))
+            if path.is_file() and path.suffix != ".pyc"
+        }
+        return files, [answer.process for answer in await self.answers()]
+
+    def operations(self, asset: str) -> int:
+        """How many pushes of `asset` there were."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            found = reading.records.operations(reading.partition, limit=1000)
+            return sum(operation.asset == asset for operation in found)
+
+    def status(self, asset: str) -> tuple[str, str]:
+        """Status and reason of `asset`; empty before its first turn."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            for standing in reading.records.standings(reading.partition):
+                if standing.asset == asset:
+                    return str(standing.condition.status), standing.condition.reason
+        return "", ""
+
+    # --- judging ---------------------------------------------------------------------
+
+    async def until(self, what: str, holds: Callable[[], bool | Awaitable[bool]]) -> float:
+        """Wait until `holds()`; returns the seconds that took.
+
+        Raises:
+            SceneError: it does not come true in time; says how everything stands instead.
+        """
+        began = self.clock.monotonic()
+        while True:
+            answer = holds()
+            if answer if isinstance(answer, bool) else await answer:
+                return self.clock.monotonic() - began
+            self.plane.check_running()
+            if self.clock.monotonic() - began > _PATIENCE:
+                details = "\n".join((*self.plane.waiting(), self.plane.last_words()))
+                raise SceneError(f"in {_PATIENCE:g} s it did not come true that {what}", details=details)
+            await self.clock.sleep(_POLL)
+
+    def check(self, holds: bool, claim: str) -> None:
+        """Say that `claim` holds.
+
+        Raises:
+            SceneError: it does not.
+        """
+        if not holds:
+            raise SceneError(f"this does not hold: {claim}", details=self.plane.last_words())
+        self.narrator.holds(claim)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

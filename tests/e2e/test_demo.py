@@ -1,0 +1,115 @@
+"""Given the example, when `lehr demo` plays its scenes, then each holds and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lehr.base.clock import SystemClock
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.play import SCENES, Scene, play_scene, title
+from lehr.cli.demo.serving import HELLO
+from lehr.cli.demo.stage import SceneError, Stage
+
+LEHR = [sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())"]
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def stage(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A stage on which the first scene has been played."""
+    stage = Stage(tmp_path_factory.mktemp("demo"), Narrator(pretty=False), SystemClock())
+    try:
+        runner.run(play_scene(stage, 1, SCENES[0]))
+        yield stage
+    finally:
+        runner.run(stage.close(keep=True))
+    assert not processes_in(stage.folder)
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Pids of all processes that work below `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and os.readlink(entry / "cwd").startswith(str(folder)):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
+
+
+def test_from_nothing_to_serving(runner: asyncio.Runner, stage: Stage) -> None:
+    assert all(HELLO in answer.body for answer in runner.run(stage.answers()))
+
+
+@pytest.mark.parametrize(
+    ("number", "scene"),
+    [pytest.param(number, scene, id=scene.__name__) for number, scene in enumerate(SCENES, start=1)][1:],
+)
+def test_scene(runner: asyncio.Runner, stage: Stage, number: int, scene: Scene) -> None:
+    assert title(scene)
+    runner.run(play_scene(stage, number, scene))
+
+
+def test_a_scene_that_does_not_hold_says_what(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Narrator(pretty=False, silent=True), SystemClock())
+
+    async def scene(stage: Stage) -> None:
+        stage.check(1 + 1 == 3, "one and one is three")
+
+    with pytest.raises(SceneError, match="this does not hold: one and one is three"):
+        asyncio.run(play_scene(stage, 9, scene))
+
+
+def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*LEHR, "demo", "--scene", "6"], env=environment, capture_output=True, text=True, timeout=50
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "--- 6. Why is it as it is?" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert not processes_in(tmp_path)
+
+
+def test_an_interruption_ends_everything_that_was_started(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    demo = subprocess.Popen(
+        [*LEHR, "demo", "--dir", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not list(folder.glob("hello/.lehr/supervisor/*/supervisord.pid")):
+        assert demo.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    demo.send_signal(signal.SIGINT)
+    output, _ = demo.communicate(timeout=PATIENCE)
+    assert demo.returncode == 130, output
+    assert f"What it made is in {folder}." in output
+    assert not processes_in(tmp_path)
+
+
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("")
+    done = subprocess.run(
+        [*LEHR, "demo", "--dir", str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 1
+    assert "is not empty" in done.stderr
+    assert os.listdir(tmp_path) == ["mine"]
