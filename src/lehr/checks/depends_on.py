@@ -1,6 +1,7 @@
 """Depends-on: an asset is pushed once the assets it depends on need no push.
 
-The order is static: what the addon says. A turndown goes the other way, dependants first; the
+The order is static: what the addon `lehr.DependsOn` says, and fields whose type says that the
+asset they name goes first. A turndown goes the other way, dependants first; the
 Enforcer sees to that, because only it knows who depends on an asset.
 """
 
@@ -11,7 +12,7 @@ import asyncio
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.model.addons import DEPENDS_ON, DependsOn
+from lehr.model.addons import DEPENDS_ON
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import Goal
@@ -30,17 +31,16 @@ class _Obstacle(msgspec.Struct, frozen=True):
 
 
 class DependsOnCheck(CheckPlugin):
-    """Waits until every asset of the addon `lehr.DependsOn` has an empty diff."""
+    """Waits until every asset that goes first has an empty diff."""
 
     name = "depends-on"
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
         if request.target.goal is not Goal.PRESENT:
             return []
-        addon = read.registry.addon(request.asset, DEPENDS_ON, DependsOn)
-        if addon is None or not addon.assets:
+        ids = read.registry.dependencies(request.asset)
+        if not ids:
             return []
-        ids = [AssetId(id) for id in dict.fromkeys(addon.assets)]
         found = await asyncio.gather(*(_obstacle(id, read) for id in ids))
         return [_verdict([obstacle for obstacle in found if obstacle is not None])]
 

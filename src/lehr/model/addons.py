@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.model.types import AnyReference
+from lehr.model.types import Dependency
 
 DEPENDS_ON = "lehr.DependsOn"
 TURNDOWN = "lehr.Turndown"
@@ -24,7 +24,7 @@ class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         assets: ids of the dependencies.
     """
 
-    assets: list[AnyReference]
+    assets: list[Dependency]
 
 
 class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,14 +19,19 @@ class Reference(msgspec.Struct, frozen=True):
     """Marks a string field as naming another asset of the same partition.
 
     Use it as `Annotated[str, Reference(("lehr.File",))]`, in any field, list or map.
-    An empty `types` allows an asset of any type.
+    An empty `types` allows an asset of any type. With `goes_first`, the asset that is named is a
+    dependency: it is pushed before the one that names it.
     """
 
     types: tuple[str, ...] = ()
+    goes_first: bool = False
 
 
 AnyReference = Annotated[str, Reference()]
 """A field that names an asset of whatever type."""
+
+Dependency = Annotated[str, Reference(goes_first=True)]
+"""A field that names an asset of whatever type, which is to be pushed first."""
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -36,11 +41,13 @@ class Mention(msgspec.Struct, frozen=True):
         path: JSON pointer into the asset's document (`/addons/lehr.DependsOn/assets/0`).
         target: the id that is named.
         types: types it must have; empty allows any.
+        goes_first: True when the asset named is pushed before the one that names it.
     """
 
     path: str
     target: AssetId
     types: tuple[str, ...]
+    goes_first: bool = False
 
 
 class AssetType(msgspec.Struct, frozen=True):
@@ -111,6 +118,10 @@ class Registry:
             return ()
         return tuple(dict.fromkeys(item.claims(self.payload(asset, item.payload))))
 
+    def dependencies(self, asset: Asset) -> list[AssetId]:
+        """Assets that are pushed before this one, each once, in order of mention."""
+        return list(dict.fromkeys(item.target for item in self.mentions(asset) if item.goes_first))
+
     def mentions(self, asset: Asset) -> list[Mention]:
         """All references that the asset makes, in its payload and its addons."""
         found: list[Mention] = []
@@ -159,7 +170,7 @@ def _extractor(kind: Any) -> Extract | None:
     if origin is Annotated:
         for mark in arguments[1:]:
             if isinstance(mark, Reference):
-                return functools.partial(_mention, types=mark.types)
+                return functools.partial(_mention, mark=mark)
         return _extractor(arguments[0])
     if origin in (list, tuple, set, frozenset) and arguments:
         return _each(_extractor(arguments[0]), lambda value: enumerate(value))
@@ -172,9 +183,9 @@ def _extractor(kind: Any) -> Extract | None:
     return None
 
 
-def _mention(value: Any, path: str, types: tuple[str, ...]) -> Iterator[Mention]:
+def _mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
     if isinstance(value, str):
-        yield Mention(path, AssetId(value), types)
+        yield Mention(path, AssetId(value), mark.types, mark.goes_first)
 
 
 def _each(extract: Extract | None, items: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Extract | None:

@@ -1,14 +1,13 @@
-"""Dependencies by the addon `lehr.DependsOn` can be waited for."""
+"""Dependencies can be waited for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from lehr.base.diagnostics import Diagnostic, Severity
-from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
+from lehr.model.addons import DEPENDS_ON, TURNDOWN
 from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention, addon_names
 from lehr.validate.proposal import DeltaProposal
 
@@ -23,7 +22,7 @@ def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """
     reported: set[frozenset[AssetId]] = set()
     for change in proposal.changes():
-        if change.after is None or dependencies(change.after) == dependencies(change.before):
+        if change.after is None or _same_dependencies(proposal, change):
             continue
         circle = _circle(proposal, change.after)
         if circle and frozenset(circle) not in reported:
@@ -35,20 +34,22 @@ def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL004, a warning: nothing that stays depends on what is being turned down."""
     for asset, mention in proposal.changed_mentions():
         target = proposal.asset(mention.target)
-        if target is not None and is_turned_down(target) and _waits(asset, mention):
+        if target is not None and is_turned_down(target) and mention.goes_first and not is_turned_down(asset):
             yield _on_turned_down(proposal, asset, mention)
     for change in proposal.changes():
         if change.after is None or not is_turned_down(change.after) or is_turned_down(change.before):
             continue
         for asset, mention in proposal.mentioned_by(change.id):
-            if not proposal.is_changed(asset.id) and _waits(asset, mention):
+            if not proposal.is_changed(asset.id) and mention.goes_first and not is_turned_down(asset):
                 yield _on_turned_down(proposal, asset, mention)
 
 
-def dependencies(asset: Asset | None) -> list[AssetId]:
-    """Ids that the asset depends on by its addon."""
-    raw = None if asset is None else addon_names(asset).get(DEPENDS_ON)
-    return [] if raw is None else [AssetId(id) for id in msgspec.json.decode(raw, type=DependsOn).assets]
+def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
+    return _dependencies(proposal, change.before) == _dependencies(proposal, change.after)
+
+
+def _dependencies(proposal: DeltaProposal, asset: Asset | None) -> list[AssetId]:
+    return [] if asset is None else proposal.registry.dependencies(asset)
 
 
 def is_turned_down(asset: Asset | None) -> bool:
@@ -56,16 +57,12 @@ def is_turned_down(asset: Asset | None) -> bool:
     return asset is not None and TURNDOWN in addon_names(asset)
 
 
-def _waits(asset: Asset, mention: Mention) -> bool:
-    return mention.path.startswith(_POINTER) and not is_turned_down(asset)
-
-
 def _circle(proposal: DeltaProposal, start: Asset) -> list[AssetId]:
     """A shortest way along dependencies from `start` back to it, both included; empty if there is none."""
     came_from: dict[AssetId, AssetId] = {}
     queue = [start.id]
     for id in queue:
-        for target in dependencies(proposal.asset(id)):
+        for target in _dependencies(proposal, proposal.asset(id)):
             if target not in came_from:
                 came_from[target] = id
                 queue.append(target)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.model.types import AnyReference, AssetType
+from lehr.model.types import AssetType, Dependency
 
 PROCESS = "lehr.Process"
 
@@ -60,7 +60,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             which it is by default; it must exist.
         group: name of the supervisord that runs it; by default that of the partition.
         restart_on: ids of assets whose change rolls the replicas (a configuration file, say).
-            Name them in `lehr.DependsOn` too, so that they are pushed first.
+            They are dependencies: they are pushed first.
         version: what people call this content. A change rolls the replicas.
     """
 
@@ -75,7 +75,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     stop_timeout_seconds: Seconds = 10.0
     directory: Argument = ""
     group: str = ""
-    restart_on: list[AnyReference] = []
+    restart_on: list[Dependency] = []
     version: str = ""
 
     def __post_init__(self) -> None:
