@@ -91,15 +91,21 @@ class Lane(Generic[T]):
         if len(self._workers) < min(self._most_workers, len(self._queue)):
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
+        worker = asyncio.current_task()
+        assert worker is not None
         since = self._clock.monotonic()
-        while self._queue:
-            await self._turn(self._queue.take())
-            if self._clock.monotonic() - since > _YIELD_SECONDS:
-                await self._clock.sleep(0)
-                since = self._clock.monotonic()
+        try:
+            while self._queue:
+                await self._turn(self._queue.take())
+                if self._clock.monotonic() - since > _YIELD_SECONDS:
+                    await self._clock.sleep(0)
+                    since = self._clock.monotonic()
+        finally:
+            # Here and not in a callback of the task, which runs later: whoever queues a turn in
+            # between would count on a worker that takes no more.
+            self._workers.discard(worker)
 
     async def take_place(self, item: T) -> bool:
         """Take one of the plugin's places for pushes, waiting a little if all are taken.

@@ -1,0 +1,319 @@
+"""Turns and pushes of one plugin: bounded, fair, and never forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.enforce.lane import Lane, TurnQueue
+from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.state import Diffed, DiffFailed, Looked
+from lehr.model.diff import NO_DIFF, Diff, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.testing.plugins import push_of, target_of
+from lehr.testing.virtual import VirtualClock, run
+from lehr.testing.world import PARTITION, registry, thing
+
+ASSET = thing("a", "1")
+TARGET = target_of(ASSET)
+OPERATION = push_of(TARGET).operation
+USUAL = Traits()
+
+
+class NoIntent:
+    """An intent in which there is nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+def reader() -> RecordingReader:
+    return RecordingReader(RememberedIntent(NoIntent()), registry(), PARTITION, 1)  # type: ignore[arg-type]
+
+
+Answer = Callable[[], Awaitable[object]]
+
+
+class Scripted(AssetPlugin):
+    """Answers every call alike."""
+
+    types = ("test.Thing",)
+
+    def __init__(self, answer: Answer, traits: Traits) -> None:
+        self._answer = answer
+        self.traits = traits  # type: ignore[misc]
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        return await self._answer()  # type: ignore[return-value]
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        return await self._answer()  # type: ignore[return-value]
+
+    async def status(self, operation: Operation) -> Progress:
+        return await self._answer()  # type: ignore[return-value]
+
+
+async def nothing() -> object:
+    return NO_DIFF
+
+
+async def no_turn(item: int) -> None:
+    raise AssertionError(f"no turn was queued, yet {item} has one")
+
+
+def lane(
+    answer: Answer = nothing, turn: Callable[[int], Awaitable[None]] = no_turn, traits: Traits = USUAL
+) -> Lane[int]:
+    return Lane(Scripted(answer, traits), VirtualClock(), turn)
+
+
+def raises(error: BaseException) -> Answer:
+    async def answer() -> object:
+        raise error
+
+    return answer
+
+
+def answers(value: object) -> Answer:
+    async def answer() -> object:
+        return value
+
+    return answer
+
+
+async def hangs() -> object:
+    await asyncio.Event().wait()
+    return None
+
+
+# --- the queue ---------------------------------------------------------------
+
+
+def test_turns_of_a_class_are_taken_first_in_first_out() -> None:
+    queue: TurnQueue[int] = TurnQueue()
+    for item in range(5):
+        queue.add(item, urgent=False)
+    assert [queue.take() for _ in range(5)] == [0, 1, 2, 3, 4]
+    assert not queue
+
+
+def test_urgent_turns_go_first() -> None:
+    queue: TurnQueue[str] = TurnQueue()
+    queue.add("routine", urgent=False)
+    queue.add("urgent", urgent=True)
+    assert [queue.take(), queue.take()] == ["urgent", "routine"]
+
+
+def test_neither_class_starves_while_the_other_never_ends() -> None:
+    queue: TurnQueue[str] = TurnQueue()
+    for _ in range(100):
+        queue.add("urgent", urgent=True)
+        queue.add("routine", urgent=False)
+    taken = [queue.take() for _ in range(80)]
+    assert taken.count("routine") == 10
+    assert taken.index("routine") < 8
+
+
+def test_an_empty_queue_gives_nothing() -> None:
+    queue: TurnQueue[int] = TurnQueue()
+    with pytest.raises(IndexError):
+        queue.take()
+
+
+# --- turns -------------------------------------------------------------------
+
+
+def test_a_turn_that_is_queued_the_moment_the_last_worker_ends_is_run() -> None:
+    async def main() -> list[int]:
+        turned: list[int] = []
+        ended = asyncio.Event()
+
+        async def turn(item: int) -> None:
+            turned.append(item)
+            ended.set()
+
+        tested = lane(turn=turn, traits=Traits(turns=1, pushes=1))
+        for item in range(5):
+            ended.clear()
+            tested.add(item, urgent=True)
+            await ended.wait()
+        return turned
+
+    assert run(main, seed=1) == [0, 1, 2, 3, 4]
+
+
+def test_turns_under_way_are_bounded_and_all_are_run() -> None:
+    async def main() -> tuple[int, int]:
+        clock = VirtualClock()
+        under_way = most = turned = 0
+
+        async def turn(item: int) -> None:
+            nonlocal under_way, most, turned
+            under_way += 1
+            most = max(most, under_way)
+            await clock.sleep(1.0)
+            under_way -= 1
+            turned += 1
+
+        tested = lane(turn=turn, traits=Traits(turns=3, pushes=2))
+        for item in range(50):
+            tested.add(item, urgent=item % 2 == 0)
+        await clock.sleep(100.0)
+        return most, turned
+
+    most, turned = run(main, seed=2)
+    assert most == 6
+    assert turned == 50
+
+
+# --- places for pushes ---------------------------------------------------------
+
+
+def test_places_are_bounded_and_who_waits_too_long_is_told_when_one_is_free() -> None:
+    async def main() -> None:
+        tested = lane(traits=Traits(pushes=2))
+        assert [await tested.take_place(1), await tested.take_place(2)] == [True, True]
+        assert await tested.take_place(3) is False
+        assert tested.next_deferred() is None, "no place is free yet"
+        tested.free_place()
+        assert tested.next_deferred() == 3
+        assert tested.next_deferred() is None, "each is told once"
+
+    run(main, seed=1)
+
+
+def test_a_place_that_comes_free_in_time_is_waited_for() -> None:
+    async def main() -> bool:
+        clock = VirtualClock()
+        tested = lane(traits=Traits(pushes=1))
+        assert await tested.take_place(1)
+        waiting = asyncio.create_task(tested.take_place(2))
+        await clock.sleep(0.1)
+        tested.free_place()
+        return await waiting
+
+    assert run(main, seed=1)
+
+
+# --- the plugin's answers --------------------------------------------------------
+
+
+def diffed(answer: Answer, traits: Traits = USUAL) -> Diffed | DiffFailed:
+    async def main() -> Diffed | DiffFailed:
+        return await lane(answer, traits=traits).diff(TARGET, ASSET, reader())
+
+    return run(main, seed=1)
+
+
+def test_a_diff_comes_with_the_digest_of_what_it_rests_on() -> None:
+    assert diffed(nothing) == Diffed(NO_DIFF, ASSET.digest)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "stalled", "until"),
+    [
+        (raises(TransientError("no line", why="down")), "no line: down", False, None),
+        (raises(StalledError("no such port", fix="name one")), "no such port", True, None),
+        (raises(WaitingError("later", until=7.0)), "later", False, 7.0),
+        (raises(LehrError("odd")), "odd", False, None),
+        (raises(ValueError("oops\nmore")), "ValueError: oops", False, None),
+        (raises(asyncio.CancelledError()), "cancelled itself", False, None),
+        (answers("nonsense"), "a str instead of a diff", False, None),
+        (answers(None), "a NoneType instead of a diff", False, None),
+        (hangs, "longer than 30 s", False, None),
+    ],
+)
+def test_a_diff_that_fails_is_told_as_a_value(
+    answer: Answer, message: str, stalled: bool, until: float | None
+) -> None:
+    found = diffed(answer)
+    assert isinstance(found, DiffFailed)
+    assert message in found.message
+    assert "\n" not in found.message
+    assert (found.stalled, found.until) == (stalled, until)
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "message"),
+    [
+        (answers(DONE), Result.DONE, ""),
+        (answers(Outcome(Result.FAILED, "no")), Result.FAILED, "no"),
+        (raises(TransientError("no line")), Result.FAILED, "no line"),
+        (raises(WaitingError("later", until=7.0)), Result.FAILED, "later"),
+        (raises(StalledError("no such port")), Result.STALLED, "no such port"),
+        (raises(ValueError("oops")), Result.UNKNOWN, "ValueError: oops"),
+        (raises(asyncio.CancelledError()), Result.UNKNOWN, "cancelled itself"),
+        (answers(None), Result.UNKNOWN, "a NoneType instead of an outcome"),
+        (hangs, Result.UNKNOWN, "did not end within 600 s"),
+    ],
+)
+def test_what_is_not_plainly_an_outcome_is_unknown(answer: Answer, result: Result, message: str) -> None:
+    async def main() -> Outcome:
+        return await lane(answer).push(TARGET, reader(), push_of(TARGET))
+
+    outcome = run(main, seed=1)
+    assert outcome.result is result
+    assert message in outcome.message
+    assert outcome.retry_at == (7.0 if message == "later" else None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "progress"),
+    [
+        (answers(Progress.RUNNING), Progress.RUNNING),
+        (answers(Progress.ENDED), Progress.ENDED),
+        (answers("ended, surely"), None),
+        (raises(TransientError("no line")), None),
+        (raises(ValueError("oops")), None),
+        (hangs, None),
+    ],
+)
+def test_a_status_is_a_progress_or_no_answer(answer: Answer, progress: Progress | None) -> None:
+    async def main() -> Looked:
+        return await lane(answer).status(OPERATION)
+
+    found = run(main, seed=1)
+    assert found.progress is progress
+    assert found.progress is not None or found.message
+
+
+def test_a_cancellation_from_outside_is_passed_on() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        tested = lane(hangs)
+        for call in (
+            tested.diff(TARGET, ASSET, reader()),
+            tested.push(TARGET, reader(), push_of(TARGET)),
+            tested.status(OPERATION),
+        ):
+            task: asyncio.Task[object] = asyncio.ensure_future(call)
+            await clock.sleep(1.0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run(main, seed=1)
+
+
+def test_diffs_at_once_are_bounded() -> None:
+    async def main() -> int:
+        clock = VirtualClock()
+        under_way = most = 0
+
+        async def slow() -> object:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await clock.sleep(1.0)
+            under_way -= 1
+            return NO_DIFF
+
+        tested = lane(slow, traits=Traits(turns=3))
+        await asyncio.gather(*(tested.diff(TARGET, ASSET, reader()) for _ in range(10)))
+        return most
+
+    assert run(main, seed=1) == 3
