@@ -27,7 +27,7 @@ _INTERRUPTED = 130
     epilog="""
     \b
     Examples:
-      lehr demo                 play everything, then stay up to be tried out
+      lehr demo                 play everything, then (on a terminal) stay up to be tried out
       lehr demo --once          play everything, and leave nothing behind
       lehr demo --scene 4       play one scene
     """
@@ -51,10 +51,11 @@ def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> i
     from lehr.cli.demo.play import play
     from lehr.cli.demo.stage import SceneError
 
+    watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere nobody could press Ctrl-C
     narrator = Narrator(pretty=sys.stdout.isatty())
     folder = _folder(directory)
     kept = keep or directory is not None
-    playing = play(folder, narrator, only=scene, stay=not once and scene is None, keep=kept)
+    playing = play(folder, narrator, only=scene, stay=watched and not once and scene is None, keep=kept)
     try:
         asyncio.run(playing)
     except asyncio.CancelledError:

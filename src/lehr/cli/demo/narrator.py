@@ -32,7 +32,7 @@ class Narrator:
     def scene(self, number: int, title: str) -> None:
         """A new scene."""
         if self._console is not None:
-            self._console.rule(f"[bold]{number}. {title}[/]", align="left", style="blue")
+            self._line(f"\n{number}. {title}", "bold blue")
         else:
             self._line(f"--- {number}. {title}")
 

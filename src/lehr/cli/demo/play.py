@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
 from lehr.base.clock import SystemClock
 from lehr.cli.demo import ending, guarding, serving
 from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import SceneError, Stage
+from lehr.cli.demo.stage import SITE, SceneError, Stage
 
 Scene = Callable[[Stage], Coroutine[None, None, None]]
 
@@ -74,18 +76,24 @@ async def play_scene(stage: Stage, number: int, scene: Scene) -> None:
 
 
 async def _stay(stage: Stage) -> None:
-    narrator = stage.narrator
+    narrator, lehr = stage.narrator, _program()
     narrator.say("It goes on running; Ctrl-C ends everything that the demo has started. In another terminal:")
     narrator.shell(("cd", str(stage.workspace)))
     narrator.shell(("curl", f"http://127.0.0.1:{stage.port}/"))
-    narrator.shell(("sed", "-i", "s/greeting: .*/greeting: Hello, you/", "sites/hello.yaml"))
-    narrator.shell(("git", "commit", "-a", "-m", "Greet you"))
-    narrator.shell(("lehr", "status"))
-    narrator.shell(("lehr", "why", "hello/web"))
+    narrator.shell(("sed", "-i", "s/greeting: .*/greeting: Hello, you/", SITE))
+    narrator.shell(("git", "commit", "--all", "--message", "Greet you"))
+    narrator.shell((lehr, "status"))
+    narrator.shell((lehr, "why", "hello/web"))
     with contextlib.suppress(asyncio.CancelledError):
         await stage.plane.ended()
         stage.plane.check_running()
     narrator.say("Ending it.")
+
+
+def _program() -> str:
+    """What to type for `lehr`: its whole path, where it is not on the PATH."""
+    beside = Path(sys.executable).with_name("lehr")
+    return "lehr" if shutil.which("lehr") or not beside.exists() else str(beside)
 
 
 @contextlib.contextmanager
