@@ -73,6 +73,7 @@ async def _until_none(missing: Missing, reading: Reading, timeout: float) -> lis
     deadline = clock.monotonic() + timeout
     while (left := missing(reading)) and clock.monotonic() < deadline:
         await clock.sleep(min(_POLL_SECONDS, max(0.0, deadline - clock.monotonic())))
+        reading.now = clock.now()
     return left
 
 
