@@ -13,7 +13,7 @@ from lehr.base.errors import LehrError
 from lehr.cli import terminal
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import registry, state_option
+from lehr.cli.stored import registry, workspace_state_option
 
 if TYPE_CHECKING:
     from lehr.cli.planning import Planned
@@ -41,7 +41,7 @@ _COLOURS = {
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @click.option("--exit-code", is_flag=True, help=f"End with {DIFFERENCES} when production differs.")
 @output_option("text", "json", "yaml")
-@state_option
+@workspace_state_option
 def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> None:
     """Compare the workspace in DIR with production, and show what Lehr would do. Nothing is changed.
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from lehr.cli.stored import STATE_VARIABLE
+from lehr.cli.stored import workspace_state_option
 from lehr.cli.words import duration
 
 
@@ -16,7 +16,7 @@ from lehr.cli.words import duration
     \b
     Examples:
       lehr run                               keep production as the workspace here says
-      lehr run --once --timeout 2m           make it so, and end
+      lehr run --once --timeout 2m           end when it is so
       lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
       lehr run /srv/intent --source directory --poll 5s
 
@@ -25,12 +25,7 @@ from lehr.cli.words import duration
     """
 )
 @click.argument("location", metavar="[DIR]", default=".")
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar=STATE_VARIABLE,
-    help=f"State folder; else {STATE_VARIABLE}, else .lehr in DIR.",
-)
+@workspace_state_option
 @click.option("--once", is_flag=True, help="End when production is as intended, or blocked.")
 @click.option("--timeout", callback=duration, metavar="TIME", help="With --once: give up after so long.")
 @click.option("--source", "kind", type=click.Choice(["git", "directory"]), help="What DIR is, if not plain.")

@@ -29,6 +29,12 @@ state_option = click.option(
     envvar=STATE_VARIABLE,
     help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} here or in a folder above.",
 )
+workspace_state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar=STATE_VARIABLE,
+    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in DIR.",
+)
 partition_option = click.option("--partition", help="Partition, where the state has several.", metavar="NAME")
 
 

@@ -157,8 +157,30 @@ def _settled(explanation: Explanation, now: float) -> Iterator[str]:
     operation = explanation.operation
     if operation is not None and operation.id == entry.operation:
         yield f"  pushed     {_operation(operation, now)}"
+        yield from _carried_out(explanation, operation)
     else:
         yield f"  pushed     {words.ago(entry.at, now)} by operation {entry.operation}"
+
+
+def _carried_out(explanation: Explanation, operation: Operation) -> Iterator[str]:
+    """What the push set out to change."""
+    started = (item.decision for item in explanation.story if item.decision.operation == operation.id)
+    diff = next((decision.diff for decision in started if decision.diff and decision.diff.changes), None)
+    if diff is None:
+        return
+    for change in diff.changes[:_MOST_CHANGES]:
+        yield f"    {terminal.printable(carried_out_line(change))}"
+    if len(diff.changes) > _MOST_CHANGES:
+        yield f"    and {len(diff.changes) - _MOST_CHANGES} more"
+
+
+def carried_out_line(change: Change) -> str:
+    """`mode: 0600 became 0644`."""
+    if change.observed is None:
+        return f"{change.path}: {value(change.intended)} was made"
+    if change.intended is None:
+        return f"{change.path}: {value(change.observed)} was taken away"
+    return f"{change.path}: {value(change.observed)} became {value(change.intended)}"
 
 
 def _operation(operation: Operation, now: float) -> str:

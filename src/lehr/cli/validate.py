@@ -12,7 +12,7 @@ import click
 
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option
-from lehr.cli.stored import open_store, registry, state_option
+from lehr.cli.stored import open_store, registry, workspace_state_option
 from lehr.wiring import STATE_FILE, STATE_FOLDER
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
 @output_option("text", "json")
-@state_option
+@workspace_state_option
 def validate(directory: Path, form: str, state: Path | None) -> None:
     """Check the workspace in DIR as its files are now, committed or not.
 
