@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from lehr.base.digest import Digest
+from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.governance import Governance
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
@@ -74,20 +76,29 @@ async def ask_all(
     """Every check's verdicts, in order. A check that fails to answer waits."""
     assert view.asset is not None
     request = CheckRequest(view.target, view.asset, diff, view.governing, view.now)
-    verdicts: list[Verdict] = []
-    for check in checks:
-        try:
-            verdicts.extend(await check.check(request, read))
-        except Exception as error:
-            log.exception("check failed to answer", check=check.name, asset=view.key.id)
-            verdicts.append(
-                Verdict(
-                    check.name,
-                    allow=False,
-                    reason="CheckFailed",
-                    message=f"the check failed: {type(error).__name__}: {error}",
-                    unblock="a check that answers",
-                    until=view.now + _RETRY_SECONDS,
-                )
-            )
-    return tuple(verdicts)
+    return tuple([verdict for check in checks for verdict in await _ask(check, request, read)])
+
+
+async def _ask(check: CheckPlugin, request: CheckRequest, read: Looking) -> list[Verdict]:
+    try:
+        answer: object = await check.check(request, read)
+    except asyncio.CancelledError:
+        raise_if_ours()
+        return [_no_answer(check, request, "it cancelled itself")]
+    except Exception as error:
+        log.exception("check failed to answer", check=check.name, asset=request.asset.id)
+        return [_no_answer(check, request, brief(error))]
+    if isinstance(answer, list) and all(isinstance(item, Verdict) for item in answer):
+        return answer
+    return [_no_answer(check, request, f"it answered a {type(answer).__name__} instead of verdicts")]
+
+
+def _no_answer(check: CheckPlugin, request: CheckRequest, why: str) -> Verdict:
+    return Verdict(
+        check.name,
+        allow=False,
+        reason="CheckFailed",
+        message=f"the check failed: {why}",
+        unblock="a check that answers",
+        until=request.now + _RETRY_SECONDS,
+    )

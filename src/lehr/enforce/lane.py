@@ -18,6 +18,7 @@ import structlog
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.reading import RecordingReader, content_digest
 from lehr.enforce.state import Diffed, DiffFailed, Looked
 from lehr.model.asset import Asset
@@ -161,11 +162,11 @@ class Lane(Generic[T]):
         except LehrError as error:
             return _diff_failed(error)
         except asyncio.CancelledError:
-            _raise_if_ours()
+            raise_if_ours()
             return DiffFailed("its plugin cancelled itself")
         except Exception as error:
             log.exception("plugin failed to diff", asset=target.id, type=target.type)
-            return DiffFailed(f"its plugin failed: {_brief(error)}")
+            return DiffFailed(f"its plugin failed: {brief(error)}")
         if not isinstance(diff, Diff):
             return DiffFailed(f"its plugin answered a {type(diff).__name__} instead of a diff")
         known = asset or read.asset(target.id)
@@ -188,11 +189,11 @@ class Lane(Generic[T]):
         except TransientError as error:
             return Outcome(Result.FAILED, str(error))
         except asyncio.CancelledError:
-            _raise_if_ours()
+            raise_if_ours()
             return Outcome(Result.UNKNOWN, "its plugin cancelled itself")
         except Exception as error:
             log.exception("plugin failed to push", asset=target.id, operation=push.operation.id)
-            return Outcome(Result.UNKNOWN, f"its plugin failed: {_brief(error)}")
+            return Outcome(Result.UNKNOWN, f"its plugin failed: {brief(error)}")
         if not isinstance(outcome, Outcome):
             return Outcome(
                 Result.UNKNOWN, f"its plugin answered a {type(outcome).__name__} instead of an outcome"
@@ -206,25 +207,16 @@ class Lane(Generic[T]):
                 progress: object = await self.plugin.status(operation)
         except TimeoutError:
             return Looked(None, f"no answer within {_STATUS_TIMEOUT:g} s")
+        except asyncio.CancelledError:
+            raise_if_ours()
+            return Looked(None, "it cancelled itself")
         except Exception as error:
             log.exception("plugin failed to tell a status", operation=operation.id)
-            return Looked(None, _brief(error))
+            return Looked(None, brief(error))
         return Looked(progress if isinstance(progress, Progress) else None, "no sensible answer")
-
-
-def _raise_if_ours() -> None:
-    """Pass a cancellation on, unless the plugin made it up."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
 
 
 def _diff_failed(error: LehrError) -> DiffFailed:
     why = f": {error.why}" if error.why else ""
     until = error.until if isinstance(error, WaitingError) else None
     return DiffFailed(f"{error.what}{why}", error.fix, isinstance(error, StalledError), until)
-
-
-def _brief(error: Exception) -> str:
-    text = str(error).partition("\n")[0][:200]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

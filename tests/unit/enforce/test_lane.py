@@ -269,6 +269,7 @@ def test_what_is_not_plainly_an_outcome_is_unknown(answer: Answer, result: Resul
         (answers("ended, surely"), None),
         (raises(TransientError("no line")), None),
         (raises(ValueError("oops")), None),
+        (raises(asyncio.CancelledError()), None),
         (hangs, None),
     ],
 )
