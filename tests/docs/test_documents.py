@@ -22,7 +22,7 @@ _COMMAND = re.compile(r"\bmake ([a-z-]+)")
 # Written so that this file does not hold what it looks for.
 _FORBIDDEN = [
     (r"/(?:work|root|home/\w+)/", "a path of somebody's machine"),
-    (r"file:" + r"//", "a path of somebody's machine"),
+    (r"file:" + r"///(home|root|Users)", "a path of somebody's machine"),
     (r"(?:[\w-]+\.)*py" + r"pi\.(?:org|python\.org)", "a registry's host"),
     (r"files\.python" + r"hosted\.org", "a registry's host"),
     (r"--(?:extra-)?index" + r"-url[ =]", "a registry's address"),

@@ -212,6 +212,30 @@ def test_a_dependency_goes_first_and_its_end_wakes_the_dependant(tmp_path: Path)
     play(tmp_path, scenario, traits=Traits(resync=5000.0))
 
 
+def test_a_dependency_that_settles_while_others_are_looked_at_is_not_missed(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("slow", "1"))
+        await plane.settle()
+        world.looking["slow"] = 5.0
+        await plane.publish(
+            thing("app", "1", {DEPENDS_ON: DependsOn(["db", "slow"])}), thing("db", "1"), thing("slow", "1")
+        )
+        await plane.settle(60.0)
+        assert world.values == {"app": "1", "db": "1", "slow": "1"}
+
+    play(tmp_path, scenario, traits=Traits(resync=50_000.0))
+
+
+def test_a_turn_that_takes_long_delays_no_other(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.looking["slow"] = 20.0
+        await plane.publish(thing("slow", "1"), thing("a", "1"))
+        await clock.sleep(2)
+        assert plane.condition("a").status is Status.CONVERGED
+
+    play(tmp_path, scenario)
+
+
 def test_what_a_plugin_read_wakes_it_and_is_part_of_its_content(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         await plane.publish(thing("a", "1", reads=["b"]), thing("b", "2"))

@@ -378,6 +378,10 @@ class Enforcer:
         assert slot.governance is not None
 
         async def look(id: AssetId) -> tuple[Diff, Digest | None] | None:
+            if id not in slot.waits:
+                # Before it is looked at: what settles while the turn goes on must not be missed.
+                self._waiting.join(slot.key.id, (id,))
+                slot.waits = (*slot.waits, id)
             return await self._look_at(id, view.pinning.content)
 
         reader = Looking(self._registry, slot.governance, self._store.records, view.now, look)

@@ -89,7 +89,8 @@ class Lane(Generic[T]):
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue a turn."""
         self._queue.add(item, urgent=urgent)
-        if len(self._workers) < min(self._most_workers, len(self._queue)):
+        # A worker that exists is in the middle of a turn, which may take its time.
+        if len(self._workers) < self._most_workers:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             self._workers.add(worker)
 

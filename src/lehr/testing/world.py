@@ -70,6 +70,7 @@ class World:
         values: what production holds, by asset id.
         pushes: how often each (asset id, value or goal) was carried out.
         seconds: how long a push takes.
+        looking: how long a diff takes, by asset id.
         behave: what the next pushes come to, by asset id.
         forgetful: ids whose production takes no notice of pushes that end well.
     """
@@ -79,6 +80,7 @@ class World:
         self.pushes: Counter[tuple[str, str]] = Counter()
         self.order: list[str] = []
         self.seconds = 1.0
+        self.looking: dict[str, float] = {}
         self.behave: dict[str, Behaviour] = {}
         self.forgetful: set[str] = set()
         self.running: set[str] = set()
@@ -105,6 +107,8 @@ class WorldPlugin(AssetPlugin):
             self.traits = traits  # type: ignore[misc]
 
     async def diff(self, target: Target, read: Reader) -> Diff:
+        if (seconds := self.world.looking.get(target.id)) is not None:
+            await self.clock.sleep(seconds)
         intended = self._intended(target, read)
         observed = self.world.values.get(target.id)
         if intended == observed:

@@ -16,9 +16,9 @@ from lehr.sources.opening import Kind
 def place(tmp_path: Path) -> Path:
     """A repository with a work tree and a directory in it, a bare one, and a plain directory."""
     (tmp_path / "plain").mkdir()
-    for arguments in (["work"], ["--bare", "bare"]):
+    for arguments in (["tree"], ["--bare", "bare"]):
         subprocess.run(["git", "init", "-q", *arguments], cwd=tmp_path, check=True)
-    (tmp_path / "work" / "examples").mkdir()
+    (tmp_path / "tree" / "examples").mkdir()
     return tmp_path
 
 
@@ -28,16 +28,16 @@ def opened(location: Path | str, state: Path, kind: Kind | None = None) -> str:
 
 def test_local_directories_are_what_they_look_like(place: Path) -> None:
     state = place / "state"
-    assert opened(place / "work", state) == f"git:{place}/work"
+    assert opened(place / "tree", state) == f"git:{place}/tree"
     assert opened(place / "bare", state) == f"git:{place}/bare"
     assert opened(place / "plain", state) == f"directory:{place}/plain"
-    assert opened(place / "work" / "examples", state) == f"directory:{place}/work/examples"
+    assert opened(place / "tree" / "examples", state) == f"directory:{place}/tree/examples"
     assert opened(place / "nowhere", state) == f"directory:{place}/nowhere"
 
 
 def test_the_kind_can_be_said(place: Path) -> None:
     state = place / "state"
-    assert opened(place / "work", state, "directory") == f"directory:{place}/work"
+    assert opened(place / "tree", state, "directory") == f"directory:{place}/tree"
     assert opened(place / "plain", state, "git") == f"git:{place}/plain"
     assert opened(f"git+{place}/plain", state) == f"git:{place}/plain"
 
@@ -59,10 +59,10 @@ def test_urls_are_git_repositories(tmp_path: Path, location: str, name: str) -> 
 
 
 def test_branch_and_path_may_follow_the_location_or_be_given(place: Path) -> None:
-    assert opened(f"{place}/work#main:examples", place) == f"git:{place}/work#main:examples"
-    source = open_source(f"{place}/work#a", place, clock=SystemClock(), branch="b", path="examples")
+    assert opened(f"{place}/tree#main:examples", place) == f"git:{place}/tree#main:examples"
+    source = open_source(f"{place}/tree#a", place, clock=SystemClock(), branch="b", path="examples")
     assert isinstance(source, GitSource)
-    assert source.name == f"git:{place}/work#b:examples"
+    assert source.name == f"git:{place}/tree#b:examples"
 
 
 def test_a_mark_in_the_name_of_a_directory_that_is_there_is_part_of_it(place: Path) -> None:
