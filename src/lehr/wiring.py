@@ -13,7 +13,6 @@ Imports stand inside the functions, because commands that only read must not pay
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -148,5 +147,7 @@ def parts(deployment: Deployment) -> Parts:
 
 def _installed(group: str) -> Iterator[Any]:
     """What other packages have registered under `group`, by name."""
+    import importlib.metadata
+
     for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name):
         yield entry.load()
