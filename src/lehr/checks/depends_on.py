@@ -1,26 +1,53 @@
-"""Depends-on: an asset is pushed once the assets it depends on need no push.
+"""The dependency resolver: in which order assets are pushed.
 
-The order is static: what the addon `lehr.DependsOn` says, and fields whose type says that the
-asset they name goes first. A turndown goes the other way, dependants first; the
-Enforcer sees to that, because only it knows who depends on an asset.
+It compares the diff of the asset that asks with those of its dependencies *and* its dependants:
+
+| order | the asset waits while |
+|---|---|
+| static | an asset that goes first differs |
+| capacity | it grows, and what it sends load to still has to grow; or the other way round |
+| version | another asset is behind the version that this one needs; or the other way round |
+| turndown | an asset that once referred to it differs, for its production may still do so |
+
+An unknown effect on capacity counts as growing and as shrinking. Two assets that wait for each
+other are found and named by the Enforcer.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.model.addons import DEPENDS_ON
+from lehr.checks.versions import precedes
+from lehr.model.addons import DEPENDS_ON, DependsOn
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
-from lehr.model.diff import Goal
-from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
+from lehr.model.diff import Diff, Goal
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
 
 MISSING = "DependencyMissing"
 UNREADABLE = "DependencyUnreadable"
 DIFFERS = "DependencyDiffers"
+CAPACITY = "CapacityOrder"
+VERSION = "VersionOrder"
+
+_BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
+_BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
+
+Judge = Callable[[Diff], str | None]
+"""What about another asset's diff makes the asset wait; None when nothing does."""
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """Another asset to look at, and what to make of what is found."""
+
+    id: AssetId
+    reason: str
+    unblock: str
+    judge: Judge
 
 
 class _Obstacle(msgspec.Struct, frozen=True):
@@ -31,45 +58,146 @@ class _Obstacle(msgspec.Struct, frozen=True):
 
 
 class DependsOnCheck(CheckPlugin):
-    """Waits until every asset that goes first has an empty diff."""
+    """Waits until the order of pushes allows this one."""
 
     name = "depends-on"
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
-        if request.target.goal is not Goal.PRESENT:
+        questions = list(_questions(request, read))
+        if not questions:
             return []
-        ids = read.registry.dependencies(request.asset)
-        if not ids:
-            return []
-        found = await asyncio.gather(*(_obstacle(id, read) for id in ids))
+        found = await asyncio.gather(*(_ask(question, read) for question in questions))
         return [_verdict([obstacle for obstacle in found if obstacle is not None])]
 
 
-async def _obstacle(id: AssetId, read: CheckReader) -> _Obstacle | None:
+def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
+    if request.target.goal is not Goal.PRESENT:
+        yield from _turndown(read)
+        return
+    for id in read.registry.dependencies(request.asset):
+        yield _Question(id, DIFFERS, f"{id} converges", _differs)
+    addon = read.registry.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
+    yield from _capacity(request.diff, addon, read)
+    yield from _versions(request.diff, addon, read)
+
+
+# --- orders --------------------------------------------------------------------
+
+
+def _differs(diff: Diff) -> str | None:
+    return None if diff.empty else f"differs in {diff.summary()}"
+
+
+def _turndown(read: CheckReader) -> Iterator[_Question]:
+    for referrer in read.referrers():
+        if not referrer.mentions:
+            id = referrer.asset.id
+            yield _Question(id, DIFFERS, f"{id}, which once referred to it, converges", _differs)
+
+
+def _capacity(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Question]:
+    if _grows(mine):
+        for name in addon.capacity:
+            id = AssetId(name)
+            yield _Question(
+                id, CAPACITY, f"{id} grows first", lambda diff: "still has to grow" if _grows(diff) else None
+            )
+    if _shrinks(mine):
+        for referrer in _referrers(read, _BY_CAPACITY):
+            id = referrer.asset.id
+            yield _Question(
+                id,
+                CAPACITY,
+                f"{id} shrinks first",
+                lambda diff: "still has to shrink" if _shrinks(diff) else None,
+            )
+
+
+def _grows(diff: Diff) -> bool:
+    capacity = diff.effects.capacity
+    return not diff.empty and (capacity is None or capacity > 0)
+
+
+def _shrinks(diff: Diff) -> bool:
+    capacity = diff.effects.capacity
+    return not diff.empty and (capacity is None or capacity < 0)
+
+
+def _versions(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Question]:
+    for need in addon.versions:
+        id = AssetId(need.asset)
+        yield _Question(id, VERSION, f"{id} reaches version {need.at_least}", _behind(need.at_least))
+    before, after = mine.effects.version_from, mine.effects.version_to
+    if before is None or after is None or not precedes(after, before):
+        return
+    for referrer in _referrers(read, _BY_VERSION):
+        id = referrer.asset.id
+        needed = _needed(referrer, read)
+        yield _Question(
+            id, VERSION, f"{id} no longer needs more than version {after}", _may_need(needed, after)
+        )
+
+
+def _behind(needed: str) -> Judge:
+    def judge(diff: Diff) -> str | None:
+        observed = diff.effects.version_from
+        if observed is None:
+            return "does not say which version it has"
+        return f"has version {observed}, not {needed} yet" if precedes(observed, needed) else None
+
+    return judge
+
+
+def _may_need(needed: list[str], after: str) -> Judge:
+    def judge(diff: Diff) -> str | None:
+        if not diff.empty:
+            return "may still run what needs more: it differs"
+        more = [version for version in needed if precedes(after, version)]
+        return f"needs version {more[0]}" if more else None
+
+    return judge
+
+
+def _referrers(read: CheckReader, path: str) -> list[Referrer]:
+    return [item for item in read.referrers() if any(m.path.startswith(path) for m in item.mentions)]
+
+
+def _needed(referrer: Referrer, read: CheckReader) -> list[str]:
+    addon = read.registry.addon(referrer.asset, DEPENDS_ON, DependsOn)
+    targets = {mention.target for mention in referrer.mentions}
+    return [] if addon is None else [need.at_least for need in addon.versions if need.asset in targets]
+
+
+# --- answers -------------------------------------------------------------------
+
+
+async def _ask(question: _Question, read: CheckReader) -> _Obstacle | None:
+    id = question.id
     try:
         diff = await read.diff(id)
     except LehrError as error:
-        # One dependency that cannot be looked at must not hide what the others wait for.
+        # One asset that cannot be looked at must not hide what the others wait for.
         return _Obstacle(id, UNREADABLE, f"{id} cannot be compared: {error}", f"{id} can be compared again")
     if diff is None:
         return _Obstacle(
             id, MISSING, f"{id} is not in intent", f"declare {id}, or take it out of {DEPENDS_ON}"
         )
-    if diff.empty:
-        return None
-    return _Obstacle(id, DIFFERS, f"{id} differs in {diff.summary()}", f"{id} converges")
+    trouble = question.judge(diff)
+    return None if trouble is None else _Obstacle(id, question.reason, f"{id} {trouble}", question.unblock)
+
+
+_WORST = (MISSING, UNREADABLE, VERSION, CAPACITY, DIFFERS)
 
 
 def _verdict(obstacles: list[_Obstacle]) -> Verdict:
     if not obstacles:
-        return Verdict(DependsOnCheck.name, allow=True, message="every dependency has converged")
+        return Verdict(DependsOnCheck.name, allow=True, message="no other asset has to go first")
     # The reason is the one that takes most to mend; the message names all.
-    worst = min((MISSING, UNREADABLE, DIFFERS).index(item.reason) for item in obstacles)
     return Verdict(
         DependsOnCheck.name,
         allow=False,
-        reason=(MISSING, UNREADABLE, DIFFERS)[worst],
-        message="; ".join(item.message for item in obstacles),
-        unblock="; ".join(item.unblock for item in obstacles),
-        wait_for=tuple(item.id for item in obstacles),
+        reason=min((item.reason for item in obstacles), key=_WORST.index),
+        message="; ".join(dict.fromkeys(item.message for item in obstacles)),
+        unblock="; ".join(dict.fromkeys(item.unblock for item in obstacles)),
+        wait_for=tuple(dict.fromkeys(item.id for item in obstacles)),
     )

@@ -19,10 +19,10 @@ from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
-from lehr.model.diff import NO_DIFF, Change, Diff, Goal, Target
+from lehr.model.diff import Change, Diff, Effects, Goal, NO_DIFF, Target
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.types import Registry
-from lehr.sdk.check import CheckPlugin, CheckRequest
+from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
 
@@ -183,9 +183,14 @@ class Planner:
             asset.id
             for asset in self._assets.values()
             if asset.id != id
-            and registry.addon(asset, TURNDOWN, Turndown) is None
+            and not self._has_left(asset.id)
             and any(mention.target == id for mention in registry.mentions(asset))
         ]
+
+    def _has_left(self, id: AssetId) -> bool:
+        store = self._around.store
+        ledger = None if store is None else store.records.ledger(AssetKey(self._around.partition, id))
+        return ledger is not None and ledger.goal is Goal.ABSENT
 
     # --- what stands in the way ---------------------------------------------------
 
@@ -203,7 +208,7 @@ class Planner:
         around = self._around
         target = Target(around.partition, asset.id, asset.type, around.sequence + 1, goal)
         request = CheckRequest(target, asset, diff, around.sequence + 1, around.now)
-        reader = _WorkingTreeCheckReader(self, self._assets, around, self._controls)
+        reader = _WorkingTreeCheckReader(self, asset.id, self._assets, around, self._controls)
         verdicts: list[Verdict] = []
         for check in self._checks:
             try:
@@ -251,11 +256,14 @@ class _WorkingTreeCheckReader:
     def __init__(
         self,
         planner: Planner,
+        asking: AssetId,
         assets: Mapping[AssetId, Asset],
         around: Circumstance,
         controls: Sequence[Control],
     ) -> None:
+        """Look around for the asset `asking`."""
         self._planner = planner
+        self._asking = asking
         self._assets = assets
         self._around = around
         self._controls = controls
@@ -281,4 +289,12 @@ class _WorkingTreeCheckReader:
         try:
             return await self._planner.diff(asset)
         except LehrError as error:
-            return Diff((Change("observed", "known", str(error)),))
+            return Diff((Change("observed", "known", str(error)),), Effects(capacity=None))
+
+    def referrers(self) -> Sequence[Referrer]:
+        found = []
+        for _id, asset in sorted(self._assets.items()):
+            mentions = tuple(m for m in self.registry.mentions(asset) if m.target == self._asking)
+            if mentions and asset.id != self._asking:
+                found.append(Referrer(asset, mentions))
+        return found

@@ -16,7 +16,7 @@ from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff
 from lehr.model.types import Registry
-from lehr.sdk.check import CheckPlugin, CheckRequest
+from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 from lehr.store import Records
 
 log = structlog.get_logger()
@@ -28,7 +28,8 @@ class Looking:
     """`lehr.sdk.check.CheckReader` for one turn.
 
     Attributes:
-        quiet: assets that were found to have nothing to do; admission makes sure of it again.
+        looked_at: assets that were looked at, with their digests in the newest incarnation; admission
+            makes sure that these still stand, and that no push of them is under way.
     """
 
     def __init__(
@@ -38,15 +39,22 @@ class Looking:
         records: Records,
         now: float,
         look: Callable[[AssetId], Awaitable[tuple[Diff, Digest | None] | None]],
+        refer: Callable[[], list[Referrer]],
     ) -> None:
-        """`look` compares another asset; it answers with its digest in the newest incarnation."""
+        """Read for one turn.
+
+        Args:
+            look: compares another asset; it answers with its digest in the newest incarnation.
+            refer: finds who refers to the asset of the turn.
+        """
         self._registry = registry
         self._governance = governance
         self._records = records
         self._now = now
         self._look = look
+        self._refer = refer
         self._looked: dict[AssetId, Diff | None] = {}
-        self.quiet: dict[AssetId, Digest | None] = {}
+        self.looked_at: dict[AssetId, Digest | None] = {}
 
     @property
     def registry(self) -> Registry:
@@ -65,9 +73,12 @@ class Looking:
         if id not in self._looked:
             found = await self._look(id)
             self._looked[id] = None if found is None else found[0]
-            if found is not None and found[0].empty:
-                self.quiet[id] = found[1]
+            if found is not None:
+                self.looked_at[id] = found[1]
         return self._looked[id]
+
+    def referrers(self) -> Sequence[Referrer]:
+        return self._refer()
 
 
 async def ask_all(

@@ -16,6 +16,7 @@ from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.committer import Committer
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
+from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.recovery import left_under_way, recover
@@ -46,12 +47,12 @@ from lehr.enforce.step import step
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId, AssetKey, Partition
-from lehr.model.diff import Change, Diff, Target
+from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
-from lehr.sdk.check import CheckPlugin
+from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.plugin import AssetPlugin, Traits
 from lehr.store import Store
 from lehr.store.writes import Finish, Refused, TakeLease
@@ -106,8 +107,11 @@ class Enforcer:
         for plugin in plugins:
             lane: Lane[Slot] = Lane(plugin, clock, self._turn)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
-        self._viewer = Viewer(self._intent, registry, clock, chance, frozenset(self._lanes))
         self._slots: dict[AssetId, Slot] = {}
+        self._neighbours = Neighbours(partition, self._intent, registry, self._slots, self._lanes)
+        self._viewer = Viewer(
+            self._intent, registry, clock, chance, frozenset(self._lanes), self._neighbours.has_left
+        )
         self._waiting: Waiting[AssetId] = Waiting()
         self._readers: Waiting[AssetId] = Waiting()
         self._agenda: Agenda[AssetId] = Agenda()
@@ -263,7 +267,7 @@ class Enforcer:
                     if key.partition == self.partition:
                         self.wake(key.id, "its plugin saw a change")
                 return
-            except Exception:
+            except (Exception, SystemExit):
                 log.exception("watch broke, starting it again", plugin=type(plugin).__name__)
                 await self._clock.sleep(_WATCH_RESTART_SECONDS)
 
@@ -382,28 +386,20 @@ class Enforcer:
                 # Before it is looked at: what settles while the turn goes on must not be missed.
                 self._waiting.join(slot.key.id, (id,))
                 slot.waits = (*slot.waits, id)
-            return await self._look_at(id, view.pinning.content)
+            return await self._neighbours.look(id, sequence)
 
-        reader = Looking(self._registry, slot.governance, self._store.records, view.now, look)
+        def refer() -> list[Referrer]:
+            return self._neighbours.referrers(slot.key.id, view.governing)
+
+        sequence = view.pinning.content if view.goal is Goal.PRESENT else view.governing
+        reader = Looking(self._registry, slot.governance, self._store.records, view.now, look, refer)
         verdicts = await ask_all(self._checks, view, diff, reader)
-        return Checked(verdicts, self._chance.identifier(view.now), tuple(reader.quiet.items()))
-
-    async def _look_at(self, id: AssetId, sequence: int) -> tuple[Diff, Digest | None] | None:
-        """Compare another asset, as it stands in `sequence`, for a check."""
-        key = AssetKey(self.partition, id)
-        asset = self._intent.asset(key, sequence)
-        if asset is None:
-            return None
-        slot = self._slots.get(id)
-        if slot is not None and (slot.push is not None or slot.state.operation is not None):
-            return Diff((Change("push", "ended", "under way"),)), slot.digest
-        lane = self._lanes.get(asset.type, self._unserved)
-        found = await lane.diff(
-            Target(self.partition, id, asset.type, sequence), asset, self._reader(sequence)
+        return Checked(
+            verdicts,
+            self._chance.identifier(view.now),
+            tuple(reader.looked_at.items()),
+            self._neighbours.circle(slot, verdicts),
         )
-        if isinstance(found, DiffFailed):
-            found = Diffed(Diff((Change("observed", "known", found.message),)), asset.digest)
-        return found.diff, None if slot is None else slot.digest
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane

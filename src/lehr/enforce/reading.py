@@ -29,7 +29,7 @@ class RememberedIntent:
         self.newest = intent.newest
         self.heads = intent.heads
         self.addon_since = intent.addon_since
-        self.mentioned_by = intent.mentioned_by
+        self.once_mentioned_by = intent.once_mentioned_by
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         """As `StoredIntent.asset`."""

@@ -176,12 +176,14 @@ class Checked(msgspec.Struct, frozen=True):
 
     Attributes:
         operation_id: for the push, should it be admitted.
-        quiet: dependencies that were found to have nothing to do.
+        looked_at: assets that were looked at, with their digests in the newest incarnation.
+        circle: ids, if those that it waits for wait for it in turn.
     """
 
     verdicts: tuple[Verdict, ...]
     operation_id: str
-    quiet: tuple[tuple[AssetId, Digest | None], ...] = ()
+    looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
+    circle: tuple[AssetId, ...] = ()
 
 
 class Admitted(msgspec.Struct, frozen=True):

@@ -46,6 +46,7 @@ from lehr.enforce.state import (
     Turn,
     View,
 )
+from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Result
@@ -61,6 +62,7 @@ INEFFECTIVE_PUSHES = 3
 
 _FIRST_LOOK = 0.5
 _LOOK_AGAIN = 5.0
+_LOOK_AT_LEAST = 60.0
 _ASK_AGAIN = 0.2
 
 
@@ -114,14 +116,18 @@ def _looked(state: State, event: Looked) -> Stepped:
     if event.progress is Progress.ENDED:
         return replace(state, phase=Phase.RESOLVING), (RunDiff(_target_of(operation)),)
     running = event.progress is Progress.RUNNING
-    message = "it is still under way" if running else f"the plugin does not say: {event.message}"
-    return _still_unknown(state, message)
+    said = "it is still under way" if running else event.message
+    message = f"{operation.message}; {said}" if operation.message else said
+    return _still_unknown(state, message, delay=_LOOK_AGAIN if running else None)
 
 
 def _still_unknown(
-    state: State, message: str, *, delay: float = _LOOK_AGAIN, writes: tuple[Finish, ...] = ()
+    state: State, message: str, *, delay: float | None = None, writes: tuple[Finish, ...] = ()
 ) -> Stepped:
     operation = _operation(state)
+    if delay is None:
+        # Who cannot say now may never be able to: look less and less often.
+        delay = backoff(state.turns + 3, _turn(state).view.jitter, longest=_LOOK_AT_LEAST)
     condition = Condition(
         Status.UNKNOWN,
         "OutcomeUnknown",
@@ -197,12 +203,14 @@ def _diff_failed(state: State, event: DiffFailed) -> Stepped:
         return _still_unknown(state, event.message)
     view = _turn(state).view
     if event.stalled:
-        return conclude(state, Condition(Status.STALLED, "DiffStalled", event.message, event.fix))
+        unblock = event.fix or "mend the cause; every resync looks again"
+        return conclude(state, Condition(Status.STALLED, "DiffStalled", event.message, unblock))
     trouble = replace(state.trouble, failures=state.trouble.failures + 1)
     delay = backoff(trouble.failures, view.jitter)
     if event.until is not None:
         delay = max(delay, event.until - view.now)
-    condition = Condition(Status.RETRYING, "DiffFailed", event.message, event.fix)
+    unblock = event.fix or "Lehr tries again by itself"
+    condition = Condition(Status.RETRYING, "DiffFailed", event.message, unblock)
     return conclude(replace(state, trouble=trouble), condition, delay=delay)
 
 
@@ -223,7 +231,14 @@ def _converged(state: State) -> Stepped:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*((Commit(writes),) if writes else ()), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
-    return conclude(state, condition, delay=delay, writes=writes, settled=condition.status.settled)
+    return conclude(
+        state,
+        condition,
+        delay=delay,
+        wait_for=view.course.wait_for,
+        writes=writes,
+        settled=condition.status.settled,
+    )
 
 
 def _reached(view: View) -> tuple[Condition, float | None]:
@@ -279,16 +294,28 @@ def _checked(state: State, event: Checked) -> Stepped:
     waiting = [verdict for verdict in event.verdicts if not verdict.allow]
     if not waiting:
         return replace(state, phase=Phase.ADMITTING), (_ask_admission(state, event),)
+    names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
+    if event.circle:
+        return conclude(state, _mutual_block(event.circle), wait_for=names)
     times = [verdict.until for verdict in waiting if verdict.until is not None]
     delay = max(0.0, min(times) - view.now) if times else None
     condition = Condition(
         Status.WAITING,
         waiting[0].reason,
         "; ".join(f"{verdict.check}: {verdict.message}" for verdict in waiting),
-        "; ".join(dict.fromkeys(verdict.unblock for verdict in waiting if verdict.unblock)),
+        "; ".join(dict.fromkeys(verdict.unblock or f"{verdict.check} allows it" for verdict in waiting)),
     )
-    names = tuple(dict.fromkeys(id for verdict in waiting for id in verdict.wait_for))
     return conclude(state, condition, delay=delay, wait_for=names)
+
+
+def _mutual_block(circle: tuple[AssetId, ...]) -> Condition:
+    chain = " waits for ".join((*circle, circle[0]))
+    return Condition(
+        Status.WAITING,
+        "MutualBlock",
+        f"{chain}: none of them can go first",
+        "change one of these dependencies, or what one of these changes does",
+    )
 
 
 def _ask_admission(state: State, event: Checked) -> AskAdmission:
@@ -315,7 +342,7 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
         reservations.append(view.removals)
     admit = Admit(
         operation,
-        Basis(view.newest_digest, view.governance, view.controls, event.quiet),
+        Basis(view.newest_digest, view.governance, view.controls, event.looked_at),
         tuple(reservations),
         _needs_approval(view, diff),
         decision_of(state, pushing_condition(operation), operation=operation.id),
@@ -346,7 +373,9 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         return conclude(state, condition, delay=backoff(3, view.jitter))
     if refused.reason in ("LimitReached", "ApprovalMissing"):
         delay = None if refused.until is None else max(0.0, refused.until - view.now)
-        condition = Condition(Status.WAITING, refused.reason, refused.message, "time, or a wider limit")
+        approve = f"lehr approve {view.key.id}"
+        unblock = approve if refused.reason == "ApprovalMissing" else "time, or a wider limit"
+        condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
     # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
     state = replace(state, phase=Phase.IDLE, turn=None)

@@ -24,12 +24,14 @@ class Course(msgspec.Struct, frozen=True):
     Attributes:
         goal: for this turn.
         until: wall-clock seconds when a further goal comes within reach; None if not by time.
+        wait_for: assets whose settling may take the obstacle away.
         obstacle: (reason, message, unblock) that keeps it from going further; None if nothing does.
     """
 
     goal: Goal
     until: float | None = None
     obstacle: tuple[str, str, str] | None = None
+    wait_for: tuple[AssetId, ...] = ()
 
 
 class Circumstances(msgspec.Struct, frozen=True):
@@ -38,7 +40,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     Attributes:
         since: wall-clock seconds since when the addon stands in published intent.
         supported: goals beyond PRESENT that the plugin understands.
-        referrers: assets not turned down themselves that refer to this one.
+        referrers: assets that refer to this one and are not removed themselves.
         ledger: how far it has come.
     """
 
@@ -68,9 +70,10 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
             Goal.PRESENT,
             obstacle=(
                 "StillReferenced",
-                f"{names} still refer to it",
-                "take the references away, or turn the referring assets down too",
+                f"still referred to by {names}",
+                "they are removed first; take the references away, or turn those assets down too",
             ),
+            wait_for=tuple(found.referrers),
         )
     return _stage(addon, found, now)
 

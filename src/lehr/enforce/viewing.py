@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.enforce.governance import Governance
@@ -28,13 +30,20 @@ class Viewer:
         clock: Clock,
         chance: Chance,
         served: frozenset[str],
+        left: Callable[[AssetId], bool],
     ) -> None:
-        """`served` are the types that some plugin serves."""
+        """Make views.
+
+        Args:
+            served: types that some plugin serves.
+            left: True for assets that are out of production, or out of Lehr's care.
+        """
         self._intent = intent
         self._registry = registry
         self._clock = clock
         self._chance = chance
         self._served = served
+        self._left = left
 
     def view(self, slot: Slot, governance: Governance, cause: str, epoch: int) -> View:
         """Intent and controls as they are now for the asset of `slot`."""
@@ -88,10 +97,12 @@ class Viewer:
         return plan(addon, circumstances, now)
 
     def _referrers(self, key: AssetKey) -> list[AssetId]:
-        """Who still refers to the asset, other than assets that are being turned down."""
+        """Who still refers to the asset: also who is being turned down, until it is gone."""
         found: list[AssetId] = []
-        for id in dict.fromkeys(id for id, _path in self._intent.mentioned_by(key)):
+        for id in self._intent.once_mentioned_by(key):
+            if id == key.id or self._left(id):
+                continue
             last = self._intent.last(AssetKey(key.partition, id))
-            if id != key.id and last and self._registry.addon(last[0], TURNDOWN, Turndown) is None:
+            if last and any(mention.target == key.id for mention in self._registry.mentions(last[0])):
                 found.append(id)
         return found

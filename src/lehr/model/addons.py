@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.model.types import Dependency
+from lehr.model.types import AnyReference, Dependency
 
 DEPENDS_ON = "lehr.DependsOn"
 TURNDOWN = "lehr.Turndown"
@@ -17,14 +17,32 @@ AFFECTED_CLUSTERS = "lehr.AffectedClusters"
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Push this asset only when the assets named here need no push.
+class VersionNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A version of another asset that this one needs.
 
     Attributes:
-        assets: ids of the dependencies.
+        asset: whose version; its plugin says which one production has.
+        at_least: the lowest that will do; numbers in dotted versions compare as numbers.
     """
 
-    assets: list[Dependency]
+    asset: AnyReference
+    at_least: str
+
+
+class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """In which order this asset and others are pushed.
+
+    Attributes:
+        assets: static order: these need no push before this one gets one.
+        capacity: what this asset sends load to. Where both change their capacity, the order follows
+            the change: growing, those named here go first; shrinking, this asset does.
+        versions: this asset never runs ahead of these versions, and what is named here never falls
+            behind what runs; so also after a rollback.
+    """
+
+    assets: list[Dependency] = []
+    capacity: list[AnyReference] = []
+    versions: list[VersionNeed] = []
 
 
 class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Target
-from lehr.model.types import Registry
+from lehr.model.types import Mention, Registry
 
 
 class CheckRequest(msgspec.Struct, frozen=True):
@@ -39,6 +39,18 @@ class CheckRequest(msgspec.Struct, frozen=True):
     diff: Diff
     governing: int
     now: float
+
+
+class Referrer(msgspec.Struct, frozen=True):
+    """An asset that refers, or once referred, to the asset of the push.
+
+    Attributes:
+        asset: as it stands in the governing incarnation.
+        mentions: its references to the asset of the push; none if it does not refer to it any more.
+    """
+
+    asset: Asset
+    mentions: tuple[Mention, ...]
 
 
 class CheckReader(Protocol):
@@ -67,8 +79,14 @@ class CheckReader(Protocol):
     async def diff(self, id: AssetId) -> Diff | None:
         """What another asset's plugin says at the content incarnation of the push.
 
-        A push under way counts as a difference. None if the incarnation has no such asset.
+        For another goal than PRESENT, at the governing incarnation: what leaves must wait for what
+        others are to become. A push under way counts as a difference with unknown effects. None if
+        the incarnation has no such asset.
         """
+        ...
+
+    def referrers(self) -> Sequence[Referrer]:
+        """Assets of the governing incarnation that refer, or once referred, to the asset of the push."""
         ...
 
 

@@ -79,6 +79,10 @@ class StoredIntent(Protocol):
         """Who refers to an asset in the newest incarnation: ids and paths."""
         ...
 
+    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
+        """Who refers to an asset in any incarnation: ids."""
+        ...
+
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
         """Who claims a thing in production, in the newest incarnation."""
         ...

@@ -48,13 +48,14 @@ class Basis(msgspec.Struct, frozen=True):
         newest_digest: the asset's digest in the newest incarnation; None if it is not there.
         governance: digest of the governing assets.
         controls: version of the partition's controls.
-        quiet: dependencies that had nothing to do, with their digests in the newest incarnation.
+        looked_at: assets that were looked at, with their digests in the newest incarnation; none of
+            them may be in the middle of a push.
     """
 
     newest_digest: Digest | None
     governance: Digest
     controls: int
-    quiet: tuple[tuple[AssetId, Digest | None], ...] = ()
+    looked_at: tuple[tuple[AssetId, Digest | None], ...] = ()
 
 
 class Admit(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from lehr.model.control import Control
 from lehr.model.decision import Reservation
 from lehr.model.diff import Change, Diff, Goal, Target
 from lehr.model.types import Registry
-from lehr.sdk.check import CheckRequest
+from lehr.sdk.check import CheckRequest, Referrer
 from lehr.testing.virtual import EPOCH
 
 SOME_DIFF = Diff((Change("content", "new", "old"),))
@@ -33,12 +33,14 @@ class FixedCheckReader:
         controls: Iterable[Control] = (),
         diffs: Mapping[AssetId, Diff | LehrError] | None = None,
         usages: Mapping[str, tuple[int, float | None]] | None = None,
+        referrers: Iterable[Referrer] = (),
     ) -> None:
         """A reader that answers with these.
 
         Args:
             governing: all assets of the governing incarnation that configure checks.
             diffs: diff by id of every other asset there is; an error is raised.
+            referrers: who refers, or once referred, to the asset of the push.
             usages: answer by the reservation's key; a key that is missing is unused.
         """
         self.asked: list[AssetId] = []
@@ -47,6 +49,7 @@ class FixedCheckReader:
         self._controls = tuple(controls)
         self._diffs = dict(diffs or {})
         self._usages = dict(usages or {})
+        self._referrers = tuple(referrers)
 
     @property
     def registry(self) -> Registry:
@@ -68,14 +71,19 @@ class FixedCheckReader:
             raise found
         return found
 
+    def referrers(self) -> Sequence[Referrer]:
+        return self._referrers
+
     def contents(self) -> Digest:
         """Equal as long as nothing that the reader answers with has changed."""
         diffs = {id: str(found) for id, found in self._diffs.items()}
-        return digest([self._governing, self._controls, diffs, self._usages])
+        return digest([self._governing, self._controls, diffs, self._usages, self._referrers])
 
     def ungoverned(self) -> FixedCheckReader:
         """The same without governing assets and controls."""
-        return FixedCheckReader(self._registry, diffs=self._diffs, usages=self._usages)
+        return FixedCheckReader(
+            self._registry, diffs=self._diffs, usages=self._usages, referrers=self._referrers
+        )
 
 
 def check_request(

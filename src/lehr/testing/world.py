@@ -47,11 +47,14 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         value: what production should hold.
         reads: other things whose values the push reads too.
         destroys: True makes every change of it destructive.
+        versioned: True makes the value its version; else a value that is a number is its capacity,
+            and the value `?` has a capacity that nobody knows.
     """
 
     value: str = ""
     reads: list[AnyReference] = []
     destroys: bool = False
+    versioned: bool = False
 
 
 def thing(id: str, value: str = "", addons: Mapping[str, Any] | None = None, **fields: Any) -> Asset:
@@ -92,6 +95,19 @@ class World:
         return WorldPlugin(self, clock, traits)
 
 
+def _effects(intended: str | None, observed: str | None, payload: Thing, goal: Goal) -> Effects:
+    if payload.versioned:
+        return Effects(version_from=observed, version_to=intended)
+    capacity: int | None = None
+    if "?" not in (intended, observed):
+        capacity = _number(intended) - _number(observed)
+    return Effects(capacity, destructive=payload.destroys and goal is Goal.PRESENT)
+
+
+def _number(value: str | None) -> int:
+    return int(value) if value is not None and value.isdigit() else 0
+
+
 class WorldPlugin(AssetPlugin):
     """Serves `test.Thing` in a `World`."""
 
@@ -111,10 +127,10 @@ class WorldPlugin(AssetPlugin):
             await self.clock.sleep(seconds)
         intended = self._intended(target, read)
         observed = self.world.values.get(target.id)
+        effects = _effects(intended, observed, read.payload(target.id, Thing), target.goal)
         if intended == observed:
-            return Diff()
-        destroys = target.goal is Goal.PRESENT and read.payload(target.id, Thing).destroys
-        return Diff((Change("value", intended, observed),), Effects(destructive=destroys))
+            return Diff((), effects)
+        return Diff((Change("value", intended, observed),), effects)
 
     def _intended(self, target: Target, read: Reader) -> str | None:
         if target.goal is Goal.ABSENT:

@@ -55,7 +55,7 @@ def looking(asked: list[AssetId]) -> Looking:
         return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
 
     nothing = cast(Governance, None), cast(Records, None)
-    return Looking(registry(), *nothing, EPOCH, look)
+    return Looking(registry(), *nothing, EPOCH, look, list)
 
 
 def ask(*checks: CheckPlugin) -> tuple[Verdict, ...]:
@@ -97,12 +97,12 @@ def test_a_check_that_fails_to_answer_waits_and_the_others_are_still_asked(
     assert other == YES
 
 
-def test_what_was_found_quiet_is_remembered_with_its_digest_and_looked_at_once() -> None:
+def test_what_was_found_is_remembered_with_its_digest_and_looked_at_once() -> None:
     async def main() -> None:
         asked: list[AssetId] = []
         reader = looking(asked)
         await ask_all([Dependent()], view(), SOME_DIFF, reader)
-        assert reader.quiet == {"quiet": "digest of quiet"}
+        assert reader.looked_at == {"quiet": "digest of quiet", "busy": "digest of busy"}
         assert asked == ["quiet", "busy", "absent"]
 
     run(main, seed=1)

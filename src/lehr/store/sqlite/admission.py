@@ -51,7 +51,7 @@ def _changed_basis(db: sqlite3.Connection, write: Admit) -> Refused | None:
         return Refused("ControlsChanged", "a person paused, froze, pinned, approved or overrode something")
     if _newest_digest(db, operation.partition, operation.asset) != basis.newest_digest:
         return Refused("Overtaken", "a new incarnation changed this asset")
-    for id, expected in basis.quiet:
+    for id, expected in basis.looked_at:
         if _newest_digest(db, operation.partition, id) != expected:
             return Refused(
                 "DependencyChanged", f"a new incarnation changed {id}, which this asset depends on"
@@ -108,9 +108,13 @@ def _no_room(db: sqlite3.Connection, write: Admit) -> Refused | None:
 
 def usage(db: sqlite3.Connection, reservation: Reservation, now: float) -> tuple[int, float | None]:
     """How many count against a limit at `now`, and when the oldest stops to."""
+    # What was reserved more than a window ahead of now comes from a clock that was set back since:
+    # it must not block for as long as the clock was wrong.
+    ahead = now + 2 * (reservation.window or 0.0)
     row = db.execute(
-        "SELECT count(*), min(until) FROM reservation WHERE key = ? AND (until IS NULL OR until > ?)",
-        (reservation.key, now),
+        "SELECT count(*), min(until) FROM reservation"
+        " WHERE key = ? AND (until IS NULL OR (until > ? AND until <= ?))",
+        (reservation.key, now, ahead),
     ).fetchone()
     return int(row[0]), row[1]
 

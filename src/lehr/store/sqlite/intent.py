@@ -146,10 +146,18 @@ class SqliteIntent:
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
         with translated(self._path):
             return self._db.execute(
-                "SELECT source, path FROM mention_current WHERE partition = ? AND target = ?"
+                "SELECT source, path FROM mention WHERE partition = ? AND target = ? AND until IS NULL"
                 " ORDER BY source, path",
                 (key.partition, key.id),
             ).fetchall()
+
+    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
+        with translated(self._path):
+            rows = self._db.execute(
+                "SELECT DISTINCT source FROM mention WHERE partition = ? AND target = ? ORDER BY source",
+                (key.partition, key.id),
+            ).fetchall()
+        return [row[0] for row in rows]
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
         with translated(self._path):

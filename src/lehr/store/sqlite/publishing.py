@@ -111,7 +111,8 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish) -> None:
     partition = candidate.partition
     touched = [asset.id for asset in candidate.upserts] + list(candidate.removals)
     db.executemany(
-        "DELETE FROM mention_current WHERE partition = ? AND source = ?", ((partition, id) for id in touched)
+        "UPDATE mention SET until = ? WHERE partition = ? AND source = ? AND until IS NULL",
+        ((candidate.base + 1, partition, id) for id in touched),
     )
     db.executemany(
         "DELETE FROM claim_current WHERE partition = ? AND asset = ?", ((partition, id) for id in touched)
@@ -121,7 +122,7 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish) -> None:
         ((partition, claim, id) for id, claims in write.claims.items() for claim in claims),
     )
     db.executemany(
-        "INSERT INTO mention_current (partition, source, path, target) VALUES (?, ?, ?, ?)",
+        "INSERT INTO mention (partition, source, path, target) VALUES (?, ?, ?, ?)",
         (
             (partition, source, mention.path, mention.target)
             for source, mentions in write.mentions.items()

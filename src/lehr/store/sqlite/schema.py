@@ -1,6 +1,6 @@
 """Tables of the SQLite store."""
 
-VERSION = 1
+VERSION = 2
 
 STATEMENTS = """
 CREATE TABLE partition (
@@ -52,14 +52,17 @@ CREATE TABLE bucket_current (
     PRIMARY KEY (partition, bucket)
 ) WITHOUT ROWID;
 
-CREATE TABLE mention_current (
+-- Who refers to whom, and from which incarnation on it did not any more (NULL: it does).
+CREATE TABLE mention (
+    number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,
     source TEXT NOT NULL,
     path TEXT NOT NULL,
     target TEXT NOT NULL,
-    PRIMARY KEY (partition, source, path)
-) WITHOUT ROWID;
-CREATE INDEX mention_current_target ON mention_current (partition, target);
+    until INTEGER
+);
+CREATE INDEX mention_source ON mention (partition, source) WHERE until IS NULL;
+CREATE INDEX mention_target ON mention (partition, target, until);
 
 CREATE TABLE claim_current (
     partition TEXT NOT NULL,

@@ -71,7 +71,7 @@ def _after(change: Callable[[Store], object], reason: str) -> Rule:
         with subject.opened() as store:
             governed(store)
             quiet = ((AssetId("b"), asset("b", "1").digest),)
-            asked = Admit(operation("o1"), replace(basis(store, "a"), quiet=quiet))
+            asked = Admit(operation("o1"), replace(basis(store, "a"), looked_at=quiet))
             change(store)
             refused(store, asked, reason)
 

@@ -1,0 +1,109 @@
+"""What a turn of one asset may know of others: how they differ, who refers to it, who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lehr.base.digest import Digest
+from lehr.enforce.lane import Lane
+from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.slot import Slot
+from lehr.enforce.state import DiffFailed
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.decision import Verdict
+from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.model.types import Registry
+from lehr.sdk.check import Referrer
+
+_UNKNOWN = Effects(capacity=None)
+"""What cannot be known blocks in both directions."""
+
+
+class Neighbours:
+    """The other assets of the partition, as the loops see them."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        intent: RememberedIntent,
+        registry: Registry,
+        slots: Mapping[AssetId, Slot],
+        lanes: Mapping[str, Lane[Slot]],
+    ) -> None:
+        """`slots` and `lanes` (by type) are the Enforcer's own, looked at as they are."""
+        self._partition = partition
+        self._intent = intent
+        self._registry = registry
+        self._slots = slots
+        self._lanes = lanes
+
+    async def look(self, id: AssetId, sequence: int) -> tuple[Diff, Digest | None] | None:
+        """Compare an asset as it stands in `sequence`; with its digest in the newest incarnation.
+
+        A push under way, and a plugin that does not answer, are differences with unknown effects.
+        None if the incarnation has no such asset.
+        """
+        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        if asset is None:
+            return None
+        slot = self._slots.get(id)
+        newest = None if slot is None else slot.digest
+        if slot is not None and (slot.push is not None or slot.state.operation is not None):
+            return Diff((Change("push", "ended", "under way"),), _UNKNOWN), newest
+        lane = self._lanes.get(asset.type)
+        if lane is None:
+            return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
+        read = RecordingReader(self._intent, self._registry, self._partition, sequence)
+        found = await lane.diff(Target(self._partition, id, asset.type, sequence), asset, read)
+        if isinstance(found, DiffFailed):
+            return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
+        return found.diff, newest
+
+    def referrers(self, id: AssetId, sequence: int) -> list[Referrer]:
+        """Assets of incarnation `sequence` that refer, or once referred, to `id`."""
+        found = []
+        for other in self._intent.once_mentioned_by(AssetKey(self._partition, id)):
+            asset = self._intent.asset(AssetKey(self._partition, other), sequence)
+            if asset is not None and other != id:
+                mentions = tuple(item for item in self._registry.mentions(asset) if item.target == id)
+                found.append(Referrer(asset, mentions))
+        return found
+
+    def has_left(self, id: AssetId) -> bool:
+        """True for an asset that is out of production, or out of Lehr's care."""
+        slot = self._slots.get(id)
+        if slot is None:
+            return True
+        return slot.state.ledger is not None and slot.state.ledger.goal is Goal.ABSENT
+
+    def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
+        """Assets of which each waits for the next and the last for `slot`, which is the first.
+
+        Empty if there is no such circle. Only who is at rest and has seen the same checks has said
+        its last word and counts.
+        """
+        came_from: dict[AssetId, AssetId] = {
+            id: slot.key.id for verdict in verdicts if not verdict.allow for id in verdict.wait_for
+        }
+        ahead = list(came_from)
+        for id in ahead:
+            waits = self._waits(id, slot)
+            if slot.key.id in waits:
+                return self._way(slot.key.id, id, came_from)
+            for further in waits:
+                if further not in came_from:
+                    came_from[further] = id
+                    ahead.append(further)
+        return ()
+
+    def _waits(self, id: AssetId, asking: Slot) -> tuple[AssetId, ...]:
+        slot = self._slots.get(id)
+        if slot is None or slot.running or slot.governance is None or asking.governance is None:
+            return ()
+        return slot.waits if slot.governance.sequence == asking.governance.sequence else ()
+
+    def _way(self, start: AssetId, end: AssetId, came_from: Mapping[AssetId, AssetId]) -> tuple[AssetId, ...]:
+        way = [end]
+        while way[-1] != start:
+            way.append(came_from[way[-1]])
+        return tuple(reversed(way))

@@ -1,0 +1,162 @@
+"""Orders of pushes that follow from what changes do, with the real Enforcer under virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown, VersionNeed
+from lehr.model.asset import Asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.selector import parse_selector
+from lehr.sdk.plugin import Traits
+from lehr.testing.virtual import VirtualClock
+from lehr.testing.world import PARTITION, Plane, World, WorldPlugin, thing
+from tests.simulation.test_enforcer import play
+
+LONG = Traits(goals=WorldPlugin.traits.goals, resync=50_000.0)
+
+
+def balancer(value: str, **addons: Any) -> Asset:
+    return thing("balancer", value, {DEPENDS_ON: DependsOn(capacity=["job"]), **addons})
+
+
+def job(value: str, needs: str = "", **addons: Any) -> Asset:
+    versions = [VersionNeed("schema", needs)] if needs else []
+    return thing("job", value, {DEPENDS_ON: DependsOn(versions=versions), **addons})
+
+
+def test_growing_the_job_goes_before_its_balancer_and_shrinking_after(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("1"), job("1"))
+        await plane.settle(60.0)
+        world.order.clear()
+        await plane.publish(balancer("3"), job("3"))
+        await plane.settle(60.0)
+        await plane.publish(balancer("1"), job("1"))
+        await plane.settle(60.0)
+        assert world.order == ["job", "balancer", "balancer", "job"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_the_order_is_re_decided_when_a_change_turns_round_on_the_way(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("2"), job("2"))
+        await plane.settle(60.0)
+        world.order.clear()
+        world.seconds = 20.0
+        await plane.publish(balancer("4"), job("4"))
+        await clock.sleep(5)
+        assert plane.condition("balancer").reason == "CapacityOrder"
+        await plane.publish(balancer("1"), job("1"))
+        await plane.settle(200.0)
+        assert world.values == {"balancer": "1", "job": "1"}
+        assert world.order[-2:] == ["balancer", "job"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_changes_that_keep_capacity_wait_for_nobody(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("x"), job("y"))
+        await clock.sleep(0.5)
+        assert world.running == {"balancer", "job"}
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_unknown_effects_block_in_both_directions_and_the_circle_is_named(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("?"), job("?"))
+        await clock.sleep(30)
+        conditions = [plane.condition(id) for id in ("balancer", "job")]
+        circles = [item for item in conditions if item.reason == "MutualBlock"]
+        assert circles
+        assert "balancer waits for job" in circles[0].message
+        assert "job waits for balancer" in circles[0].message
+        assert not world.values
+        await plane.publish(balancer("1"), job("1"))
+        await plane.settle(60.0)
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def schema(version: str) -> Asset:
+    return thing("schema", version, versioned=True)
+
+
+def test_a_job_never_runs_ahead_of_the_version_that_it_needs(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(job("a", needs="1"), schema("1"))
+        await plane.settle(60.0)
+        await plane.publish(job("b", needs="2"), schema("2"))
+        await plane.settle(60.0)
+        assert world.order == ["schema", "job", "schema", "job"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_going_back_the_job_goes_first_and_a_newer_version_still_serves_it(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(job("a", needs="1"), schema("1"))
+        await plane.settle(60.0)
+        await plane.publish(job("b", needs="2"), schema("2"))
+        await plane.settle(60.0)
+        world.order.clear()
+        await plane.publish(job("a", needs="1"), schema("1"))
+        await plane.settle(60.0)
+        assert world.order == ["job", "schema"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_a_version_does_not_fall_behind_what_is_held_back(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(job("b", needs="2"), schema("2"))
+        await plane.settle(60.0)
+        await plane.control(
+            Control(
+                id="p",
+                kind=ControlKind.PAUSE,
+                partition=PARTITION,
+                selector=parse_selector("job"),
+                reason="r",
+                actor="ana",
+                at=clock.now(),
+            )
+        )
+        await plane.publish(job("a", needs="1"), schema("1"))
+        await clock.sleep(100)
+        assert world.values["schema"] == "2"
+        assert plane.condition("schema").reason == "VersionOrder"
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_a_turndown_waits_for_those_whose_production_may_still_refer_to_it(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("1"), job("1"))
+        await plane.settle(60.0)
+        world.order.clear()
+        world.seconds = 20.0
+        alone = thing("balancer", "0")
+        await plane.publish(alone, job("1", **{TURNDOWN: Turndown("old")}))
+        await plane.settle(600.0)
+        assert world.order == ["balancer", "job", "job"]
+        assert world.values == {"balancer": "0"}
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_of_two_that_are_turned_down_the_one_that_refers_goes_first(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(balancer("1"), job("1"), thing("stays", "1"))
+        await plane.settle(60.0)
+        world.order.clear()
+        down = {TURNDOWN: Turndown("old")}
+        await plane.publish(balancer("1", **down), job("1", **down), thing("stays", "1"))
+        await plane.settle(600.0)
+        assert world.order == ["balancer", "balancer", "job", "job"]
+
+    play(tmp_path, scenario, traits=LONG)
