@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lehr.base.backoff import delay as backoff
 from lehr.base.clock import iso
-from lehr.base.digest import Digest, digest_all
+from lehr.base.digest import Digest, digest_all, short
 from lehr.enforce.conclude import conclude, decision_of, pushing_condition
 from lehr.enforce.state import (
     CALM,
@@ -188,7 +188,9 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
     if view.monotonic < trouble.not_before:
         return Condition(Status.RETRYING, *trouble.said), trouble.not_before - view.monotonic
     if _needs_approval(view, diff) and diff.digest() not in view.pinning.approved:
-        message = f"{diff.summary()}: carrying this out destroys what cannot be brought back"
+        # The digest is part of what it says: an approval is for the diff that was recorded last.
+        what = f"{diff.summary()} (diff {short(diff.digest())})"
+        message = f"{what}: carrying this out destroys what cannot be brought back"
         return Condition(Status.WAITING, "ApprovalNeeded", message, f"lehr approve {view.key.id}"), None
     return None
 
