@@ -11,6 +11,8 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.store.sqlite import schema
 
 BUSY_SECONDS = 5.0
+
+_APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
 
 
@@ -35,11 +37,13 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         )
         try:
             connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
+            if not _empty(connection):
+                _check_kind(connection, path)
             if not read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 _create(connection)
-            _check_version(connection, path)
+            _check_kind(connection, path)
         except BaseException:
             connection.close()
             raise
@@ -49,22 +53,33 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 def _create(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection) == 0:
+        if _empty(connection):
             for statement in schema.STATEMENTS.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    found = _version(connection)
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    if _number(connection, "application_id") != _APPLICATION:
+        raise StalledError(
+            f"{path} is not a state file of Lehr",
+            why="it is a database of another program",
+            fix="name another state folder with --state, or move that file away",
+        )
+    found = _number(connection, "user_version")
     if found != schema.VERSION:
         raise StalledError(
             f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}",
