@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+import msgspec
 import structlog
 
 from lehr.base.backoff import RetryBudget
@@ -22,8 +23,8 @@ from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.reading import RecordingReader, content_digest
 from lehr.enforce.state import Diffed, DiffFailed, Looked
 from lehr.model.asset import Asset
-from lehr.model.diff import Diff, Target
-from lehr.model.operation import Operation, Outcome, Progress, Result
+from lehr.model.diff import NO_DIFF, Diff, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.sdk.plugin import AssetPlugin, Push
 
 log = structlog.get_logger()
@@ -39,6 +40,9 @@ _YIELD_SECONDS = 0.005
 _PATIENCE_SECONDS = 1.0
 
 _STATUS_TIMEOUT = 30.0
+
+_MEND = "mend or update the plugin"
+_TRACEBACK = f"{_MEND}; the log of `lehr run` has the traceback"
 
 
 class TurnQueue(Generic[T]):
@@ -75,6 +79,7 @@ class Lane(Generic[T]):
         """`turn` runs one turn of one asset; it does not raise."""
         self.plugin = plugin
         self.traits = plugin.traits
+        self._name = f"plugin {type(plugin).__module__}.{type(plugin).__qualname__}"
         self.budget = RetryBudget()
         self._clock = clock
         self._turn = turn
@@ -159,17 +164,20 @@ class Lane(Generic[T]):
             async with self._diffs, asyncio.timeout(limit):
                 diff: object = await self.plugin.diff(target, read)
         except TimeoutError:
-            return DiffFailed(f"looking at production took longer than {limit:g} s")
+            fix = "see what it waits for; Lehr looks again by itself"
+            return DiffFailed(f"{self._name} took longer than {limit:g} s to look at production", fix)
         except LehrError as error:
             return _diff_failed(error)
         except asyncio.CancelledError:
             raise_if_ours()
-            return DiffFailed("its plugin cancelled itself")
-        except Exception as error:
+            return DiffFailed(f"{self._name} cancelled itself", _MEND)
+        except (Exception, SystemExit) as error:
             log.exception("plugin failed to diff", asset=target.id, type=target.type)
-            return DiffFailed(f"its plugin failed: {brief(error)}")
+            return DiffFailed(f"{self._name} failed: {brief(error)}", _TRACEBACK)
         if not isinstance(diff, Diff):
-            return DiffFailed(f"its plugin answered a {type(diff).__name__} instead of a diff")
+            return DiffFailed(f"{self._name} answered a {type(diff).__name__} instead of a diff", _MEND)
+        if diff is not NO_DIFF and (problem := _garbage(diff)):
+            return DiffFailed(f"{self._name} answered a diff that cannot be used: {problem}", _MEND)
         known = asset or read.asset(target.id)
         if known is None:
             return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
@@ -182,7 +190,7 @@ class Lane(Generic[T]):
             async with asyncio.timeout(limit):
                 outcome: object = await self.plugin.push(target, read, push)
         except TimeoutError:
-            return Outcome(Result.UNKNOWN, f"it did not end within {limit:g} s")
+            return Outcome(Result.UNKNOWN, f"{self._name} did not end within {limit:g} s")
         except StalledError as error:
             return Outcome(Result.STALLED, str(error))
         except WaitingError as error:
@@ -191,14 +199,19 @@ class Lane(Generic[T]):
             return Outcome(Result.FAILED, str(error))
         except asyncio.CancelledError:
             raise_if_ours()
-            return Outcome(Result.UNKNOWN, "its plugin cancelled itself")
-        except Exception as error:
+            return Outcome(Result.UNKNOWN, f"{self._name} cancelled itself")
+        except (Exception, SystemExit) as error:
             log.exception("plugin failed to push", asset=target.id, operation=push.operation.id)
-            return Outcome(Result.UNKNOWN, f"its plugin failed: {brief(error)}")
+            return Outcome(Result.UNKNOWN, f"{self._name} failed: {brief(error)}")
+        return self._usable(outcome)
+
+    def _usable(self, outcome: object) -> Outcome:
+        """`outcome`, or that it is unknown if that is none."""
         if not isinstance(outcome, Outcome):
-            return Outcome(
-                Result.UNKNOWN, f"its plugin answered a {type(outcome).__name__} instead of an outcome"
-            )
+            kind = type(outcome).__name__
+            return Outcome(Result.UNKNOWN, f"{self._name} answered a {kind} instead of an outcome")
+        if outcome is not DONE and (problem := _garbage(outcome)):
+            return Outcome(Result.UNKNOWN, f"{self._name} answered an outcome that cannot be used: {problem}")
         return outcome
 
     async def status(self, operation: Operation) -> Looked:
@@ -207,14 +220,25 @@ class Lane(Generic[T]):
             async with asyncio.timeout(_STATUS_TIMEOUT):
                 progress: object = await self.plugin.status(operation)
         except TimeoutError:
-            return Looked(None, f"no answer within {_STATUS_TIMEOUT:g} s")
+            return Looked(None, f"{self._name} did not say within {_STATUS_TIMEOUT:g} s whether it has ended")
         except asyncio.CancelledError:
             raise_if_ours()
-            return Looked(None, "it cancelled itself")
-        except Exception as error:
+            return Looked(None, f"{self._name} cancelled itself")
+        except (Exception, SystemExit) as error:
             log.exception("plugin failed to tell a status", operation=operation.id)
-            return Looked(None, brief(error))
-        return Looked(progress if isinstance(progress, Progress) else None, "no sensible answer")
+            return Looked(None, f"{self._name} failed to say whether it has ended: {brief(error)}")
+        if isinstance(progress, Progress):
+            return Looked(progress)
+        return Looked(None, f"{self._name} answered a {type(progress).__name__} when asked if it has ended")
+
+
+def _garbage(value: Diff | Outcome) -> str:
+    """Why a value could not be written down and read again, for what is in it; empty if it can."""
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
+        return str(error)
+    return ""
 
 
 def _diff_failed(error: LehrError) -> DiffFailed:
