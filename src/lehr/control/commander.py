@@ -10,7 +10,7 @@ import msgspec
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, TransientError
 from lehr.control.commands import approved, control_of, lifted
 from lehr.control.messages import (
     Answer,
@@ -86,7 +86,12 @@ class Commander:
             arguments=arguments,
             result=answer.message if answer.ok else f"refused: {answer.message}",
         )
-        await self._committer.ask(Audit(self._partition, entry))
+        write = Audit(self._partition, entry)
+        try:
+            await self._committer.ask(write)
+        except TransientError:
+            # What was done is done, and what was refused is refused: the entry follows when it can.
+            self._committer.post([write])
 
     async def _control(self, request: Controlling, actor: str) -> Answer:
         now = self._clock.now()

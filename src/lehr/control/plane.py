@@ -119,20 +119,32 @@ class ControlPlane:
         return attempt
 
     async def start(self) -> Attempt:
-        """Begin: commands, loops, and a first pass over the source, which is returned."""
+        """Begin: commands, loops, and a first pass over the source, which is returned.
+
+        Raises:
+            TransientError, StalledError: the store is out of order; nothing goes on then.
+        """
         self._tasks = [asyncio.create_task(self.committer.run(), name="committer")]
-        await self.enforcer.start()
-        await self._server.start()
-        attempt = await self.refresh()
+        try:
+            await self.enforcer.start()
+            await self._server.start()
+            attempt = await self.refresh()
+        except BaseException:
+            await self.stop(grace=0.0)
+            raise
         self._tasks.append(asyncio.create_task(self._follow_source(), name="source"))
         return attempt
 
     async def _follow_source(self) -> None:
+        waits = False
         async for _hint in self._parts.source.changes():
             try:
                 await self.refresh()
+                waits = False
             except TransientError as error:
-                log.warning("publishing waits for the store", error=str(error))
+                if not waits:
+                    log.warning("publishing waits for the store", error=str(error))
+                waits = True
 
     async def serve(self) -> None:
         """Go on until cancelled.

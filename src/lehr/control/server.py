@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from lehr.base.errors import LehrError
 from lehr.control.client import SOCKET
 from lehr.control.messages import Answer, AnyRequest
 from lehr.control.socket import listening, peer_user
@@ -65,6 +66,8 @@ class Server:
             return Answer(False, "the command cannot be understood", why=str(error))
         try:
             return await self._carry_out(request, _name(user))
+        except LehrError as error:
+            return Answer(False, error.what, error.why, error.fix)
         except Exception as error:
             log.exception("a command broke")
             return Answer(False, "the command broke", why=f"{type(error).__name__}: {error}")

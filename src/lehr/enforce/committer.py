@@ -92,7 +92,9 @@ class Committer:
             except StalledError as error:
                 self._refuse(batch, error)
                 raise
-            self.trouble = None
+            if self.trouble is not None:
+                self.trouble = None
+                log.warning("store in order again, nothing was lost")
             _tell(batch, answers)
             if not self._pending:
                 self._arrived.clear()
