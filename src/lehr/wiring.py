@@ -13,13 +13,16 @@ Imports stand inside the functions, because commands that only read must not pay
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from lehr.control.plane import Parts
     from lehr.model.types import Registry
     from lehr.sdk.check import CheckPlugin
@@ -52,7 +55,12 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def registry() -> Registry:
-    """All types that this installation knows."""
+    """All types that this installation knows.
+
+    Raises:
+        StalledError: those of an installed package cannot be used. Without them nobody knows what
+            its assets mean.
+    """
     from lehr.checks import TYPES as CHECK_TYPES
     from lehr.model.addons import ADDONS
     from lehr.model.governance import GOVERNANCE_TYPES
@@ -62,14 +70,19 @@ def registry() -> Registry:
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 
     known = Registry((*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
-    for types in _installed("lehr.types"):
-        for item in types():
-            known.add(item)
+    for entry in _installed("lehr.types"):
+        with _blaming(entry):
+            for item in entry.load()():
+                known.add(item)
     return known
 
 
 def plugins(deployment: Deployment) -> list[AssetPlugin]:
-    """A plugin for every type that has production. Each has threads of its own (invariant I9)."""
+    """A plugin for every type that has production. Each has threads of its own (invariant I9).
+
+    An installed one that cannot be used is left out, and the log says so: its assets stall, and
+    delay no others.
+    """
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
     from lehr.plugins.command.plugin import CommandPlugin
@@ -77,19 +90,32 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.plugins.process.plugin import ProcessPlugin
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
-    return [
+    known: list[AssetPlugin] = [
         FilePlugin(base, Threads("file", 8)),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
-        *(make(deployment) for make in _installed("lehr.plugins")),
     ]
+    known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
+    return known
 
 
 def checks() -> list[CheckPlugin]:
-    """Every check, in the order in which verdicts are shown."""
-    from lehr.checks import CHECKS
+    """Every check, in the order in which verdicts are shown.
 
-    return [*(check() for check in CHECKS), *(make() for make in _installed("lehr.checks"))]
+    Raises:
+        StalledError: an installed one cannot be used. Without it pushes might go that it holds back.
+    """
+    from lehr.checks import CHECKS
+    from lehr.sdk.check import CheckPlugin
+
+    known = [check() for check in CHECKS]
+    for entry in _installed("lehr.checks"):
+        with _blaming(entry):
+            check: object = entry.load()()
+            if not isinstance(check, CheckPlugin):
+                raise TypeError(f"it returned a {type(check).__name__}, not a CheckPlugin")
+            known.append(check)
+    return known
 
 
 def source(deployment: Deployment) -> Source:
@@ -145,9 +171,53 @@ def parts(deployment: Deployment) -> Parts:
     )
 
 
-def _installed(group: str) -> Iterator[Any]:
+def _installed(group: str) -> list[EntryPoint]:
     """What other packages have registered under `group`, by name."""
     import importlib.metadata
 
-    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name):
-        yield entry.load()
+    return sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name)
+
+
+def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[AssetPlugin]:
+    """Installed plugins that can be used; `served` are the types that have a plugin already."""
+    import structlog
+
+    from lehr.base.errors import StalledError
+    from lehr.sdk.plugin import AssetPlugin
+
+    for entry in _installed("lehr.plugins"):
+        try:
+            with _blaming(entry):
+                plugin: object = entry.load()(deployment)
+                if not isinstance(plugin, AssetPlugin):
+                    raise TypeError(f"it returned a {type(plugin).__name__}, not an AssetPlugin")
+                for name in served.intersection(plugin.types):
+                    raise ValueError(f"another plugin serves type {name} already")
+        except StalledError as error:
+            structlog.get_logger().error(
+                "a plugin is left out: its assets stall, all others go on", error=str(error)
+            )
+            continue
+        served.update(plugin.types)
+        yield plugin
+
+
+@contextlib.contextmanager
+def _blaming(entry: EntryPoint) -> Iterator[None]:
+    """Say of whatever goes wrong which installed package is to blame.
+
+    Raises:
+        StalledError: it went wrong.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        from lehr.base.errors import StalledError
+
+        name, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
+        raise StalledError(
+            f"the installed package {name} {version}".rstrip() + " cannot be used",
+            why=f"its {entry.group} entry point {entry.name} ({entry.value}) failed: "
+            f"{type(error).__name__}: {error}",
+            fix=f"mend or update it, or take it away: pip uninstall {name}",
+        ) from error
