@@ -181,8 +181,11 @@ def _read(snapshot: Snapshot, paths: Iterable[str]) -> tuple[bytes, ...]:
 
 
 def _environment() -> dict[str, str]:
+    """Nothing of ours, but for where packages are: the worker must know the types that we know."""
+    path = os.environ.get("PYTHONPATH")
+    folders = "" if path is None else os.pathsep.join(map(os.path.abspath, path.split(os.pathsep)))
     # A fixed hash seed makes the order of sets the same in every worker.
-    return {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"}
+    return {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"} | ({"PYTHONPATH": folders} if folders else {})
 
 
 async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
