@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.checks.versions import precedes
+from lehr.base.versions import precedes
 from lehr.model.addons import DEPENDS_ON, DependsOn
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict

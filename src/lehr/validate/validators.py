@@ -11,6 +11,7 @@ from lehr.validate.disappearance import disappeared, let_go_is_present, type_cha
 from lehr.validate.proposal import DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
 from lehr.validate.shrinking import emptied, shrinks_too_much
+from lehr.validate.versions import needed_version_is_never_reached
 
 VALIDATORS: tuple[Callable[[DeltaProposal], Iterator[Diagnostic]], ...] = (
     emptied,
@@ -22,6 +23,7 @@ VALIDATORS: tuple[Callable[[DeltaProposal], Iterator[Diagnostic]], ...] = (
     reference_of_wrong_type,
     depends_in_circle,
     depends_on_turned_down,
+    needed_version_is_never_reached,
     claimed_twice,
 )
 
