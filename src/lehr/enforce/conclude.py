@@ -39,6 +39,10 @@ def conclude(
     """
     assert state.turn is not None
     view = state.turn.view
+    if view.pinning.until is not None:
+        # What a person said runs out then, and the turn may come to something else.
+        left = view.pinning.until - view.now
+        delay = left if delay is None else min(delay, left)
     if delay is not None:
         condition = replace(condition, next_at=view.now + delay)
     key = condition.key()
@@ -54,7 +58,7 @@ def conclude(
         standing=key,
         turns=0 if changed else state.turns + 1,
         next_at=condition.next_at,
-        settled=settled,
+        left=condition.status in (Status.ORPHANED, Status.TURNED_DOWN),
     )
     rest = Rest(delay, wait_for, settled)
     return ended, ((Commit(writes), rest) if writes else (rest,))

@@ -324,7 +324,7 @@ class Enforcer:
         if slot.woken is not None:
             cause, slot.woken = slot.woken, None
             self._wake(slot, cause, urgent=True)
-        elif slot.digest is None and slot.state.settled and slot.state.operation is None:
+        elif slot.digest is None and slot.state.left and slot.state.operation is None:
             self._drop(slot)
         self._changed.set()
 

@@ -18,12 +18,14 @@ class Pinning(msgspec.Struct, frozen=True):
         content: sequence that intent is read at; the governing one unless a pin holds it back.
         pin, pause: the control that does it, if one does.
         approved: digests of the diffs that may be carried out although they destroy.
+        until: wall-clock seconds when the first pin or pause over it runs out; None if none does.
     """
 
     content: int
     pin: Control | None = None
     pause: Control | None = None
     approved: frozenset[Digest] = frozenset()
+    until: float | None = None
 
 
 def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
@@ -39,11 +41,14 @@ def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
     chosen: Control | None = None
     pause: Control | None = None
     approved: set[Digest] = set()
+    ends: list[float] = []
     for control in controls:
         if control.kind in (ControlKind.FREEZE, ControlKind.OVERRIDE):
             continue  # those are for checks to weigh
         if not control.selector.matches(asset):
             continue
+        if control.kind in (ControlKind.PIN, ControlKind.PAUSE) and control.expires_at is not None:
+            ends.append(control.expires_at)
         if control.kind is ControlKind.PIN:
             chosen = control
         elif control.kind is ControlKind.PAUSE:
@@ -51,4 +56,4 @@ def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
         elif control.diff_digest is not None:
             approved.add(control.diff_digest)
     content = governing if chosen is None or chosen.incarnation is None else chosen.incarnation
-    return Pinning(content, chosen, pause, frozenset(approved))
+    return Pinning(content, chosen, pause, frozenset(approved), min(ends, default=None))

@@ -121,6 +121,7 @@ class State(msgspec.Struct, frozen=True):
         operation: the push under way, or whose outcome is unknown.
         standing: key of the last condition recorded, and since then `turns` ended like it.
         next_at: due time recorded with it.
+        left: True when the last turn found it out of production, or out of Lehr's care.
     """
 
     phase: Phase = Phase.IDLE
@@ -131,7 +132,7 @@ class State(msgspec.Struct, frozen=True):
     standing: Digest | None = None
     turns: int = 0
     next_at: float | None = None
-    settled: bool = False
+    left: bool = False
 
 
 # --- events ------------------------------------------------------------------

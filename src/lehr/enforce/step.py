@@ -361,7 +361,7 @@ def _admitted(state: State, event: Admitted) -> Stepped:
         standing=pushing_condition(operation).key(),
         turns=0,
         next_at=None,
-        settled=False,
+        left=False,
     )
     return state, (StartPush(operation, _target_of(operation)),)
 
