@@ -6,9 +6,11 @@ from pathlib import Path
 
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
+from lehr.model.diff import Goal
+from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Plane, World, thing
-from tests.simulation.playing import control, play
+from tests.simulation.playing import NEVER, control, play, turned_down
 
 
 def test_what_waits_for_approval_is_recorded_as_it_is_now(tmp_path: Path) -> None:
@@ -25,3 +27,75 @@ def test_what_waits_for_approval_is_recorded_as_it_is_now(tmp_path: Path) -> Non
         assert world.values == {"a": "2"}
 
     play(tmp_path, scenario)
+
+
+def test_a_pin_to_before_a_turndown_holds_it_back(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        pin = control(ControlKind.PIN, "a", clock, incarnation=1)
+        await plane.control(pin)
+        await plane.publish(thing("a", "1", turned_down()))
+        await clock.sleep(300)
+        assert world.values == {"a": "1"}
+        assert plane.condition("a").reason == "Pinned"
+        await plane.lift(pin)
+        await plane.settle()
+        assert not world.values
+
+    play(tmp_path, scenario)
+
+
+def test_a_turndown_goes_on_when_the_pin_that_held_it_back_is_lifted_after_the_lines_went(
+    tmp_path: Path,
+) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await plane.settle()
+        pin = control(ControlKind.PIN, "a", clock, incarnation=1)
+        await plane.control(pin)
+        await plane.publish(thing("a", "1", turned_down()), thing("b", "1"))
+        await plane.publish(thing("b", "1"))
+        await clock.sleep(300)
+        assert world.values == {"a": "1", "b": "1"}
+        await plane.lift(pin)
+        await plane.settle()
+        assert world.values == {"b": "1"}
+
+    play(tmp_path, scenario)
+
+
+def test_what_left_intent_does_not_go_back_to_what_it_once_read(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1", turned_down(fence=500), reads=["b"]), thing("b", "1"))
+        await clock.sleep(10)
+        await plane.publish(thing("a", "1", turned_down(fence=500), reads=["b"]), thing("b", "2"))
+        await clock.sleep(10)
+        assert world.values["a"] == "fenced 1+2"
+        await plane.publish(thing("b", "2"))
+        await clock.sleep(200)
+        assert world.values["a"] == "fenced 1+2"
+        assert world.pushes["a", "fenced 1+1"] == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_pin_and_a_pause_that_run_out_are_noticed_then(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await plane.settle()
+        soon = clock.now() + 60
+        await plane.control(control(ControlKind.PIN, "a", clock, incarnation=1, expires_at=soon))
+        await plane.control(control(ControlKind.PAUSE, "b", clock, expires_at=soon))
+        await plane.publish(thing("a", "2"), thing("b", "2"))
+        await clock.sleep(50)
+        assert world.values == {"a": "1", "b": "1"}
+        assert plane.condition("b").next_at == soon
+        await clock.sleep(20)
+        assert world.values == {"a": "2", "b": "2"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def traits_without_resync() -> Traits:
+    return Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), resync=NEVER)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.enforce.governance import Governance
-from lehr.enforce.pinning import Pinning, pin
+from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import View
@@ -15,7 +17,7 @@ from lehr.enforce.turndown import Circumstances, Course, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
-from lehr.model.types import Registry
+from lehr.model.types import Registry, addon_names
 
 _KEEP = Course(Goal.PRESENT)
 
@@ -51,12 +53,16 @@ class Viewer:
         last, came_with = self._last(slot, governance)
         pinning = pin(last, governance.sequence, governance.standing(now))
         asset: Asset | None = last
+        turndown = asked = self._registry.addon(last, TURNDOWN, Turndown)
         if pinning.pin is not None:
             asset = self._intent.asset(slot.key, pinning.content)
+            if asset is None or TURNDOWN not in addon_names(asset):
+                turndown = None  # Pinned to before it was asked for: it stays.
         elif slot.digest is None:
-            # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
-            pinning = Pinning(came_with, None, pinning.pause, pinning.approved)
-        turndown = self._registry.addon(last, TURNDOWN, Turndown)
+            # Intent has let go of it, or its turndown goes on: what counts is how it last stood. What
+            # was applied since then was of this version too, and must not go back (invariant I6).
+            applied = 0 if slot.state.ledger is None else slot.state.ledger.content
+            pinning = replace(pinning, content=max(came_with, applied))
         return View(
             key=slot.key,
             now=now,
@@ -71,7 +77,7 @@ class Viewer:
             course=_KEEP if turndown is None else self._course(slot, turndown, now),
             epoch=epoch,
             observe=governance.observe(last),
-            orphaned=slot.digest is None and turndown is None,
+            orphaned=slot.digest is None and asked is None,
             served=slot.type in self._served,
             jitter=self._chance.uniform(0.0, 1.0),
             removals=governance.removals,
