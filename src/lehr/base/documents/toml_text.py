@@ -14,6 +14,9 @@ from lehr.base.documents.toml_places import first_too_deep, toml_places
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
+_TWICE = ("Cannot overwrite a value", "Cannot declare")  # how the parser's messages start
+
+
 def load_toml(file: str, content: bytes) -> Documents:
     """Load a TOML file that is known to be text."""
     text = content.decode()
@@ -37,6 +40,15 @@ def _syntax(file: str, message: str) -> Diagnostic:
     if where is not None and where.group(1):
         at = Position(file, int(where.group(1)), int(where.group(2)))
     problem = message[: where.start()] if where is not None and where.group(1) else message
+    if problem.startswith(_TWICE):
+        return Diagnostic(
+            code="DOC005",
+            what="a key or a table occurs again",
+            why=f"one of the two would be lost; the parser says: {problem}",
+            fix="delete or rename one of them",
+            subject=file,
+            at=at,
+        )
     return syntax_error(file, "TOML", problem, at)
 
 

@@ -100,8 +100,8 @@ def test_what_is_not_deep_is_not_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("a = 1\na = 2\n", "DOC004 2:6"),
-        ("[a]\n[a]\n", "DOC004 2:3"),
+        ("a = 1\na = 2\n", "DOC005 2:6"),
+        ("[a]\n[a]\n", "DOC005 2:3"),
         ("a = \n", "DOC004 1:5"),
         ("a = 'x", "DOC004 0:0"),
     ],
