@@ -136,6 +136,17 @@ def source(deployment: Deployment) -> Source:
     )
 
 
+def require_location(location: str) -> None:
+    """See that a source on this machine is there.
+
+    Raises:
+        TransientError: it is not.
+    """
+    from lehr.sources import require_location
+
+    require_location(location)
+
+
 def generation() -> Generation:
     """A generation worker that knows the types of `registry`."""
     from lehr.base.blocking import Threads

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from lehr import wiring
 from lehr.wiring import STATE_FOLDER, Deployment
 
 
@@ -25,7 +26,12 @@ def deployment_of(
     Args:
         location: directory, or path or URL of a git repository.
         state: folder of the state, where it is named.
+
+    Raises:
+        TransientError: it should be on this machine, and is not there. What relative paths in intent
+            mean would change the moment that it is.
     """
+    wiring.require_location(location)
     folder = Path(location).expanduser()
     base = folder.absolute() if _is_work_tree(folder) else Path.cwd()
     return Deployment(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource
-from lehr.sources.opening import open_source
+from lehr.sources.opening import open_source, require_location
 from lehr.sources.tree import TreeSnapshot
 
-__all__ = ["DirectorySource", "GitSource", "TreeSnapshot", "open_source"]
+__all__ = ["DirectorySource", "GitSource", "TreeSnapshot", "open_source", "require_location"]

@@ -9,6 +9,7 @@ from typing import Literal
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import digest_bytes, short
+from lehr.base.errors import TransientError
 from lehr.sources.directory import EXCLUDED, DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.origin import local_path
@@ -67,6 +68,24 @@ def open_source(
         poll_seconds=poll_seconds or 10.0,
         blocking=blocking,
     )
+
+
+def require_location(location: str) -> None:
+    """See that a location on this machine is there.
+
+    What it is, a repository or a plain directory, shows only then. Taken for the wrong one, what
+    nobody has committed would be published as soon as it is back.
+
+    Raises:
+        TransientError: it is not there.
+    """
+    directory = local_path(_parts(location.removeprefix(_PREFIX))[0])
+    if directory is not None and not directory.exists():
+        raise TransientError(
+            f"{directory} is not there",
+            why="it was moved or deleted, or its file system is not mounted",
+            fix="put it back, or name another place",
+        )
 
 
 def _kind(location: str) -> Kind:
