@@ -111,7 +111,8 @@ def _lines(at: Position | None, source: ReadText, texts: dict[str, list[str]]) -
     if at is None or not at.line:
         return []
     if at.file not in texts:
-        texts[at.file] = (source(at.file) or "").split("\n")
+        text = source(at.file)
+        texts[at.file] = [] if text is None else text.split("\n")
     return texts[at.file]
 
 

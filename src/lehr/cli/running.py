@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import click
+from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
@@ -157,13 +158,15 @@ class _Teller:
         told = (attempt.publication, attempt.sources, attempt.diagnostics)
         if told == self._last:
             return
-        self._last = told
+        before, self._last = self._last[:1], told
         if attempt.publication is Publication.PUBLISHED:
             changed = words.counted(len(attempt.changed), "asset")
             click.echo(f"{_in_force(attempt)} is published: {changed} changed", err=True)
         if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
             for line in refused(attempt, attempt.at, _reader(self._parts)):
                 click.echo(line, err=True)
+        elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
+            click.echo(f"the source can be read again; {_in_force(attempt)} stays in force", err=True)
         elif attempt.diagnostics:
             from lehr.cli.diagnostics import render
 
@@ -192,7 +195,9 @@ async def _tell_changes(plane: ControlPlane) -> None:
         if plane.enforcer.at_rest and plane.enforcer.unsettled != before:
             before = plane.enforcer.unsettled
             total = words.counted(plane.enforcer.assets, "asset")
-            if before:
+            if not plane.enforcer.assets:
+                click.echo("there is nothing to be done: no asset is in force", err=True)
+            elif before:
                 named = ", ".join(sorted(before)[:3]) + (", ..." if len(before) > 3 else "")
                 click.echo(f"of {total}, {len(before)} not settled: {named}; see `lehr why --all`", err=True)
             else:
@@ -230,4 +235,5 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
 
 def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
     reading = Reading(made_of.store, plane.partition, SystemClock().now(), governs)
-    print_lines(tell_overview(survey(reading), plane.partition, reading.now, alive=True))
+    overview = replace(survey(reading), attempt=None)  # what came of it was told at once, with excerpts
+    print_lines(tell_overview(overview, plane.partition, reading.now, alive=True))
