@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import open_reading, partition_option, state_folder, state_option
+from lehr.cli.stored import open_reading, partition_option, running_report, state_folder, state_option
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
@@ -36,25 +35,13 @@ def status(form: str, state: Path | None, partition: str | None) -> None:
     from lehr.query.overview import survey
 
     folder = state_folder(state)
-    report = _report(folder)
+    report = running_report(folder)
     with open_reading(folder, partition) as reading:
         overview = survey(reading)
         if form == "text":
             print_lines(_tell(reading, overview, report, folder))
         else:
             show_document(form, {"running": report, **overview_document(overview)})
-
-
-def _report(folder: Path) -> dict[str, Any] | None:
-    """What the running program says of itself; None when none answers."""
-    from lehr.control.client import send
-    from lehr.control.messages import Report
-
-    try:
-        answer = send(folder, Report(), timeout=5.0)
-    except LehrError:
-        return None
-    return answer.content if answer.ok else None
 
 
 def _tell(reading: Reading, overview: Overview, report: dict[str, Any] | None, folder: Path) -> Iterator[str]:

@@ -122,6 +122,18 @@ def running(state: Path) -> bool:
     return True
 
 
+def running_report(state: Path) -> dict[str, Any] | None:
+    """What the `lehr run` of `state` says of itself; None when none answers."""
+    from lehr.control.client import send
+    from lehr.control.messages import Report
+
+    try:
+        answer = send(state, Report(), timeout=5.0)
+    except LehrError:
+        return None
+    return answer.content if answer.ok else None
+
+
 def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Asset ids that start with what was typed; none when the state cannot be read."""
     named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)

@@ -13,6 +13,7 @@ from lehr.cli.stored import (
     open_reading,
     partition_option,
     running,
+    running_report,
     state_folder,
     state_option,
 )
@@ -52,6 +53,17 @@ def why(
             _show_all(reading, limit, form, alive=alive)
         else:
             _show_one(reading, asset, form, alive=alive)
+        if alive and form == "text":
+            _warn_of_trouble(state_folder(state))
+
+
+def _warn_of_trouble(state: Path) -> None:
+    report = running_report(state)
+    if report is not None and report["store_trouble"]:
+        print(
+            f"  note       nothing new can be written down, so this may be out of date: "
+            f"{report['store_trouble']}"
+        )
 
 
 def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
