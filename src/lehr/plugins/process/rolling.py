@@ -286,10 +286,9 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
     search = replica.environment.get("PATH", inherited.get("PATH", os.defpath))
     place = os.path.join(replica.directory, command) if "/" in command else command
     if shutil.which(place, path=search) is None:
-        where = f"in PATH ({search})" if place == command else f"as {place}"
         raise StalledError(
             f"the program {command} is not found or not executable",
-            why=f"looked for it {where}",
+            why=f"looked for it as {place}" if "/" in command else f"looked for it in PATH ({search})",
             fix="install it, or change the first word of `command`",
         )
 
