@@ -1,0 +1,582 @@
+"""The per-asset loop, event by event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lehr.base.digest import digest
+from lehr.enforce.pinning import Pinning
+from lehr.enforce.state import (
+    CALM,
+    Admitted,
+    Again,
+    AskAdmission,
+    Begin,
+    Checked,
+    Commit,
+    Deferred,
+    Diffed,
+    DiffFailed,
+    Effect,
+    Ended,
+    Event,
+    Look,
+    Looked,
+    NotAdmitted,
+    Phase,
+    Rest,
+    RunChecks,
+    RunDiff,
+    StartPush,
+    State,
+    Trouble,
+)
+from lehr.enforce.step import INEFFECTIVE_PUSHES, RETRY
+from lehr.enforce.turndown import Course
+from lehr.model.asset import AssetId
+from lehr.model.control import ControlKind
+from lehr.model.decision import Condition, Reservation, Status, Verdict
+from lehr.model.diff import NO_DIFF, Diff, Goal
+from lehr.model.operation import DONE, Outcome, Progress, Result
+from lehr.store.writes import Adopt, Finish, Record, Refused, Touch
+from lehr.testing.virtual import EPOCH
+from tests.unit.enforce.turns import (
+    ASSET,
+    CONTENT,
+    DESTRUCTIVE,
+    DIFF,
+    KEY,
+    OTHER_DIFF,
+    after,
+    checking,
+    control,
+    diffed,
+    entry,
+    operation,
+    view,
+)
+
+UNKNOWN = Outcome(Result.UNKNOWN, "it hung")
+FAILED = Outcome(Result.FAILED, "no")
+STALLED = Outcome(Result.STALLED, "no such port")
+ALLOWED = Checked((Verdict("free", True),), "o1")
+PIN = control(ControlKind.PIN, incarnation=2)
+
+
+def written(effects: list[Effect], kind: type) -> list[Any]:
+    return [
+        item
+        for effect in effects
+        if isinstance(effect, Commit)
+        for item in effect.writes
+        if isinstance(item, kind)
+    ]
+
+
+def condition(effects: list[Effect]) -> Condition:
+    """That of the one decision which was recorded."""
+    [record] = written(effects, Record)
+    found: Condition = record.decision.condition
+    return found
+
+
+def said(effects: list[Effect]) -> tuple[Status, str]:
+    found = condition(effects)
+    return found.status, found.reason
+
+
+def rest(effects: list[Effect]) -> Rest:
+    assert isinstance(effects[-1], Rest)
+    return effects[-1]
+
+
+def pushing(state: State | None = None, **fields: Any) -> State:
+    """A push is under way."""
+    before = checking(state, **fields)
+    asking, [ask] = after(before, ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    return after(asking, Admitted(ask.admit.operation))[0]
+
+
+def ended(outcome: Outcome, seconds: float = 5.0, *, superseded: bool = False) -> Ended:
+    return Ended(outcome, EPOCH + seconds, 1000.0 + seconds, superseded)
+
+
+# --- pin ---------------------------------------------------------------------
+
+
+def test_a_turn_begins_by_comparing_at_the_content_incarnation() -> None:
+    state, effects = after(State(), Begin(view(pinning=Pinning(1, PIN), governing=2)))
+    [effect] = effects
+    assert isinstance(effect, RunDiff)
+    assert effect.target.incarnation == 1
+    assert state.phase is Phase.DIFFING
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "reason"),
+    [
+        ({"pinning": Pinning(2, pause=control(ControlKind.PAUSE))}, Status.HELD, "Paused"),
+        ({"orphaned": True}, Status.ORPHANED, "LetGo"),
+        ({"asset": None, "pinning": Pinning(1, PIN)}, Status.HELD, "PinnedToNothing"),
+        ({"served": False}, Status.STALLED, "NoPlugin"),
+    ],
+)
+def test_what_forbids_a_turn_ends_it_before_production_is_looked_at(
+    fields: dict[str, Any], status: Status, reason: str
+) -> None:
+    state, effects = after(State(), Begin(view(**fields)))
+    assert said(effects) == (status, reason)
+    assert not any(isinstance(effect, RunDiff) for effect in effects)
+    assert rest(effects).settled is status.settled
+    assert state.phase is Phase.IDLE
+    assert state.turn is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"pinning": Pinning(2, pause=control(ControlKind.PAUSE))},
+        {"orphaned": True},
+        {"asset": None},
+        {"served": False},
+        {"cause": RETRY},
+    ],
+)
+def test_an_unknown_outcome_is_looked_at_before_anything_else(fields: dict[str, Any]) -> None:
+    state, effects = after(State(operation=operation()), Begin(view(**fields)))
+    assert effects == [Look(operation())]
+    assert state.phase is Phase.LOOKING
+
+
+# --- look --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("progress", [Progress.RUNNING, None])
+def test_while_a_push_may_go_on_nothing_is_touched(progress: Progress | None) -> None:
+    state, effects = after(
+        State(operation=operation()), Begin(view()), Looked(progress, "no answer within 30 s")
+    )
+    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert state.operation == operation()
+    assert 0 < (rest(effects).delay or 0) < 60
+
+
+def test_an_ended_push_is_resolved_by_production_itself() -> None:
+    state, effects = after(State(operation=operation()), Begin(view()), Looked(Progress.ENDED))
+    [effect] = effects
+    assert isinstance(effect, RunDiff)
+    assert effect.target.incarnation == operation().content
+    assert state.phase is Phase.RESOLVING
+
+
+def resolved(diff: Diff) -> tuple[State, list[Effect]]:
+    return after(State(operation=operation()), Begin(view()), Looked(Progress.ENDED), diffed(diff))
+
+
+def test_found_applied_it_is_done_and_in_the_ledger() -> None:
+    state, effects = resolved(NO_DIFF)
+    [finish] = written(effects, Finish)
+    assert finish.outcome.result is Result.DONE
+    assert finish.ledger == entry(by="o1")
+    assert state.operation is None
+    assert state.ledger == finish.ledger
+    assert isinstance(effects[-1], Again)
+
+
+def test_found_not_applied_it_has_failed_and_is_not_tried_again_at_once() -> None:
+    state, effects = resolved(DIFF)
+    [finish] = written(effects, Finish)
+    assert finish.outcome.result is Result.FAILED
+    assert finish.ledger is None
+    assert state.operation is None
+    assert isinstance(effects[-1], Again)
+    _, effects = after(state, Begin(view()), diffed())
+    assert said(effects) == (Status.RETRYING, "PushFailed")
+
+
+def test_production_that_cannot_be_seen_leaves_it_unknown() -> None:
+    state, effects = after(
+        State(operation=operation()), Begin(view()), Looked(Progress.ENDED), DiffFailed("no line")
+    )
+    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert state.operation is not None
+
+
+# --- diff --------------------------------------------------------------------
+
+
+def test_what_matches_without_a_push_is_adopted_once() -> None:
+    state, effects = after(State(), Begin(view()), diffed(NO_DIFF))
+    assert written(effects, Adopt) == [Adopt(entry())]
+    assert said(effects) == (Status.CONVERGED, "AsIntended")
+    assert rest(effects) == Rest(settled=True)
+    _, effects = after(state, Begin(view(after=60)), diffed(NO_DIFF))
+    assert effects == [Rest(settled=True)], "a turn that ends like the last writes nothing"
+
+
+def test_new_content_that_matches_is_adopted_anew() -> None:
+    state = State(ledger=entry(content_digest=digest("before"), by="o0"))
+    _, effects = after(state, Begin(view()), diffed(NO_DIFF))
+    assert written(effects, Adopt) == [Adopt(entry())]
+
+
+def test_what_was_pushed_is_not_adopted() -> None:
+    _, effects = after(State(ledger=entry(by="o0")), Begin(view()), diffed(NO_DIFF))
+    assert not written(effects, Adopt)
+
+
+def test_a_difference_is_checked() -> None:
+    state, effects = after(State(), Begin(view()), diffed())
+    [effect] = effects
+    assert isinstance(effect, RunChecks)
+    assert effect.diff == DIFF
+    assert state.phase is Phase.CHECKING
+
+
+def test_an_observed_asset_is_compared_and_not_checked() -> None:
+    _, effects = after(State(), Begin(view(observe="adoption")), diffed())
+    assert said(effects) == (Status.HELD, "ObserveOnly")
+    _, effects = after(State(), Begin(view(observe="adoption")), diffed(NO_DIFF))
+    assert said(effects) == (Status.CONVERGED, "AsIntended")
+
+
+def test_a_converged_asset_says_that_it_is_pinned() -> None:
+    _, effects = after(State(), Begin(view(pinning=Pinning(1, PIN))), diffed(NO_DIFF))
+    assert said(effects) == (Status.CONVERGED, "Pinned")
+
+
+def test_destruction_needs_approval_of_exactly_this_diff() -> None:
+    _, effects = after(State(), Begin(view()), diffed(DESTRUCTIVE))
+    assert said(effects) == (Status.WAITING, "ApprovalNeeded")
+    approved = Pinning(2, approved=frozenset({OTHER_DIFF.digest()}))
+    _, effects = after(State(), Begin(view(pinning=approved)), diffed(DESTRUCTIVE))
+    assert said(effects) == (Status.WAITING, "ApprovalNeeded")
+    approved = Pinning(2, approved=frozenset({DESTRUCTIVE.digest()}))
+    _, effects = after(State(), Begin(view(pinning=approved)), diffed(DESTRUCTIVE), ALLOWED)
+    [ask] = effects
+    assert isinstance(ask, AskAdmission)
+    assert ask.admit.approval, "admission makes sure of it again"
+
+
+def test_a_turndown_was_asked_for_and_needs_no_further_approval() -> None:
+    _, effects = after(State(), Begin(view(goal=Goal.ABSENT)), diffed(DESTRUCTIVE), ALLOWED)
+    [ask] = effects
+    assert isinstance(ask, AskAdmission)
+    assert not ask.admit.approval
+
+
+def test_a_diff_that_fails_is_tried_again_after_growing_delays() -> None:
+    state = State()
+    delays = []
+    for _ in range(5):
+        state, effects = after(state, Begin(view()), DiffFailed("no line", "mend it"))
+        delays.append(rest(effects).delay)
+    assert delays == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert state.standing == Condition(Status.RETRYING, "DiffFailed", "no line", "mend it").key()
+
+
+def test_a_diff_that_says_until_when_is_not_tried_before() -> None:
+    _, effects = after(State(), Begin(view()), DiffFailed("later", until=EPOCH + 100))
+    assert rest(effects).delay == 100
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_what_blocks_comes_with_what_unblocks_even_if_the_plugin_knows_nothing(stalled: bool) -> None:
+    _, effects = after(State(), Begin(view()), DiffFailed("no", stalled=stalled))
+    assert condition(effects).unblock
+    _, effects = after(checking(), Checked((Verdict("odd", False),), "o1"))
+    assert condition(effects).unblock
+
+
+def test_a_diff_that_needs_a_person_stalls() -> None:
+    _, effects = after(State(), Begin(view()), DiffFailed("no such port", "name one", stalled=True))
+    assert said(effects) == (Status.STALLED, "DiffStalled")
+    assert rest(effects) == Rest(), "the resync looks again"
+
+
+# --- check -------------------------------------------------------------------
+
+
+def test_one_check_that_waits_is_enough() -> None:
+    waits = Verdict("b", False, "Full", "no room", "room", EPOCH + 30, (AssetId("x"),))
+    later = Verdict("c", False, "Frozen", "frozen", "thaw", EPOCH + 90, (AssetId("y"), AssetId("x")))
+    _, effects = after(checking(), Checked((Verdict("a", True), waits, later), "o1"))
+    found = condition(effects)
+    assert (found.status, found.reason) == (Status.WAITING, "Full")
+    assert found.message == "b: no room; c: frozen"
+    assert found.unblock == "room; thaw"
+    assert rest(effects) == Rest(30.0, (AssetId("x"), AssetId("y")))
+    [record] = written(effects, Record)
+    assert record.decision.verdicts == (Verdict("a", True), waits, later), "all are recorded"
+
+
+def test_admission_is_asked_with_all_that_the_verdicts_rest_on() -> None:
+    taken = Reservation("rate", 2, 60.0)
+    quiet = ((AssetId("db"), digest("db")),)
+    checked = Checked((Verdict("a", True, reservations=(taken,)), Verdict("b", True)), "o1", quiet)
+    state, effects = after(checking(), checked)
+    [ask] = effects
+    assert isinstance(ask, AskAdmission)
+    admit = ask.admit
+    assert admit.operation == operation()
+    assert (admit.basis.newest_digest, admit.basis.governance) == (ASSET.digest, digest("governance"))
+    assert (admit.basis.controls, admit.basis.looked_at) == (3, quiet)
+    assert admit.reservations == (taken,)
+    assert admit.decision is not None
+    assert admit.decision.condition.status is Status.PUSHING
+    assert not ask.retry
+    assert state.phase is Phase.ADMITTING
+
+
+@pytest.mark.parametrize(("goal", "reserved"), [(Goal.ABSENT, 1), (Goal.FENCED, 0), (Goal.PRESENT, 0)])
+def test_only_a_removal_takes_from_the_deletion_budget(goal: Goal, reserved: int) -> None:
+    budget = Reservation("removals/test", 20, 3600.0)
+    _, [ask] = after(checking(goal=goal, removals=budget), ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    assert ask.admit.reservations == (budget,) * reserved
+
+
+def test_a_push_after_one_that_failed_counts_as_a_retry() -> None:
+    state, _ = after(pushing(), ended(FAILED))
+    _, [ask] = after(checking(state, after=600), ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    assert ask.retry
+
+
+# --- admit -------------------------------------------------------------------
+
+
+def test_an_admitted_push_starts_and_its_decision_is_not_recorded_twice() -> None:
+    asking, [ask] = after(checking(), ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    state, effects = after(asking, Admitted(ask.admit.operation))
+    [start] = effects
+    assert isinstance(start, StartPush)
+    assert start.operation == operation()
+    assert start.target.incarnation == 2
+    assert ask.admit.decision is not None
+    assert state.standing == ask.admit.decision.condition.key()
+    assert state.operation == operation()
+
+
+@pytest.mark.parametrize(
+    ("refused", "status", "reason", "delay"),
+    [
+        (Refused("LeaseLost", "m"), Status.STALLED, "LeaseLost", None),
+        (Refused("StoreUnavailable", "m"), Status.RETRYING, "StoreUnavailable", 4.0),
+        (Refused("LimitReached", "m", EPOCH + 30), Status.WAITING, "LimitReached", 30.0),
+        (Refused("LimitReached", "m"), Status.WAITING, "LimitReached", None),
+        (Refused("ApprovalMissing", "m"), Status.WAITING, "ApprovalMissing", None),
+    ],
+)
+def test_a_refusal_names_what_blocks(
+    refused: Refused, status: Status, reason: str, delay: float | None
+) -> None:
+    asking, _ = after(checking(), ALLOWED)
+    state, effects = after(asking, NotAdmitted(refused))
+    assert said(effects) == (status, reason)
+    assert rest(effects).delay == delay
+    assert state.operation is None
+
+
+def test_a_missing_approval_is_what_unblocks() -> None:
+    asking, _ = after(checking(), ALLOWED)
+    _, effects = after(asking, NotAdmitted(Refused("ApprovalMissing", "m")))
+    assert condition(effects).unblock == "lehr approve a"
+
+
+@pytest.mark.parametrize(
+    "reason", ["Overtaken", "GovernanceChanged", "ControlsChanged", "DependencyChanged", "DependencyBusy"]
+)
+def test_an_outdated_turn_is_begun_again_without_a_word(reason: str) -> None:
+    asking, _ = after(checking(), ALLOWED)
+    state, effects = after(asking, NotAdmitted(Refused(reason, "m")))
+    [only] = effects
+    assert isinstance(only, Rest)
+    assert only.delay is not None
+    assert only.delay < 1.0
+    assert state.phase is Phase.IDLE
+    assert not only.settled
+
+
+@pytest.mark.parametrize("delay", [None, 3.0])
+def test_a_push_without_a_place_waits(delay: float | None) -> None:
+    asking, _ = after(checking(), ALLOWED)
+    _, effects = after(asking, Deferred("ConcurrencyLimit", "8 are under way", delay))
+    assert said(effects) == (Status.WAITING, "ConcurrencyLimit")
+    assert rest(effects).delay == delay
+
+
+# --- push and verify ---------------------------------------------------------
+
+
+def test_after_a_push_production_is_looked_at_again() -> None:
+    state, effects = after(pushing(), ended(DONE))
+    assert written(effects, Finish) == [Finish("o1", DONE, EPOCH + 5, replace(entry(by="o1"), at=EPOCH + 5))]
+    assert isinstance(effects[-1], RunDiff)
+    assert (state.phase, state.operation) == (Phase.VERIFYING, None)
+    state, effects = after(state, diffed(NO_DIFF))
+    assert said(effects) == (Status.CONVERGED, "AsIntended")
+    assert not written(effects, Adopt), "it is in the ledger already"
+
+
+def test_an_unknown_outcome_keeps_the_operation_and_is_looked_at_soon() -> None:
+    state, effects = after(pushing(), ended(UNKNOWN))
+    assert written(effects, Finish) == [Finish("o1", UNKNOWN, EPOCH + 5)]
+    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert state.operation is not None
+    assert state.operation.result is Result.UNKNOWN
+    _, effects = after(state, Begin(view(after=10)))
+    assert effects == [Look(state.operation)]
+
+
+def test_a_failed_push_is_tried_again_after_growing_delays() -> None:
+    state, delays = State(), []
+    for turn in range(4):
+        state, effects = after(pushing(state, after=1000.0 * turn), ended(FAILED, 1000.0 * turn))
+        delays.append(rest(effects).delay)
+        assert said(effects) == (Status.RETRYING, "PushFailed")
+    assert delays == [1.0, 2.0, 4.0, 8.0]
+
+
+def test_before_its_time_a_failed_push_is_not_repeated() -> None:
+    state, _ = after(pushing(), ended(FAILED))
+    early, effects = after(state, Begin(view(after=5.5)), diffed())
+    assert not any(isinstance(effect, RunChecks) for effect in effects)
+    assert rest(effects).delay == pytest.approx(0.5)
+    _, effects = after(early, Begin(view(after=6.0)), diffed())
+    assert isinstance(effects[-1], RunChecks)
+
+
+def test_a_failure_that_names_a_time_is_not_repeated_before() -> None:
+    state, effects = after(pushing(), ended(Outcome(Result.FAILED, "no", EPOCH + 105)))
+    assert rest(effects).delay == 100
+    _, effects = after(state, Begin(view(after=60)), diffed())
+    assert rest(effects).delay == 45
+
+
+def test_a_stalled_push_waits_for_other_content_or_another_difference_or_a_person() -> None:
+    state, effects = after(pushing(), ended(STALLED))
+    assert said(effects) == (Status.STALLED, "PushStalled")
+    later = view(after=1e6)
+    _, effects = after(state, Begin(later), diffed())
+    assert effects == [Rest()], "the same diff is not pushed again"
+    for event in (diffed(OTHER_DIFF), Diffed(DIFF, digest("new content"))):
+        _, effects = after(state, Begin(later), event)
+        assert isinstance(effects[-1], RunChecks)
+    _, effects = after(state, Begin(replace(later, cause=RETRY)), diffed())
+    assert isinstance(effects[-1], RunChecks)
+
+
+def test_pushed_and_still_different_ends_in_a_stall() -> None:
+    state = State()
+    for push in range(1, INEFFECTIVE_PUSHES + 1):
+        state, effects = after(pushing(state, after=1000.0 * push), ended(DONE, 1000.0 * push), diffed())
+        stalled = push == INEFFECTIVE_PUSHES
+        assert said(effects) == (Status.STALLED if stalled else Status.RETRYING, "PushedStillDifferent")
+    _, effects = after(state, Begin(view(after=1e6)), diffed())
+    assert effects == [Rest()]
+
+
+def test_a_push_that_leaves_another_difference_is_getting_somewhere() -> None:
+    state = State()
+    for push, diff in enumerate([DIFF, OTHER_DIFF] * INEFFECTIVE_PUSHES, 1):
+        state, _ = after(pushing(state, after=1000.0 * push), ended(DONE, 1000.0 * push), diffed(diff))
+        assert not state.trouble.stalled
+
+
+def test_new_content_forgets_old_trouble() -> None:
+    state, _ = after(pushing(), ended(FAILED))
+    state, effects = after(state, Begin(view(after=5.1)), Diffed(DIFF, digest("new content")))
+    assert isinstance(effects[-1], RunChecks)
+    assert state.trouble == CALM
+
+
+def test_convergence_forgets_trouble() -> None:
+    state, _ = after(pushing(), ended(FAILED))
+    state, _ = after(state, Begin(view(after=5.1)), diffed(NO_DIFF))
+    assert state.trouble == CALM
+
+
+def test_a_superseded_push_that_stopped_is_no_failure() -> None:
+    state, effects = after(pushing(), ended(Outcome(Result.FAILED, "superseded"), superseded=True))
+    assert isinstance(effects[-1], Again)
+    assert len(written(effects, Finish)) == 1
+    assert (state.operation, state.trouble) == (None, CALM)
+
+
+# --- turndown ------------------------------------------------------------------
+
+
+def test_a_stage_that_was_reached_goes_on_to_the_next() -> None:
+    _, effects = after(State(), Begin(view(goal=Goal.FENCED)), diffed(NO_DIFF))
+    assert written(effects, Adopt) == [Adopt(entry(goal=Goal.FENCED))]
+    assert isinstance(effects[-1], Again)
+
+
+def test_a_stage_that_must_last_is_waited_out() -> None:
+    course = Course(Goal.FENCED, until=EPOCH + 60)
+    _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
+    assert said(effects) == (Status.WAITING, "TurndownStands")
+    assert rest(effects) == Rest(60.0)
+
+
+def test_what_is_removed_is_turned_down_and_settled() -> None:
+    _, effects = after(State(), Begin(view(goal=Goal.ABSENT)), diffed(NO_DIFF))
+    assert said(effects) == (Status.TURNED_DOWN, "Removed")
+    assert rest(effects).settled
+
+
+def test_an_obstacle_of_a_turndown_is_named() -> None:
+    course = Course(Goal.PRESENT, obstacle=("StillReferenced", "web still refers to it", "let go"))
+    _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
+    assert said(effects) == (Status.WAITING, "StillReferenced")
+    assert not rest(effects).settled
+
+
+# --- how turns end -------------------------------------------------------------
+
+
+def test_the_number_of_turns_that_ended_alike_is_told_by_the_next_decision() -> None:
+    state = State()
+    for turn in range(4):
+        state, _ = after(state, Begin(view(after=60.0 * turn)), diffed(NO_DIFF))
+    _, effects = after(state, Begin(view(after=300, observe="look")), diffed())
+    [record] = written(effects, Record)
+    assert record.decision.turns == 3
+
+
+def test_another_due_time_alone_is_touched_and_not_decided() -> None:
+    waits = Verdict("b", False, "Full", "no room", "room", EPOCH + 30)
+    state, _ = after(checking(), Checked((waits,), "o1"))
+    moved = replace(waits, until=EPOCH + 90)
+    _, effects = after(checking(state, after=20), Checked((moved,), "o2"))
+    [touch] = written(effects, Touch)
+    assert touch.key == KEY
+    assert touch.condition.next_at == EPOCH + 90
+    assert not written(effects, Record)
+
+
+def test_a_decision_says_what_it_rested_on() -> None:
+    trouble = Trouble(failures=2, not_before=2000.0, said=("PushFailed", "m", "u"))
+    _, effects = after(
+        State(trouble=trouble), Begin(view(pinning=Pinning(1, PIN), cause="due again")), diffed()
+    )
+    [record] = written(effects, Record)
+    decision = record.decision
+    assert (decision.content, decision.governing, decision.event) == (1, 2, "due again")
+    assert decision.diff == DIFF
+    assert decision.evidence == {"content_digest": CONTENT, "pin": "c1", "failures": 2}
+
+
+@pytest.mark.parametrize(
+    "event", [Looked(None), diffed(), ALLOWED, ended(DONE)], ids=lambda event: type(event).__name__
+)
+def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -> None:
+    with pytest.raises(AssertionError):
+        after(State(), event)
