@@ -370,7 +370,6 @@ def test_an_admitted_push_starts_and_its_decision_is_not_recorded_twice() -> Non
         (Refused("LeaseLost", "m"), Status.STALLED, "LeaseLost", None),
         (Refused("StoreUnavailable", "m"), Status.RETRYING, "StoreUnavailable", 4.0),
         (Refused("LimitReached", "m", EPOCH + 30), Status.WAITING, "LimitReached", 30.0),
-        (Refused("LimitReached", "m"), Status.WAITING, "LimitReached", None),
         (Refused("ApprovalMissing", "m"), Status.WAITING, "ApprovalMissing", None),
     ],
 )

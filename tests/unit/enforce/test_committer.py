@@ -1,0 +1,212 @@
+"""Group commit: in order, nothing lost, nothing told before it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.enforce.committer import MOST_WRITES, Committer
+from lehr.model.asset import Partition
+from lehr.store.writes import TakeLease, Write
+from lehr.testing.virtual import VirtualClock, run
+
+
+def write(name: str | int) -> Write:
+    """A write that can be told from others."""
+    return TakeLease(Partition(str(name)))
+
+
+class Recorder:
+    """Answers each write with its name; fails as long as it has failures left.
+
+    Attributes:
+        commits: names of the writes of every commit that succeeded.
+        tries: how many commits there were.
+    """
+
+    def __init__(self, failures: Sequence[Exception] = ()) -> None:
+        self.commits: list[list[str]] = []
+        self.tries = 0
+        self._failures = list(failures)
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        self.tries += 1
+        if self._failures:
+            raise self._failures.pop(0)
+        self.commits.append([str(item.partition) for item in writes])
+        return self.commits[-1]
+
+
+class Slow:
+    """Blocking calls that take a second of virtual time, and whose effect comes at their end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def run(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        await self._clock.sleep(1.0)
+        return call(*args, **kwargs)
+
+    def close(self) -> None:
+        pass
+
+
+Scenario = Callable[[Committer, Recorder, VirtualClock], Coroutine[Any, Any, None]]
+
+
+def play(scenario: Scenario, failures: Sequence[Exception] = ()) -> Recorder:
+    store = Recorder(failures)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        slow: Blocking = Slow(clock)
+        committer = Committer(store, slow, clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(committer.run())
+        async with asyncio.timeout(1000):
+            await scenario(committer, store, clock)
+        running.cancel()
+        await asyncio.wait((running,))
+
+    run(main, seed=1)
+    return store
+
+
+def test_what_comes_while_a_commit_is_made_goes_into_the_next() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([write("a")])
+        await clock.sleep(0.5)
+        committer.post([write("b"), write("c")])
+        committer.post([write("d")])
+        await committer.flush()
+
+    assert play(scenario).commits == [["a"], ["b", "c", "d"]]
+
+
+def test_everybody_gets_their_own_answers_once_they_are_durable() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([write("x")])
+        answers = await asyncio.gather(
+            committer.ask(write("a"), write("b")), committer.ask(write("c")), committer.ask(write("d"))
+        )
+        assert sorted(answers) == [["a", "b"], ["c"], ["d"]]
+        assert clock.monotonic() >= 1.0
+        assert sum(len(commit) for commit in store.commits) == 5
+
+    play(scenario)
+
+
+def test_writes_keep_the_order_in_which_they_were_given() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        for number in range(20):
+            committer.post([write(number)])
+            await clock.sleep(0.3)
+        await committer.ask(write("last"))
+
+    commits = play(scenario).commits
+    assert [name for commit in commits for name in commit] == [*map(str, range(20)), "last"]
+
+
+def test_a_commit_is_bounded_and_splits_nobody() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        for _ in range(3):
+            committer.post([write(number) for number in range(MOST_WRITES * 2 // 3)])
+        committer.post([write(number) for number in range(MOST_WRITES * 2)])
+        await committer.flush()
+
+    sizes = [len(commit) for commit in play(scenario).commits]
+    assert sizes == [MOST_WRITES * 2 // 3] * 3 + [MOST_WRITES * 2]
+
+
+def test_nothing_to_write_is_no_commit() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([])
+        await committer.flush()
+        await clock.sleep(10)
+
+    assert play(scenario).tries == 0
+
+
+def test_while_the_store_fails_posts_are_kept_in_order_and_asks_are_refused() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([write("a")])
+        with pytest.raises(TransientError, match="disk is full"):
+            await committer.ask(write("lost"))
+        assert committer.trouble is not None
+        committer.post([write("b")])
+        await committer.flush()
+        assert committer.trouble is None
+
+    full = TransientError("no room", why="the disk is full")
+    assert [name for commit in play(scenario, [full] * 3).commits for name in commit] == ["a", "b"]
+
+
+def test_an_ask_alone_does_not_leave_the_committer_busy_when_it_fails() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        with pytest.raises(TransientError):
+            await committer.ask(write("lost"))
+        await committer.flush()
+        assert await committer.ask(write("b")) == ["b"]
+
+    assert play(scenario, [TransientError("locked")]).commits == [["b"]]
+
+
+def test_an_asker_who_has_gone_does_not_stop_the_others() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        gone = asyncio.create_task(committer.ask(write("a")))
+        stays = asyncio.create_task(committer.ask(write("b")))
+        await clock.sleep(0.5)
+        gone.cancel()
+        assert await stays == ["b"]
+
+    assert sorted(play(scenario).commits[0]) == ["a", "b"]
+
+
+def test_a_broken_store_ends_the_committer_and_tells_whoever_asked() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        store = Recorder([StalledError("corrupt")])
+        committer = Committer(store, Slow(clock), clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(committer.run())
+        with pytest.raises(StalledError, match="corrupt"):
+            await committer.ask(write("a"))
+        with pytest.raises(StalledError, match="corrupt"):
+            await running
+
+    run(main, seed=1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_askers_and_posters_lose_nothing(seed: int) -> None:
+    store = Recorder([TransientError("busy")] * 2)
+
+    async def main() -> int:
+        clock = VirtualClock()
+        committer = Committer(store, Slow(clock), clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(committer.run())
+        refused = 0
+
+        async def one(number: int) -> None:
+            nonlocal refused
+            await clock.sleep(number % 7)
+            committer.post([write(f"post {number}")])
+            try:
+                assert await committer.ask(write(f"ask {number}")) == [f"ask {number}"]
+            except TransientError:
+                refused += 1
+
+        await asyncio.gather(*(one(number) for number in range(50)))
+        await committer.flush()
+        running.cancel()
+        await asyncio.wait((running,))
+        return refused
+
+    refused = run(main, seed=seed)
+    names = [name for commit in store.commits for name in commit]
+    assert len(names) == len(set(names)) == 100 - refused
+    assert {f"post {number}" for number in range(50)} <= set(names)
