@@ -158,7 +158,7 @@ class Enforcer:
             except TimeoutError:
                 log.warning("pushes did not end in time; their outcome will be looked at next time")
         for lane in {*self._lanes.values(), self._unserved}:
-            lane.stop()
+            await lane.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -88,6 +88,7 @@ class Lane(Generic[T]):
         self._deferred: dict[T, None] = {}
         self._diffs = asyncio.Semaphore(self.traits.turns)
         self._workers: set[asyncio.Task[None]] = set()
+        self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
         self._most_workers = max(self.traits.turns, self.traits.pushes) * 2
 
@@ -95,7 +96,7 @@ class Lane(Generic[T]):
         """Queue a turn."""
         self._queue.add(item, urgent=urgent)
         # A worker that exists is in the middle of a turn, which may take its time.
-        if len(self._workers) < self._most_workers:
+        if len(self._workers) < self._most_workers and not self._stopped:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             self._workers.add(worker)
 
@@ -150,10 +151,13 @@ class Lane(Generic[T]):
         del self._deferred[item]
         return item
 
-    def stop(self) -> None:
-        """Run no more turns."""
-        for worker in self._workers:
+    async def stop(self) -> None:
+        """Run no more turns; those under way are cancelled and have ended when this returns."""
+        self._stopped = True
+        workers = tuple(self._workers)
+        for worker in workers:
             worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
 
     # --- calls of the plugin ---------------------------------------------------
 
