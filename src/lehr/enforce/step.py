@@ -374,7 +374,10 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         condition = Condition(Status.RETRYING, refused.reason, refused.message, "mend the store")
         return conclude(state, condition, delay=backoff(3, view.jitter))
     if refused.reason in ("LimitReached", "ApprovalMissing"):
-        delay = None if refused.until is None else max(0.0, refused.until - view.now)
+        # Shares that are held until a push has ended come free without anybody being told.
+        room = view.now + _LOOK_AGAIN if refused.reason == "LimitReached" else None
+        until = refused.until or room
+        delay = None if until is None else max(0.0, until - view.now)
         approve = f"lehr approve {view.key.id}"
         unblock = approve if refused.reason == "ApprovalMissing" else "time, or a wider limit"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
