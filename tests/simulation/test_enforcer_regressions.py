@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lehr.checks import CHECKS, TYPES
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
+from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Goal
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Plane, World, thing
@@ -99,3 +102,81 @@ def test_a_pin_and_a_pause_that_run_out_are_noticed_then(tmp_path: Path) -> None
 
 def traits_without_resync() -> Traits:
     return Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), resync=NEVER)
+
+
+class Capacity(CheckPlugin):
+    """One push at a time, held until its outcome is known; it leaves the counting to admission."""
+
+    name = "capacity"
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        return [Verdict(self.name, allow=True, reservations=(Reservation("capacity", 1),))]
+
+
+def test_who_waits_for_a_held_limit_goes_on_when_it_has_room(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.seconds = 30.0
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await clock.sleep(10)
+        assert "LimitReached" in {plane.condition(id).reason for id in "ab"}
+        await plane.settle(120.0)
+        assert world.values == {"a": "1", "b": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync(), more_checks=(Capacity(),))
+
+
+def test_a_stopped_enforcer_takes_no_more_turns(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.looking["a"] = 5.0
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(1)
+        await plane.publish(thing("a", "2"))
+        await plane.enforcer.stop()
+        before = plane.enforcer.turns
+        await clock.sleep(100)
+        assert plane.enforcer.turns == before
+        assert not world.values
+
+    play(tmp_path, scenario)
+
+
+async def restarted(plane: Plane, folder: Path, world: World, clock: VirtualClock) -> Plane:
+    """Another process over the same state."""
+    await plane.kill()
+    after = Plane(folder, world, clock, checks=[check() for check in CHECKS], types=TYPES)
+    await after.start()
+    return after
+
+
+def test_a_turndown_of_what_was_never_applied_survives_the_lines_and_the_process(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.values["a"] = "from before Lehr"
+        freeze = control(ControlKind.FREEZE, "a", clock)
+        await plane.control(freeze)
+        await plane.publish(thing("a", "1", turned_down()), thing("b", "1"))
+        await clock.sleep(5)
+        await plane.publish(thing("b", "1"))
+        await clock.sleep(5)
+        after = await restarted(plane, tmp_path, world, clock)
+        await after.lift(freeze)
+        await after.settle()
+        assert world.values == {"b": "1"}
+        await after.kill()
+
+    play(tmp_path, scenario)
+
+
+def test_what_was_let_go_is_said_to_be_orphaned_also_by_the_next_process(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await plane.settle()
+        await plane.enforcer.stop()
+        await plane.publish(thing("b", "1"))
+        after = await restarted(plane, tmp_path, world, clock)
+        await after.settle()
+        assert after.condition("a").reason == "LetGo"
+        assert after.enforcer.assets == 1
+        assert world.values["a"] == "1"
+        await after.kill()
+
+    play(tmp_path, scenario)

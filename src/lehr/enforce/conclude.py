@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lehr.enforce.state import Commit, Effect, Phase, Rest, State
+from lehr.enforce.state import LEFT, Commit, Effect, Phase, Rest, State
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.operation import Operation
@@ -58,7 +58,7 @@ def conclude(
         standing=key,
         turns=0 if changed else state.turns + 1,
         next_at=condition.next_at,
-        left=condition.status in (Status.ORPHANED, Status.TURNED_DOWN),
+        left=condition.status in LEFT,
     )
     rest = Rest(delay, wait_for, settled)
     return ended, ((Commit(writes), rest) if writes else (rest,))

@@ -1,21 +1,21 @@
 """Where a new process takes up what a former one left. Reads the store, changes nothing.
 
 Invariant: I12. Whatever had been started is found again: pushes that never ended are unknown until
-they have been looked at, and turndowns go on although intent does not name the asset any more.
+they have been looked at, turndowns go on although intent does not name the asset any more, and what
+was let go is still said to be.
 """
 
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.reading import RememberedIntent
-from lehr.enforce.state import State
-from lehr.model.addons import TURNDOWN
+from lehr.enforce.state import LEFT, State
 from lehr.model.asset import AssetId, AssetKey, Partition
-from lehr.model.diff import Goal
 from lehr.model.operation import Operation
-from lehr.model.types import Registry, addon_names
+from lehr.model.types import Registry
 from lehr.store import Records
 
 
@@ -41,33 +41,31 @@ def recover(
         for head in intent.heads(partition)
         if not registry.governs(head.type)
     }
-    for entry in records.ledgers(partition):
-        item = found.get(entry.asset)
-        if item is None and entry.goal is not Goal.ABSENT:
-            item = _departed(intent, partition, entry.asset, only_if_turned_down=True)
-        if item is not None:
-            item.state = msgspec.structs.replace(item.state, ledger=entry)
-            found[item.id] = item
-    for operation in records.open_operations(partition):
-        item = found.get(operation.asset) or _departed(intent, partition, operation.asset)
-        if item is not None:
-            item.state = msgspec.structs.replace(item.state, operation=operation)
-            found[item.id] = item
     for standing in records.standings(partition):
         item = found.get(standing.asset)
+        if item is None and standing.condition.status not in LEFT:
+            # It has left intent, and was not yet found to have left production or our care.
+            item = _departed(intent, registry, AssetKey(partition, standing.asset))
         if item is not None:
-            due = standing.condition.next_at
-            item.state = msgspec.structs.replace(item.state, standing=standing.key, next_at=due)
+            item.state = State(standing=standing.key, next_at=standing.condition.next_at)
+            found[item.id] = item
+    for operation in records.open_operations(partition):
+        item = found.get(operation.asset) or _departed(intent, registry, operation.key)
+        if item is not None:
+            item.state = replace(item.state, operation=operation)
+            found[item.id] = item
+    for entry in records.ledgers(partition):
+        item = found.get(entry.asset)
+        if item is not None:
+            item.state = replace(item.state, ledger=entry)
     return list(found.values())
 
 
-def _departed(
-    intent: RememberedIntent, partition: Partition, id: AssetId, *, only_if_turned_down: bool = False
-) -> Recovered | None:
-    last = intent.last(AssetKey(partition, id))
-    if last is None or (only_if_turned_down and TURNDOWN not in addon_names(last[0])):
+def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Recovered | None:
+    last = intent.last(key)
+    if last is None or registry.governs(last[0].type):
         return None
-    return Recovered(id, last[0].type, None)
+    return Recovered(key.id, last[0].type, None)
 
 
 def left_under_way(recovered: list[Recovered]) -> list[Operation]:

@@ -10,7 +10,7 @@ from lehr.base.digest import Digest
 from lehr.enforce.pinning import Pinning
 from lehr.enforce.turndown import Course
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Reservation, Verdict
+from lehr.model.decision import Reservation, Status, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
 from lehr.store.writes import Admit, Refused, Write
@@ -112,6 +112,10 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 CALM = Trouble()
+
+
+LEFT = (Status.ORPHANED, Status.TURNED_DOWN)
+"""How an asset stands that is out of production, or out of Lehr's care."""
 
 
 class State(msgspec.Struct, frozen=True):

@@ -271,7 +271,7 @@ class Plane:
     async def start(self) -> None:
         """Begin; raises `Crash` if the store dies meanwhile."""
         self._committing = asyncio.create_task(self.committer.run(), name="committer")
-        await self._or_crash(self.enforcer.start())
+        await self.or_crash(self.enforcer.start())
 
     async def publish(self, *assets: Asset) -> Incarnation:
         """Make `assets` the whole of intent."""
@@ -290,19 +290,19 @@ class Plane:
             self.clock.now(),
             {asset.id: self.registry.claims(asset) for asset in upserts},
         )
-        [incarnation] = await self._or_crash(self.committer.ask(write))
+        [incarnation] = await self.or_crash(self.committer.ask(write))
         assert isinstance(incarnation, Incarnation)
         self.enforcer.published(incarnation, (*(asset.id for asset in upserts), *removals))
         return incarnation
 
     async def control(self, control: Control) -> None:
         """Give a person's word."""
-        await self._or_crash(self.committer.ask(SetControl(control)))
+        await self.or_crash(self.committer.ask(SetControl(control)))
         self.enforcer.controls_changed(control.selector, control.kind)
 
     async def lift(self, control: Control) -> None:
         """Take it back."""
-        await self._or_crash(self.committer.ask(LiftControl(PARTITION, control.id, self.clock.now())))
+        await self.or_crash(self.committer.ask(LiftControl(PARTITION, control.id, self.clock.now())))
         self.enforcer.controls_changed(control.selector, f"{control.kind} lifted")
 
     async def settle(self, seconds: float = 3600.0) -> None:
@@ -311,7 +311,7 @@ class Plane:
         Raises:
             TimeoutError: something still was after `seconds`.
         """
-        await self._or_crash(self._settled(seconds))
+        await self.or_crash(self._settled(seconds))
 
     async def _settled(self, seconds: float) -> None:
         async with asyncio.timeout(seconds):
@@ -319,7 +319,8 @@ class Plane:
                 await self.enforcer.changed()
         await self.committer.flush()
 
-    async def _or_crash(self, work: Any) -> Any:
+    async def or_crash(self, work: Any) -> Any:
+        """What `work` comes to; raises `Crash` as soon as the store dies meanwhile."""
         assert self._committing is not None
         task = asyncio.ensure_future(work)
         await asyncio.wait((task, self._committing), return_when=asyncio.FIRST_COMPLETED)
