@@ -1,0 +1,219 @@
+"""A web service in several clusters, each behind a balancer, and one balancer over them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.documents.yaml_stream import load_yaml
+from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, TURNDOWN
+from lehr.sdk.generator import DeclaredAsset, SourceFile, UnreadableFileError, asset
+
+GLOBAL = "global"
+"""Stands for all clusters, so none has this name."""
+
+MOST_REPLICAS = 90
+
+_BALANCER, _ADMIN, _REPLICAS = 0, 1, 2  # ports of a cluster, counted from its first
+
+Port = Annotated[int, msgspec.Meta(ge=1, le=65_400)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
+
+
+class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One place in which the service runs.
+
+    Attributes:
+        replicas: how many run.
+        ports: first port of the cluster's own: that of its balancer. The next is the admin interface
+            of its Envoy, and those after that are the replicas'.
+        weight: parts of all requests that it gets; as many as it has replicas without it.
+        turndown: why the cluster is to go. Then it leaves the global balancer, and production.
+    """
+
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
+    ports: Port
+    weight: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
+    turndown: str = ""
+
+
+class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What people write of a web service.
+
+    Attributes:
+        name: the first part of its assets' ids.
+        version: which version of the program runs.
+        schema: lowest version of the database's schema that this version works with; None if any does.
+        environment: variables of the program.
+        port: where the service is reached: port of the global balancer. The next is its admin interface.
+        clusters: by name.
+    """
+
+    name: Name
+    version: Annotated[str, msgspec.Meta(min_length=1)]
+    port: Port
+    clusters: Annotated[dict[Name, Cluster], msgspec.Meta(min_length=1)]
+    schema: int | None = None
+    environment: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if GLOBAL in self.clusters:
+            raise ValueError(f"no cluster can be called {GLOBAL}: that stands for all")
+        if all(cluster.turndown for cluster in self.clusters.values()):
+            raise ValueError("every cluster is turned down, and the global balancer needs one that stays")
+
+
+def web_service(
+    file: SourceFile,
+    *,
+    command: Sequence[str],
+    envoy: Sequence[str],
+    restart_on: Sequence[str] = (),
+    envoy_restart_on: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    schema: str = "",
+) -> Iterator[DeclaredAsset]:
+    """The assets of the `WebService` that `file` describes.
+
+    Ids are `NAME/CLUSTER/job`, `.../envoy` and `.../balancer`, and `NAME/global/envoy` and
+    `.../balancer`.
+
+    Args:
+        command: the program; `{version}` and `{cluster}` stand for those of the replica, and
+            `{port}` for its port. It answers `/healthz`.
+        envoy: the program that becomes an Envoy, called with `--folder` and `--admin` added.
+        restart_on: ids of assets whose change rolls the replicas.
+        envoy_restart_on: the same, for the Envoys.
+        needs: ids of assets that go before the jobs.
+        schema: id of the schema that the file's field `schema` is about.
+
+    Raises:
+        UnreadableFileError: the file does not describe a web service; says where and why.
+    """
+    service = _read(file)
+    job: dict[str, Any] = {"restart_on": list(restart_on), "command": list(command)}
+    needed: dict[str, Any] = {"assets": list(needs)}
+    if schema and service.schema is not None:
+        needed["versions"] = [{"asset": schema, "at_least": str(service.schema)}]
+    yield from assets_of(service, job, needed, [*envoy], [*envoy_restart_on])
+
+
+def assets_of(
+    service: WebService,
+    job: Mapping[str, Any],
+    needs: Mapping[str, Any],
+    envoy: list[str],
+    envoy_restart_on: list[str],
+) -> Iterator[DeclaredAsset]:
+    """The assets of `service`, for those who read it from elsewhere than a file.
+
+    Args:
+        job: fields of each job's payload that the service does not say.
+        needs: the jobs' `lehr.DependsOn`.
+        envoy, envoy_restart_on: as for `web_service`.
+    """
+    proxy = {"command": envoy, "restart_on": envoy_restart_on}
+    for name, cluster in service.clusters.items():
+        id = f"{service.name}/{name}"
+        addons = _addons(name, cluster.turndown)
+        yield asset(f"{id}/job", "lehr.Process", _job(service, name, job), {**addons, DEPENDS_ON: needs})
+        yield _envoy(service, name, cluster.ports, proxy, addons)
+        backends = {"jobs": [{"asset": f"{id}/job", "port": "http"}]}
+        yield _balancer(service, name, cluster.ports, backends, [f"{id}/job"], addons)
+    stays = {name: item for name, item in service.clusters.items() if not item.turndown}
+    weights = {f"{service.name}/{name}/balancer": _weight(item) for name, item in stays.items()}
+    over = {"balancers": [{"asset": id, "weight": weight} for id, weight in weights.items()]}
+    yield _envoy(service, GLOBAL, service.port, proxy, _addons(GLOBAL))
+    yield _balancer(service, GLOBAL, service.port, over, list(weights), _addons(GLOBAL))
+
+
+def _job(service: WebService, name: str, job: Mapping[str, Any]) -> dict[str, Any]:
+    cluster = service.clusters[name]
+    return {
+        **job,
+        "command": [_filled(part, service, name) for part in job["command"]],
+        "environment": service.environment,
+        "replicas": cluster.replicas,
+        "ports": [{"name": "http", "base": cluster.ports + _REPLICAS}],
+        "health_url": "http://127.0.0.1:{port}/healthz",
+        "group": f"{service.name}-{name}",
+        "version": service.version,
+    }
+
+
+def _envoy(
+    service: WebService, place: str, ports: int, proxy: Mapping[str, Any], addons: Mapping[str, Any]
+) -> DeclaredAsset:
+    admin = ports + _ADMIN
+    options = ["--folder", _folder(service, place), "--admin", "127.0.0.1:{port}"]
+    payload = {
+        **proxy,
+        "command": [*proxy["command"], *options],
+        "ports": [{"name": "admin", "base": admin}],
+        "health_url": "http://127.0.0.1:{port}/ready",
+        "group": f"{service.name}-{place}",
+    }
+    return asset(f"{service.name}/{place}/envoy", "lehr.Process", payload, addons)
+
+
+def _balancer(
+    service: WebService,
+    place: str,
+    ports: int,
+    backends: Mapping[str, Any],
+    capacity: list[str],
+    addons: Mapping[str, Any],
+) -> DeclaredAsset:
+    payload = {
+        "folder": _folder(service, place),
+        "admin": f"127.0.0.1:{ports + _ADMIN}",
+        "listen": f"127.0.0.1:{ports + _BALANCER}",
+        "backends": backends,
+    }
+    # Its Envoy runs first. Between it and what it sends requests to, the order follows the change.
+    order = {"assets": [f"{service.name}/{place}/envoy"], "capacity": capacity}
+    addons = {**addons, DEPENDS_ON: order}
+    return asset(f"{service.name}/{place}/balancer", "lehr.LoadBalancer", payload, addons)
+
+
+def _addons(place: str, turndown: str = "") -> dict[str, Any]:
+    gone = {TURNDOWN: {"reason": turndown}} if turndown else {}
+    return {AFFECTED_CLUSTERS: {"clusters": [place]}, **gone}
+
+
+def _weight(cluster: Cluster) -> int:
+    return cluster.replicas if cluster.weight is None else cluster.weight
+
+
+def _folder(service: WebService, place: str) -> str:
+    return f"production/{service.name}/{place}/envoy"
+
+
+def _filled(text: str, service: WebService, cluster: str) -> str:
+    return text.replace("{version}", service.version).replace("{cluster}", cluster)
+
+
+def _read(file: SourceFile) -> WebService:
+    value = file.yaml()
+    try:
+        return msgspec.convert(value, WebService)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        # msgspec does not say which key of a mapping it means, so this may lead to the mapping only.
+        pointer = path.rstrip("`").partition("[")[0].replace(".", "/")
+        at = load_yaml(file.path, file.bytes()).documents[0].position(pointer)
+        raise UnreadableFileError(
+            [
+                Diagnostic(
+                    code="GEN034",
+                    what=f"{file.path} does not describe a web service: {what}",
+                    why=f"that is at {path.rstrip('`') or 'the top'}, read as lehr.models.WebService has it",
+                    fix="see docs/reference/models.md for what can be written",
+                    subject=file.path,
+                    at=at,
+                )
+            ]
+        ) from error
