@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lehr.checks import CHECKS, TYPES
+from lehr.model.addons import DEPENDS_ON, DependsOn
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
@@ -180,3 +181,19 @@ def test_what_was_let_go_is_said_to_be_orphaned_also_by_the_next_process(tmp_pat
         await after.kill()
 
     play(tmp_path, scenario)
+
+
+def test_a_dependency_whose_turndown_waits_wakes_its_dependants_all_the_same(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        freeze = control(ControlKind.FREEZE, "db", clock)
+        await plane.control(freeze)
+        app = thing("app", "1", {DEPENDS_ON: DependsOn(["db"])})
+        await plane.publish(app, thing("db", "1", turned_down()))
+        await clock.sleep(10)
+        assert plane.condition("app").reason == "DependencyDiffers"
+        await plane.lift(freeze)
+        await clock.sleep(30)
+        assert plane.condition("db").reason == "StillReferenced"
+        assert world.values == {"app": "1", "db": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())

@@ -60,7 +60,9 @@ def conclude(
         next_at=condition.next_at,
         left=condition.status in LEFT,
     )
-    rest = Rest(delay, wait_for, settled)
+    diff = state.turn.diff
+    quiet = not settled and diff is not None and diff.empty
+    rest = Rest(delay, wait_for, settled, quiet)
     return ended, ((Commit(writes), rest) if writes else (rest,))
 
 

@@ -464,9 +464,10 @@ class Enforcer:
             slot.waits = rest.wait_for
         if rest.settled:
             self._unsettled.discard(id)
-            self._wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
         else:
             self._unsettled.add(id)
+        if rest.settled or rest.quiet:
+            self._wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
 
     # --- what others may ask -----------------------------------------------------------------
 

@@ -277,11 +277,13 @@ class Rest(msgspec.Struct, frozen=True):
     Attributes:
         wait_for: assets whose settling may change the answer.
         settled: nothing is left to do; whoever waits for this asset is woken.
+        quiet: something is left to do, but nothing differs now; who waits is woken too.
     """
 
     delay: float | None = None
     wait_for: tuple[AssetId, ...] = ()
     settled: bool = False
+    quiet: bool = False
 
 
 class Again(msgspec.Struct, frozen=True):
