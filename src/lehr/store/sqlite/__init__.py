@@ -45,7 +45,12 @@ class SqliteStore:
         """
         self._path = path
         self._writer = None if read_only else connect(path)
-        self._reader = connect(path, read_only=True)
+        try:
+            self._reader = connect(path, read_only=True)
+        except BaseException:
+            if self._writer is not None:
+                self._writer.close()
+            raise
         self.intent = SqliteIntent(self._reader, path)
         self.records = SqliteRecords(self._reader, path)
 

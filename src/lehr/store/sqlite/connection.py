@@ -7,6 +7,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.store.sqlite import schema
 
@@ -14,6 +16,7 @@ BUSY_SECONDS = 5.0
 
 _APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
+_BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -27,9 +30,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         StalledError: it is missing, not a state file, corrupt, or of another version.
     """
     if read_only and not path.exists():
-        raise StalledError(
-            f"there is no state file {path}", fix="run `lehr run` once, or name the state folder with --state"
-        )
+        raise StalledError(f"there is no state file {path}", fix=_BEGIN)
     with translated(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         connection = sqlite3.connect(
@@ -39,6 +40,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
             if not _empty(connection):
                 _check_kind(connection, path)
+            elif read_only:
+                raise StalledError(f"state file {path} is empty", why="nothing was written yet", fix=_BEGIN)
             if not read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -60,7 +63,8 @@ def _create(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite has rolled back by itself when the disk is full
+            connection.execute("ROLLBACK")
         raise
 
 
@@ -89,11 +93,13 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's exceptions into ours."""
+    """Turn the exceptions of SQLite, and of decoding what it holds, into ours."""
     try:
         yield
     except sqlite3.Error as error:
         raise _in_our_words(error, path) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _corrupt(error, path) from error
 
 
 def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
@@ -111,16 +117,24 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             fix="free some space; nothing was lost, Lehr goes on by itself",
         )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StalledError(
-            f"state file {path} cannot be read",
-            why=str(error),
-            fix="restore it from a backup, or move it away: Lehr then starts anew from git and from "
-            "production, without its history",
-        )
+        return _corrupt(error, path)
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return StalledError(
             f"state file {path} cannot be opened",
             why=str(error),
             fix="see that its folder exists and that this user may write there",
         )
-    return TransientError(f"state file {path} failed", why=str(error))
+    return TransientError(
+        f"state file {path} failed",
+        why=str(error),
+        fix="see to its disk; nothing was lost, Lehr tries again by itself",
+    )
+
+
+def _corrupt(error: Exception, path: Path) -> StalledError:
+    return StalledError(
+        f"state file {path} cannot be read",
+        why=str(error),
+        fix="restore it from a backup, or move it away: Lehr then starts anew from git and from "
+        "production, without its history",
+    )

@@ -63,14 +63,14 @@ class SqliteIntent:
                 "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1",
                 (partition,),
             ).fetchone()
-        return _header.decode(row[0]) if row else None
+            return _header.decode(row[0]) if row else None
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
         with translated(self._path):
             row = self._db.execute(
                 "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
             ).fetchone()
-        return _header.decode(row[0]) if row else None
+            return _header.decode(row[0]) if row else None
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         with translated(self._path):
@@ -78,7 +78,7 @@ class SqliteIntent:
                 "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT ?",
                 (partition, limit),
             ).fetchall()
-        return [_header.decode(row[0]) for row in rows]
+            return [_header.decode(row[0]) for row in rows]
 
     def partitions(self) -> list[Partition]:
         with translated(self._path):
@@ -87,12 +87,12 @@ class SqliteIntent:
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         with translated(self._path):
             row = self._db.execute(_VERSION_AT, (key.partition, key.id, sequence)).fetchone()
-        return _asset(row) if row and row[3] is not None else None
+            return _asset(row) if row and row[3] is not None else None
 
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with translated(self._path):
             row = self._db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
-        return (_asset(row[:5]), row[5]) if row else None
+            return (_asset(row[:5]), row[5]) if row else None
 
     def assets(
         self, partition: Partition, sequence: int, types: Sequence[str] | None = None
@@ -157,7 +157,7 @@ class SqliteIntent:
                 "SELECT DISTINCT source FROM mention WHERE partition = ? AND target = ? ORDER BY source",
                 (key.partition, key.id),
             ).fetchall()
-        return [row[0] for row in rows]
+            return [row[0] for row in rows]
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
         with translated(self._path):
@@ -165,7 +165,7 @@ class SqliteIntent:
                 "SELECT asset FROM claim_current WHERE partition = ? AND claim = ? ORDER BY asset",
                 (partition, claim),
             ).fetchall()
-        return [row[0] for row in rows]
+            return [row[0] for row in rows]
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
         with translated(self._path):

@@ -124,14 +124,14 @@ class SqliteRecords:
                 " AND (expires_at IS NULL OR expires_at > ?) ORDER BY id",
                 (partition, now),
             ).fetchall()
-        return (row[0] if row else 0), [_control.decode(body) for (body,) in rows]
+            return (row[0] if row else 0), [_control.decode(body) for (body,) in rows]
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         with translated(self._path):
             rows = self._db.execute(
                 "SELECT body FROM operation WHERE partition = ? AND open = 1 ORDER BY asset", (partition,)
             ).fetchall()
-        return [_operation.decode(body) for (body,) in rows]
+            return [_operation.decode(body) for (body,) in rows]
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
@@ -142,14 +142,14 @@ class SqliteRecords:
                 " ORDER BY id DESC LIMIT ?3",
                 (partition, asset, limit),
             ).fetchall()
-        return [_operation.decode(body) for (body,) in rows]
+            return [_operation.decode(body) for (body,) in rows]
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
         with translated(self._path):
             row = self._db.execute(
                 "SELECT body FROM ledger WHERE partition = ? AND asset = ?", (key.partition, key.id)
             ).fetchone()
-        return _ledger.decode(row[0]) if row else None
+            return _ledger.decode(row[0]) if row else None
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
         with translated(self._path):
@@ -164,7 +164,7 @@ class SqliteRecords:
                 "SELECT asset, condition, since, key FROM standing WHERE partition = ? AND asset = ?",
                 (key.partition, key.id),
             ).fetchone()
-        return _standing(row) if row else None
+            return _standing(row) if row else None
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
         with translated(self._path):
@@ -187,7 +187,7 @@ class SqliteRecords:
                 if asset is None
                 else self._db.execute(of_one, (partition, asset, limit))
             ).fetchall()
-        return [(number, _decision.decode(body)) for number, body in rows]
+            return [(number, _decision.decode(body)) for number, body in rows]
 
     def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
         with translated(self._path):
@@ -196,14 +196,14 @@ class SqliteRecords:
     def attempt(self, partition: Partition) -> Attempt | None:
         with translated(self._path):
             row = self._db.execute("SELECT body FROM attempt WHERE partition = ?", (partition,)).fetchone()
-        return _attempt.decode(row[0]) if row else None
+            return _attempt.decode(row[0]) if row else None
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
         with translated(self._path):
             rows = self._db.execute(
                 "SELECT body FROM audit WHERE partition = ? ORDER BY number DESC LIMIT ?", (partition, limit)
             ).fetchall()
-        return [_audit.decode(body) for (body,) in rows]
+            return [_audit.decode(body) for (body,) in rows]
 
 
 def _standing(row: tuple[AssetId, bytes, float, Digest]) -> Standing:
