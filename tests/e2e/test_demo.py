@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from lehr.base.clock import SystemClock
+from lehr.cli.demo.example import Scene, play_scene, title
+from lehr.cli.demo.hello import SCENES
+from lehr.cli.demo.hello.serving import HELLO
+from lehr.cli.demo.hello.stage import HelloStage
 from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.play import SCENES, Scene, play_scene, title
-from lehr.cli.demo.serving import HELLO
-from lehr.cli.demo.stage import SceneError, Stage
+from lehr.cli.demo.stage import SceneError
 
 LEHR = [sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())"]
 PATIENCE = 30.0
@@ -30,9 +32,9 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture(scope="module")
-def stage(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelloStage]:
     """A stage on which the first scene has been played."""
-    stage = Stage(tmp_path_factory.mktemp("demo"), Narrator(pretty=False), SystemClock())
+    stage = HelloStage(tmp_path_factory.mktemp("demo"), Narrator(pretty=False), SystemClock())
     try:
         runner.run(play_scene(stage, 1, SCENES[0]))
         yield stage
@@ -53,7 +55,7 @@ def processes_in(folder: Path) -> list[int]:
     return found
 
 
-def test_from_nothing_to_serving(runner: asyncio.Runner, stage: Stage) -> None:
+def test_from_nothing_to_serving(runner: asyncio.Runner, stage: HelloStage) -> None:
     assert all(HELLO in answer.body for answer in runner.run(stage.answers()))
 
 
@@ -61,15 +63,15 @@ def test_from_nothing_to_serving(runner: asyncio.Runner, stage: Stage) -> None:
     ("number", "scene"),
     [pytest.param(number, scene, id=scene.__name__) for number, scene in enumerate(SCENES, start=1)][1:],
 )
-def test_scene(runner: asyncio.Runner, stage: Stage, number: int, scene: Scene) -> None:
+def test_scene(runner: asyncio.Runner, stage: HelloStage, number: int, scene: Scene[HelloStage]) -> None:
     assert title(scene)
     runner.run(play_scene(stage, number, scene))
 
 
 def test_a_scene_that_does_not_hold_says_what(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, Narrator(pretty=False, silent=True), SystemClock())
+    stage = HelloStage(tmp_path, Narrator(pretty=False, silent=True), SystemClock())
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: HelloStage) -> None:
         stage.check(1 + 1 == 3, "one and one is three")
 
     with pytest.raises(SceneError, match="this does not hold: one and one is three"):

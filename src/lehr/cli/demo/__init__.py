@@ -47,6 +47,7 @@ def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> i
     Eight scenes, each checked: from nothing to serving, a change, damage, mistakes, a freeze,
     why, a turndown, and a crash. Needs no privileges, and leaves nothing running.
     """
+    from lehr.cli.demo.hello import EXAMPLE
     from lehr.cli.demo.narrator import Narrator
     from lehr.cli.demo.play import play
     from lehr.cli.demo.stage import SceneError
@@ -55,7 +56,9 @@ def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> i
     narrator = Narrator(pretty=sys.stdout.isatty())
     folder = _folder(directory)
     kept = keep or directory is not None
-    playing = play(folder, narrator, only=scene, stay=watched and not once and scene is None, keep=kept)
+    playing = play(
+        EXAMPLE, folder, narrator, only=scene, stay=watched and not once and scene is None, keep=kept
+    )
     try:
         asyncio.run(playing)
     except asyncio.CancelledError:

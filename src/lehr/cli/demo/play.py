@@ -1,4 +1,4 @@
-"""The scenes in their order, and playing them."""
+"""Playing the scenes of an example in their order."""
 
 from __future__ import annotations
 
@@ -7,35 +7,18 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo import ending, guarding, serving
+from lehr.cli.demo.example import AnyStage, Example, play_scene
 from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import SITE, SceneError, Stage
-
-Scene = Callable[[Stage], Coroutine[None, None, None]]
-
-SCENES: tuple[Scene, ...] = (
-    serving.from_nothing,
-    serving.change,
-    serving.damage,
-    guarding.mistakes,
-    guarding.freeze,
-    guarding.why,
-    ending.turndown,
-    ending.crash,
-)
-"""In order. Each but the first rests on the first alone; its title is the first line of its docstring."""
+from lehr.cli.demo.stage import Stage
 
 
-def title(scene: Scene) -> str:
-    """What the scene is about."""
-    return (scene.__doc__ or "").partition("\n")[0].rstrip(".")
-
-
-async def play(folder: Path, narrator: Narrator, *, only: int | None, stay: bool, keep: bool) -> None:
+async def play(
+    example: Example[AnyStage], folder: Path, narrator: Narrator, *, only: int | None, stay: bool, keep: bool
+) -> None:
     """Play every scene, or `only` one, below `folder`; and leave nothing running.
 
     Args:
@@ -46,44 +29,28 @@ async def play(folder: Path, narrator: Narrator, *, only: int | None, stay: bool
         LehrError: a scene did not come out as it should.
         asyncio.CancelledError: SIGINT or SIGTERM came before the end.
     """
-    stage = Stage(folder, narrator, SystemClock())
+    stage = example.stage(folder, narrator, SystemClock())
     with _ended_by_signals():
         try:
             if only not in (None, 1):
                 stage.narrator = Narrator(pretty=False, silent=True)
-                await SCENES[0](stage)
+                await example.scenes[0](stage)
                 stage.narrator = narrator
-            for number, scene in enumerate(SCENES, start=1):
+            for number, scene in enumerate(example.scenes, start=1):
                 if only in (None, number):
                     await play_scene(stage, number, scene)
             if stay:
-                await _stay(stage)
+                await _stay(stage, example.things_to_try(stage))
         finally:
             await stage.close(keep=keep)
 
 
-async def play_scene(stage: Stage, number: int, scene: Scene) -> None:
-    """Play one scene.
-
-    Raises:
-        SceneError: it did not come out as it should.
-    """
-    stage.narrator.scene(number, title(scene))
-    try:
-        await scene(stage)
-    except (OSError, AssertionError, ValueError) as error:
-        raise SceneError(f"scene {number} broke off", why=f"{type(error).__name__}: {error}") from error
-
-
-async def _stay(stage: Stage) -> None:
+async def _stay(stage: Stage, commands: list[tuple[str, ...]]) -> None:
     narrator, lehr = stage.narrator, _program()
     narrator.say("It goes on running; Ctrl-C ends everything that the demo has started. In another terminal:")
     narrator.shell(("cd", str(stage.workspace)))
-    narrator.shell(("curl", f"http://127.0.0.1:{stage.port}/"))
-    narrator.shell(("sed", "-i", "s/greeting: .*/greeting: Hello, you/", SITE))
-    narrator.shell(("git", "commit", "--all", "--message", "Greet you"))
-    narrator.shell((lehr, "status"))
-    narrator.shell((lehr, "why", "hello/web"))
+    for command in commands:
+        narrator.shell((lehr, *command[1:]) if command[0] == "lehr" else command)
     with contextlib.suppress(asyncio.CancelledError):
         await stage.plane.ended()
         stage.plane.check_running()

@@ -1,25 +1,18 @@
-"""What the scenes play on: a folder with a repository, a control plane, and a program that serves."""
+"""What scenes play on: a folder with a repository, and a control plane over it."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
-from lehr.cli.demo.client import Answer, Traffic, free_ports, get
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.plane import Plane
 from lehr.cli.demo.repository import Repository
 from lehr.cli.init import first_commit, write_template
 from lehr.model.attempt import Attempt
-
-SITE = "sites/hello.yaml"
-FILES = "assets/files.yaml"
-REPLICAS = 2
 
 _POLL = 0.03
 _PATIENCE = 30.0
@@ -40,39 +33,31 @@ class SceneError(LehrError):
 class Stage:
     """Everything that one demo has started and made, all of it below `folder`.
 
+    Args:
+        example: name of the template that the workspace is made from.
+
     Attributes:
-        port: of replica 0; replica 1 listens on the next.
         production: folder of all that the workspace declares.
     """
 
-    def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
+    def __init__(self, folder: Path, narrator: Narrator, clock: Clock, example: str) -> None:
         self.folder = folder
         self.narrator = narrator
         self.clock = clock
-        self.workspace = folder / "hello"
+        self.example = example
+        self.workspace = folder / example
         self.production = self.workspace / "production"
         self.repository = Repository(self.workspace)
         self.plane = Plane(self.workspace, folder / "lehr-run.log", clock)
-        self.port = 0
 
-    @property
-    def ports(self) -> list[int]:
-        return list(range(self.port, self.port + REPLICAS))
-
-    @property
-    def page(self) -> Path:
-        return self.production / "hello" / "index.html"
-
-    @property
-    def motd(self) -> Path:
-        return self.production / "hello" / "motd.txt"
-
-    async def make_workspace(self) -> str:
-        """`lehr init`, with ports that are free. Returns the commit."""
-        first_commit(self.workspace, write_template("hello", self.workspace))
-        self.port = free_ports(REPLICAS, Chance())
-        site = self.repository.read(SITE).replace("port: 8420", f"port: {self.port}")
-        return await self.repository.commit("Ports that are free on this machine", {SITE: site})
+    async def make_workspace(self, edits: Mapping[str, Callable[[str], str]]) -> str:
+        """`lehr init`, and a commit with `edits`, by path. Returns the commit."""
+        self.narrator.shell(("lehr", "init", "--template", self.example, str(self.workspace)))
+        first_commit(self.workspace, write_template(self.example, self.workspace))
+        changed: dict[str, str | None] = {
+            path: edit(self.repository.read(path)) for path, edit in edits.items()
+        }
+        return await self.repository.commit("Ports that are free on this machine", changed)
 
     async def close(self, *, keep: bool) -> None:
         """End all that was started, and nothing else; delete the folder unless it is to be kept."""
@@ -104,16 +89,6 @@ class Stage:
         self.narrator.shell(("git", "revert", "HEAD"))
         return await self.published(await self.repository.revert())
 
-    def greet(self, greeting: str) -> dict[str, str | None]:
-        """The edit that changes the greeting of the site."""
-        lines = self.repository.read(SITE).splitlines()
-        changed = [f"greeting: {greeting}" if line.startswith("greeting:") else line for line in lines]
-        return {SITE: "\n".join(changed) + "\n"}
-
-    def traffic(self) -> Traffic:
-        """A client that asks all the time while its context stands."""
-        return Traffic(self.ports, self.clock)
-
     # --- seeing ----------------------------------------------------------------------
 
     async def published(self, commit: str) -> Attempt:
@@ -132,30 +107,6 @@ class Stage:
     async def converged(self) -> None:
         """Wait until everything is as the newest incarnation says."""
         await self.until("everything is as intended", lambda: not self.plane.waiting())
-
-    async def answers(self) -> list[Answer]:
-        """The answer of each replica."""
-        return [await get(port) for port in self.ports]
-
-    async def served(self, greeting: str) -> None:
-        """Wait until every replica answers with `greeting`."""
-
-        async def all_do() -> bool:
-            try:
-                return all(greeting in answer.body for answer in await self.answers())
-            except OSError:
-                return False
-
-        await self.until(f"every replica answers {greeting!r}", all_do)
-
-    async def fingerprint(self) -> object:
-        """Differs when anything in production was touched: a file written anew, a process started."""
-        files = {
-            path.relative_to(self.production): (path.stat().st_ino, path.stat().st_mtime_ns, _digest(path))
-            for path in sorted(self.production.rglob("*"))
-            if path.is_file() and path.suffix != ".pyc"
-        }
-        return files, [answer.process for answer in await self.answers()]
 
     def operations(self, asset: str) -> int:
         """How many pushes of `asset` there were."""
@@ -201,7 +152,3 @@ class Stage:
         if not holds:
             raise SceneError(f"this does not hold: {claim}", details=self.plane.last_words())
         self.narrator.holds(claim)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

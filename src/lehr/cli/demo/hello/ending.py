@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.stage import FILES, Stage
+from lehr.cli.demo.hello.stage import FILES, HelloStage
 from lehr.model.attempt import Publication
 from lehr.model.operation import Operation, Result
 
@@ -19,7 +19,7 @@ payload:
 """
 
 
-async def turndown(stage: Stage) -> None:
+async def turndown(stage: HelloStage) -> None:
     """Deleting is not asking: a turndown is."""
     stage.narrator.say(
         "A file is no longer needed. Deleting its declaration is refused: a missing line is more often a "
@@ -49,7 +49,7 @@ async def turndown(stage: Stage) -> None:
     await stage.converged()
 
 
-async def crash(stage: Stage) -> None:
+async def crash(stage: HelloStage) -> None:
     """The control plane is killed in the middle of a push."""
     stage.narrator.say(
         "A command that takes a while is under way when `lehr run` is killed with SIGKILL. Production does "
@@ -83,11 +83,11 @@ async def crash(stage: Stage) -> None:
     stage.check(traffic.failed == 0, f"0 of {traffic.answered} requests failed meanwhile")
 
 
-def _migrated(stage: Stage) -> bool:
+def _migrated(stage: HelloStage) -> bool:
     return (stage.production / "hello" / "migrated").exists()
 
 
-def _operations(stage: Stage) -> list[Operation]:
+def _operations(stage: HelloStage) -> list[Operation]:
     with stage.plane.reading() as reading:
         assert reading is not None
         found = reading.records.operations(reading.partition, limit=1000)

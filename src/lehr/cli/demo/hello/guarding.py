@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lehr.cli.demo.stage import FILES, Stage
+from lehr.cli.demo.hello.stage import FILES, HelloStage
 from lehr.model.attempt import Publication
 
 
-async def mistakes(stage: Stage) -> None:
+async def mistakes(stage: HelloStage) -> None:
     """Mistakes are refused with file and line, and nothing is touched."""
     stage.narrator.say(
         "Three commits that are wrong. Each is refused whole, with the place of every problem; what was "
@@ -24,7 +24,7 @@ async def mistakes(stage: Stage) -> None:
 
 
 async def _refused(
-    stage: Stage, message: str, edits: Mapping[str, str | None], file: str, *, lines: bool
+    stage: HelloStage, message: str, edits: Mapping[str, str | None], file: str, *, lines: bool
 ) -> None:
     before = await stage.fingerprint()
     attempt = await stage.commit(message, edits)
@@ -46,7 +46,7 @@ def _name(sequence: int) -> str:
     return f"incarnation {sequence}"
 
 
-async def freeze(stage: Stage) -> None:
+async def freeze(stage: HelloStage) -> None:
     """A freeze holds, and says so."""
     stage.narrator.say(
         "A freeze holds at once and needs no commit. A change that comes meanwhile is published, and waits."
@@ -67,7 +67,7 @@ async def freeze(stage: Stage) -> None:
     await stage.converged()
 
 
-async def why(stage: Stage) -> None:
+async def why(stage: HelloStage) -> None:
     """Why is it as it is?"""
     stage.narrator.say(
         "Every change of mind is recorded: what a turn read, what every check said, what was done. So "

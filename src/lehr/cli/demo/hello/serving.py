@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import signal
 
-from lehr.cli.demo.stage import REPLICAS, Stage
+from lehr.cli.demo.hello.stage import REPLICAS, HelloStage
 
 HELLO = "Hello, world"
 
 
-async def from_nothing(stage: Stage) -> None:
+async def from_nothing(stage: HelloStage) -> None:
     """From nothing to serving."""
     stage.narrator.say(
         "A git repository declares a page, a small web program in two replicas, a file and a command. "
         "Nothing of it exists on this machine yet. `lehr run` makes it so, and keeps it so."
     )
-    stage.narrator.shell(("lehr", "init", "--template", "hello", str(stage.workspace)))
-    commit = await stage.make_workspace()
+    commit = await stage.make_site()
     began = stage.clock.monotonic()
     stage.narrator.shell(("lehr", "run"))
     await stage.plane.start()
@@ -31,7 +30,7 @@ async def from_nothing(stage: Stage) -> None:
     stage.check(token.stat().st_mode & 0o077 == 0, "the command has made a token that git does not know")
 
 
-async def change(stage: Stage) -> None:
+async def change(stage: HelloStage) -> None:
     """A change, and nobody notices but for the greeting."""
     stage.narrator.say(
         "A commit changes the greeting. The page comes first, because the process depends on it; then the "
@@ -59,7 +58,7 @@ async def change(stage: Stage) -> None:
     stage.check(traffic.failed == 0, "0 requests failed")
 
 
-async def damage(stage: Stage) -> None:
+async def damage(stage: HelloStage) -> None:
     """Killed, edited, deleted by hand: healed."""
     stage.narrator.say(
         "Now somebody kills both processes, edits the page by hand, and deletes a file. Nobody tells Lehr."
@@ -87,7 +86,7 @@ async def damage(stage: Stage) -> None:
     await stage.lehr("why", "hello/motd")
 
 
-async def _replaced(stage: Stage, processes: list[int]) -> bool:
+async def _replaced(stage: HelloStage, processes: list[int]) -> bool:
     try:
         return not {answer.process for answer in await stage.answers()} & set(processes)
     except OSError:

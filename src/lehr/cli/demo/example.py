@@ -1,0 +1,48 @@
+"""An example that can be played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from lehr.base.clock import Clock
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.stage import SceneError, Stage
+
+AnyStage = TypeVar("AnyStage", bound=Stage)
+
+Scene = Callable[[AnyStage], Coroutine[None, None, None]]
+
+
+class Example(NamedTuple, Generic[AnyStage]):
+    """An example's scenes, and what they play on.
+
+    Attributes:
+        stage: makes what the scenes play on.
+        scenes: in order. Each but the first rests on the first alone; its title is the first line of
+            its docstring.
+        things_to_try: commands for whoever has seen the last scene.
+    """
+
+    stage: Callable[[Path, Narrator, Clock], AnyStage]
+    scenes: Sequence[Scene[AnyStage]]
+    things_to_try: Callable[[AnyStage], list[tuple[str, ...]]]
+
+
+def title(scene: Scene[AnyStage]) -> str:
+    """What the scene is about."""
+    return (scene.__doc__ or "").partition("\n")[0].rstrip(".")
+
+
+async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> None:
+    """Play one scene.
+
+    Raises:
+        SceneError: it did not come out as it should.
+    """
+    stage.narrator.scene(number, title(scene))
+    try:
+        await scene(stage)
+    except (OSError, AssertionError, ValueError) as error:
+        raise SceneError(f"scene {number} broke off", why=f"{type(error).__name__}: {error}") from error

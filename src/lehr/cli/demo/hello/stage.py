@@ -1,0 +1,83 @@
+"""What the scenes of the hello example play on: a page, and a program that serves it in two replicas."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.cli.demo.client import Answer, Traffic, free_ports, get
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.stage import Stage
+
+SITE = "sites/hello.yaml"
+FILES = "assets/files.yaml"
+REPLICAS = 2
+
+
+class HelloStage(Stage):
+    """A stage with a web site.
+
+    Attributes:
+        port: of replica 0; replica 1 listens on the next.
+    """
+
+    def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
+        super().__init__(folder, narrator, clock, "hello")
+        self.port = 0
+
+    @property
+    def ports(self) -> list[int]:
+        return list(range(self.port, self.port + REPLICAS))
+
+    @property
+    def page(self) -> Path:
+        return self.production / "hello" / "index.html"
+
+    @property
+    def motd(self) -> Path:
+        return self.production / "hello" / "motd.txt"
+
+    async def make_site(self) -> str:
+        """`lehr init`, with ports that are free. Returns the commit."""
+        self.port = free_ports(REPLICAS, Chance())
+        return await self.make_workspace({SITE: lambda text: text.replace("8420", str(self.port))})
+
+    def greet(self, greeting: str) -> dict[str, str | None]:
+        """The edit that changes the greeting of the site."""
+        lines = self.repository.read(SITE).splitlines()
+        changed = [f"greeting: {greeting}" if line.startswith("greeting:") else line for line in lines]
+        return {SITE: "\n".join(changed) + "\n"}
+
+    def traffic(self) -> Traffic:
+        """A client that asks all the time while its context stands."""
+        return Traffic(self.ports, self.clock)
+
+    async def answers(self) -> list[Answer]:
+        """The answer of each replica."""
+        return [await get(port) for port in self.ports]
+
+    async def served(self, greeting: str) -> None:
+        """Wait until every replica answers with `greeting`."""
+
+        async def all_do() -> bool:
+            try:
+                return all(greeting in answer.body for answer in await self.answers())
+            except OSError:
+                return False
+
+        await self.until(f"every replica answers {greeting!r}", all_do)
+
+    async def fingerprint(self) -> object:
+        """Differs when anything in production was touched: a file written anew, a process started."""
+        files = {
+            path.relative_to(self.production): (path.stat().st_ino, path.stat().st_mtime_ns, _digest(path))
+            for path in sorted(self.production.rglob("*"))
+            if path.is_file() and path.suffix != ".pyc"
+        }
+        return files, [answer.process for answer in await self.answers()]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
