@@ -522,7 +522,7 @@ def test_a_stage_that_must_last_is_waited_out() -> None:
     course = Course(Goal.FENCED, until=EPOCH + 60)
     _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
     assert said(effects) == (Status.WAITING, "TurndownStands")
-    assert rest(effects) == Rest(60.0)
+    assert rest(effects) == Rest(60.0, quiet=True)
 
 
 def test_what_is_removed_is_turned_down_and_settled() -> None:
