@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from lehr.checks import CHECKS, TYPES
+from lehr.enforce.step import RETRY
 from lehr.model.addons import DEPENDS_ON, DependsOn
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Goal
+from lehr.model.operation import Outcome, Result
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
@@ -197,3 +199,51 @@ def test_a_dependency_whose_turndown_waits_wakes_its_dependants_all_the_same(tmp
         assert world.values == {"app": "1", "db": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_retry_that_a_person_asks_for_counts_also_when_a_turn_is_queued_already(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.behave["a"] = lambda target, push: Outcome(Result.STALLED, "it refuses")
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(10)
+        assert plane.condition("a").reason == "PushStalled"
+        del world.behave["a"]
+        plane.enforcer.wake(AssetId("a"), "a hint")
+        plane.enforcer.wake(AssetId("a"), RETRY)
+        await plane.settle(60.0)
+        assert world.values == {"a": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_retry_that_a_person_asks_for_counts_also_during_a_turn(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.behave["a"] = lambda target, push: Outcome(Result.STALLED, "it refuses")
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(10)
+        del world.behave["a"]
+        world.looking["a"] = 3.0
+        plane.enforcer.wake(AssetId("a"), "a hint")
+        await clock.sleep(1)
+        plane.enforcer.wake(AssetId("a"), RETRY)
+        plane.enforcer.wake(AssetId("a"), "another hint")
+        await plane.settle(60.0)
+        assert world.values == {"a": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_an_asset_that_waited_for_a_place_and_was_let_go_is_not_called_again(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.seconds = 30.0
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(1)
+        await plane.publish(thing("a", "1"), thing("b", "1"), thing("c", "1"))
+        await clock.sleep(5)
+        await plane.publish(thing("a", "1"), thing("c", "1"))
+        await plane.settle(200.0)
+        await clock.sleep(200)
+        assert world.values == {"a": "1", "c": "1"}
+        assert plane.enforcer.assets == 2
+
+    play(tmp_path, scenario, traits=Traits(pushes=1, resync=100.0))

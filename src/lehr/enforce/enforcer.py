@@ -43,7 +43,7 @@ from lehr.enforce.state import (
     State,
     View,
 )
-from lehr.enforce.step import step
+from lehr.enforce.step import RETRY, step
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId, AssetKey, Partition
@@ -233,11 +233,15 @@ class Enforcer:
             self.wake(id, cause)
 
     def _wake(self, slot: Slot, cause: str, *, urgent: bool) -> None:
-        """Queue a turn, once; one that comes while the asset is busy is taken up afterwards."""
+        """Queue a turn, once; one that comes while the asset is busy is taken up afterwards.
+
+        Causes are hints and may be lost, but a person's word is not: that a retry was asked for stays.
+        """
         if slot.running or slot.push is not None or slot.inbox is not None:
-            slot.woken = cause
+            slot.woken = RETRY if slot.woken == RETRY else cause
             return
         if slot.queued:
+            slot.cause = RETRY if cause == RETRY else slot.cause
             return
         self._busy += 1
         slot.queued = True
@@ -288,6 +292,7 @@ class Enforcer:
 
     def _drop(self, slot: Slot) -> None:
         del self._slots[slot.key.id]
+        slot.lane.forget(slot)
         self._agenda.discard(slot.key.id)
         self._unsettled.discard(slot.key.id)
         self._waiting.leave(slot.key.id, slot.waits)
@@ -403,12 +408,14 @@ class Enforcer:
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
+        has_place = await lane.take_place(slot)
         slot.offered = False
-        if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
-            return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
-        if not await lane.take_place(slot):
+        if not has_place:
             limit = lane.traits.pushes
             return Deferred("ConcurrencyLimit", f"{limit} pushes of this plugin are under way, its limit")
+        if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
+            self._free_place(lane)
+            return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
         try:
             [refused] = await self._committer.ask(effect.admit)
         except LehrError as error:

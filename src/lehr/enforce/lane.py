@@ -122,18 +122,25 @@ class Lane(Generic[T]):
         spares assets a second diff where pushes are short; it is bounded, and so is the number
         of turns that wait, so that long pushes do not keep others from being looked at.
         """
-        if not self._places.locked():
-            await self._places.acquire()
-            return True
+        if not await self._place_came_free():
+            self._deferred[item] = None
+            return False
+        self._deferred.pop(item, None)
+        return True
+
+    async def _place_came_free(self) -> bool:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_PATIENCE_SECONDS if self._places.locked() else None):
                 await self._places.acquire()
             return True
         if self._places.locked():
-            self._deferred[item] = None
             return False
         await self._places.acquire()
         return True
+
+    def forget(self, item: T) -> None:
+        """`item` is not to come again."""
+        self._deferred.pop(item, None)
 
     def free_place(self) -> None:
         """Give a place back."""
