@@ -313,6 +313,16 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         incarnations.mentions_follow_the_newest_incarnation,
         with_intent(mentioned_by=lambda right, key: [(AssetId("a"), "/payload/0")]),
     ),
+    (
+        incarnations.mentions_of_the_past_are_remembered,
+        with_intent(
+            once_mentioned_by=lambda right, key: [id for id, _ in right.mentioned_by(key)],
+        ),
+    ),
+    (
+        incarnations.claims_follow_the_newest_incarnation,
+        with_intent(claimed_by=lambda right, partition, claim: [AssetId("a"), AssetId("b")]),
+    ),
     (incarnations.an_addon_stands_since_it_came, with_intent(addon_since=_since_last_version)),
     (admission.admission_starts_an_operation, DecidesApart),
     (admission.an_overtaken_lease_admits_nothing, OneLease),

@@ -218,6 +218,17 @@ def a_window_counts_starts(subject: Subject) -> None:
         admitted(store, request(store, "o3", "c", at=NOW + 60, reservations=(limit,)))
 
 
+def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
+    """Starts from further ahead than a window come from a clock that was set back since."""
+    limit = Reservation("rate", 1, 60.0)
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1", "a", at=NOW + 1e6, reservations=(limit,)))
+        hold(store.records.usage(limit, NOW) == (0, None), "what is to start in days does not count today")
+        admitted(store, request(store, "o2", "b", at=NOW, reservations=(limit,)))
+        refused(store, request(store, "o3", "c", at=NOW + 1, reservations=(limit,)), "LimitReached")
+
+
 def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
     """A reservation without a window counts until the push has ended; unknown is no end."""
     limit = Reservation("slots", 1)
@@ -295,6 +306,7 @@ RULES: tuple[Rule, ...] = (
     an_operation_ends_once,
     every_outcome_but_unknown_ends_it,
     a_window_counts_starts,
+    a_clock_that_was_ahead_blocks_nothing,
     what_is_held_is_released_by_the_outcome,
     all_limits_or_none,
     an_approval_is_of_exactly_one_diff_of_one_asset,

@@ -259,6 +259,36 @@ def mentions_follow_the_newest_incarnation(subject: Subject) -> None:
         hold(len(store.intent.mentioned_by(key("b"))) == 1, "what was removed can still be referred to")
 
 
+def mentions_of_the_past_are_remembered(subject: Subject) -> None:
+    """Who ever referred to an asset, each once, by id."""
+    with subject.opened() as store:
+        hold(store.intent.once_mentioned_by(key("x")) == [], "nobody ever referred to it")
+        published(store, 0, asset("b", "1"), asset("a", "1"), mentions={"a": ["x", "x"], "b": ["x"]})
+        published(store, 1, asset("a", "2"), removals=["b"], mentions={"a": ["y"]})
+        published(store, 2, asset("c", "1"), mentions={"c": ["x"]})
+        found = store.intent.once_mentioned_by(key("x"))
+        hold(found == ["a", "b", "c"], f"a, b and c once referred to x, not {found}")
+
+
+def claims_follow_the_newest_incarnation(subject: Subject) -> None:
+    """Who claims a thing in production now, by id."""
+    with subject.opened() as store:
+
+        def claimed(name: str) -> list[AssetId]:
+            return store.intent.claimed_by(PARTITION, name)
+
+        both = {"b": ["port:80"], "a": ["port:80", "file:/x"]}
+        published(store, 0, asset("a", "1"), asset("b", "1"), claims=both)
+        hold(claimed("port:80") == ["a", "b"], "both claim the port")
+        hold(claimed("port") == [], "a claim is its whole name")
+        hold(store.intent.claimed_by(OTHER, "port:80") == [], "claims stay within a partition")
+        published(store, 1, asset("a", "2"), claims={"a": ["file:/x"]})
+        hold(claimed("port:80") == ["b"], "a claims it no more")
+        hold(claimed("file:/x") == ["a"], "and still claims the file")
+        published(store, 2, removals=["b"])
+        hold(claimed("port:80") == [], "who was removed claims nothing")
+
+
 def an_addon_stands_since_it_came(subject: Subject) -> None:
     """Since the first of the versions that had it without a break; tombstones break nothing."""
     addon: dict[str, dict[str, str]] = {_ADDON: {}}
@@ -312,6 +342,8 @@ RULES: tuple[Rule, ...] = (
     heads_are_of_the_newest_incarnation,
     changes_go_both_ways,
     mentions_follow_the_newest_incarnation,
+    mentions_of_the_past_are_remembered,
+    claims_follow_the_newest_incarnation,
     an_addon_stands_since_it_came,
     partitions_do_not_see_each_other,
 )

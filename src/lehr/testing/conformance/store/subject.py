@@ -84,10 +84,16 @@ def publication(
     *upserts: Asset,
     removals: Sequence[str] = (),
     mentions: Mapping[str, Sequence[str]] | None = None,
+    claims: Mapping[str, Sequence[str]] | None = None,
     at: float = NOW,
     partition: Partition = PARTITION,
 ) -> Publish:
-    """The write that publishes over incarnation `base`; `mentions` are target ids by source id."""
+    """The write that publishes over incarnation `base`.
+
+    Args:
+        mentions: target ids by source id.
+        claims: claims by id.
+    """
     sources = (SourceRevision("directory:/intent", f"revision {base + 1}"),)
     candidate = Candidate(
         partition, base, sources, digest("generators"), upserts, tuple(AssetId(id) for id in removals)
@@ -98,7 +104,8 @@ def publication(
         )
         for source, targets in (mentions or {}).items()
     }
-    return Publish(candidate, named, (RULE,), at)
+    claimed = {AssetId(id): tuple(names) for id, names in (claims or {}).items()}
+    return Publish(candidate, named, (RULE,), at, claimed)
 
 
 def published(store: Store, base: int, *upserts: Asset, **rest: Any) -> Incarnation:
