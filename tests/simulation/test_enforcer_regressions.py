@@ -247,3 +247,29 @@ def test_an_asset_that_waited_for_a_place_and_was_let_go_is_not_called_again(tmp
         assert plane.enforcer.assets == 2
 
     play(tmp_path, scenario, traits=Traits(pushes=1, resync=100.0))
+
+
+def test_a_removed_dependant_holds_nothing_up_that_it_once_referred_to(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        depends = {DEPENDS_ON: DependsOn(["db"])}
+        await plane.publish(thing("app", "1", depends), thing("db", "1"))
+        await plane.settle()
+        await plane.publish(thing("app", "1", turned_down()), thing("db", "1", turned_down()))
+        await plane.settle()
+        assert not world.values
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_removed_asset_that_comes_back_brings_back_what_it_depends_on(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        depends = {DEPENDS_ON: DependsOn(["db"])}
+        gone = thing("db", "1", turned_down())
+        await plane.publish(thing("app", "1", {**depends, **turned_down()}), gone)
+        await plane.settle()
+        await plane.publish(thing("app", "2", depends), gone)
+        await clock.sleep(300)
+        assert world.values == {"app": "2", "db": "1"}
+        assert plane.condition("db").reason == "StillReferenced"
+
+    play(tmp_path, scenario)

@@ -9,10 +9,11 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import DiffFailed
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.decision import Verdict
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
-from lehr.model.types import Registry
+from lehr.model.types import Registry, addon_names
 from lehr.sdk.check import Referrer
 
 _UNKNOWN = Effects(capacity=None)
@@ -60,21 +61,24 @@ class Neighbours:
         return found.diff, newest
 
     def referrers(self, id: AssetId, sequence: int) -> list[Referrer]:
-        """Assets of incarnation `sequence` that refer, or once referred, to `id`."""
+        """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left."""
         found = []
         for other in self._intent.once_mentioned_by(AssetKey(self._partition, id)):
             asset = self._intent.asset(AssetKey(self._partition, other), sequence)
-            if asset is not None and other != id:
+            if asset is not None and other != id and not self.has_left(other):
                 mentions = tuple(item for item in self._registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))
         return found
 
     def has_left(self, id: AssetId) -> bool:
-        """True for an asset that is out of production, or out of Lehr's care."""
+        """True for an asset that is out of production and is to stay so, or out of Lehr's care."""
         slot = self._slots.get(id)
         if slot is None:
             return True
-        return slot.state.ledger is not None and slot.state.ledger.goal is Goal.ABSENT
+        if slot.state.ledger is None or slot.state.ledger.goal is not Goal.ABSENT:
+            return False
+        last = self._intent.last(slot.key)
+        return last is not None and TURNDOWN in addon_names(last[0])
 
     def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.
