@@ -116,7 +116,7 @@ class Enforcer:
         self._readers: Waiting[AssetId] = Waiting()
         self._agenda: Agenda[AssetId] = Agenda()
         self._agenda_changed = asyncio.Event()
-        self._unsettled: set[AssetId] = set()
+        self._unsettled: dict[AssetId, None] = {}  # in order, so that equal seeds give equal runs
         self._busy = 0
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -130,7 +130,7 @@ class Enforcer:
         """Take the lease, look up what was under way, and begin a turn of every asset."""
         [self._epoch] = await self._committer.ask(TakeLease(self.partition))
         self._spawn(self._follow_agenda(), "agenda")
-        for lane in set(self._lanes.values()):
+        for lane in dict.fromkeys(self._lanes.values()):
             self._spawn(self._watch(lane.plugin), f"watch of {type(lane.plugin).__name__}")
         newest = self._intent.newest(self.partition)
         if newest is not None:
@@ -157,7 +157,7 @@ class Enforcer:
                         await self.changed()
             except TimeoutError:
                 log.warning("pushes did not end in time; their outcome will be looked at next time")
-        for lane in {*self._lanes.values(), self._unserved}:
+        for lane in dict.fromkeys((*self._lanes.values(), self._unserved)):
             await lane.stop()
         for task in self._tasks:
             task.cancel()
@@ -280,7 +280,7 @@ class Enforcer:
     def _add(self, id: AssetId, type: str, digest: Digest | None) -> Slot:
         slot = Slot(AssetKey(self.partition, id), type, digest, self._lanes.get(type, self._unserved))
         self._slots[id] = slot
-        self._unsettled.add(id)
+        self._unsettled[id] = None
         return slot
 
     def _pinned(self, slot: Slot) -> bool:
@@ -294,7 +294,7 @@ class Enforcer:
         del self._slots[slot.key.id]
         slot.lane.forget(slot)
         self._agenda.discard(slot.key.id)
-        self._unsettled.discard(slot.key.id)
+        self._unsettled.pop(slot.key.id, None)
         self._waiting.leave(slot.key.id, slot.waits)
         self._readers.leave(slot.key.id, slot.reads)
 
@@ -439,7 +439,7 @@ class Enforcer:
 
     def _start_push(self, slot: Slot, effect: StartPush) -> None:
         slot.push = PushUnderWay(effect.operation)
-        self._unsettled.add(slot.key.id)
+        self._unsettled[slot.key.id] = None
         self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}")
 
     async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
@@ -470,9 +470,9 @@ class Enforcer:
             self._waiting.join(id, rest.wait_for)
             slot.waits = rest.wait_for
         if rest.settled:
-            self._unsettled.discard(id)
+            self._unsettled.pop(id, None)
         else:
-            self._unsettled.add(id)
+            self._unsettled[id] = None
         if rest.settled or rest.quiet:
             self._wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
 

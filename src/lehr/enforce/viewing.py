@@ -59,10 +59,9 @@ class Viewer:
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Pinned to before it was asked for: it stays.
         elif slot.digest is None:
-            # Intent has let go of it, or its turndown goes on: what counts is how it last stood. What
-            # was applied since then was of this version too, and must not go back (invariant I6).
-            applied = 0 if slot.state.ledger is None else slot.state.ledger.content
-            pinning = replace(pinning, content=max(came_with, applied))
+            # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
+            stood = self._last_with(slot.key, came_with, governance.sequence)
+            pinning = replace(pinning, content=stood)
         return View(
             key=slot.key,
             now=now,
@@ -91,6 +90,21 @@ class Viewer:
         found = self._intent.last(slot.key)
         assert found is not None, f"slot without any version of {slot.key}"
         return found
+
+    def _last_with(self, key: AssetKey, came_with: int, newest: int) -> int:
+        """The last incarnation that had an asset, which `newest` does not have any more.
+
+        Not the one that its last version came with: what it reads may have changed since, and must
+        not go back (invariant I6).
+        """
+        has, lacks = came_with, newest
+        while lacks - has > 1:
+            middle = (has + lacks) // 2
+            if self._intent.asset(key, middle) is None:
+                lacks = middle
+            else:
+                has = middle
+        return has
 
     def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
         since = self._intent.addon_since(slot.key, TURNDOWN)
