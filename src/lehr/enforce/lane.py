@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
@@ -85,7 +85,7 @@ class Lane(Generic[T]):
         self._turn = turn
         self._queue: TurnQueue[T] = TurnQueue()
         self._places = asyncio.Semaphore(self.traits.pushes)
-        self._deferred: dict[T, None] = {}
+        self._deferred: OrderedDict[T, None] = OrderedDict()
         self._diffs = asyncio.Semaphore(self.traits.turns)
         self._workers: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -154,9 +154,7 @@ class Lane(Generic[T]):
         """
         if self._places.locked() or not self._deferred:
             return None
-        item = next(iter(self._deferred))
-        del self._deferred[item]
-        return item
+        return self._deferred.popitem(last=False)[0]
 
     async def stop(self) -> None:
         """Run no more turns; those under way are cancelled and have ended when this returns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -24,7 +25,8 @@ class RememberedIntent:
         """Keep up to `size` assets."""
         self._intent = intent
         self._size = size
-        self._kept: dict[tuple[AssetKey, int], Asset | None] = {}
+        # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
+        self._kept: OrderedDict[tuple[AssetKey, int], Asset | None] = OrderedDict()
         self.last = intent.last
         self.newest = intent.newest
         self.heads = intent.heads
@@ -40,7 +42,7 @@ class RememberedIntent:
             pass
         asset = self._intent.asset(key, sequence)
         if len(self._kept) >= self._size:
-            del self._kept[next(iter(self._kept))]
+            self._kept.popitem(last=False)
         self._kept[place] = asset
         return asset
 
