@@ -1,0 +1,68 @@
+"""Asks an Envoy, through its admin interface, what it runs. Blocks, two seconds at most."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Any
+
+import msgspec
+
+from lehr.base.errors import TransientError
+from lehr.plugins.balancer.payload import split
+from lehr.plugins.balancer.running import Running, parse, values
+
+_TIMEOUT = 2.0
+_COUNTED = "version_text|update_attempt|update_rejected|update_failure|upstream_rq_total"
+_STATISTICS = f"/stats?format=json&filter=({_COUNTED}|total_listeners_draining)$"
+
+
+class UnreachableError(TransientError):
+    """Nobody listens where the admin interface should be: no Envoy runs there."""
+
+
+def running(admin: str) -> Running:
+    """What the Envoy runs whose admin interface is at `admin` (`host:port`).
+
+    Raises:
+        UnreachableError: nobody listens there.
+        TransientError: it does not answer in time, or not as an Envoy does.
+    """
+    answers = _ask(admin, "/config_dump", "/clusters?format=json", _STATISTICS)
+    try:
+        return parse(*answers)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise TransientError(f"{admin} does not answer as Envoy does", why=repr(error)) from error
+
+
+def statistics(admin: str) -> dict[str, Any]:
+    """Only `Running.statistics`. Raises as `running` does."""
+    try:
+        return values(*_ask(admin, _STATISTICS))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise TransientError(f"{admin} does not answer as Envoy does", why=repr(error)) from error
+
+
+def _ask(admin: str, *paths: str) -> list[Any]:
+    host, port = split(admin)
+    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+    try:
+        answers = []
+        for path in paths:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            body = response.read()
+            if response.status != 200:
+                raise TransientError(f"Envoy at {admin} answered {response.status} {response.reason}")
+            answers.append(msgspec.json.decode(body))
+    except ConnectionRefusedError as error:
+        raise UnreachableError(
+            f"Envoy at {admin} does not answer", why="nobody listens there", fix="start that Envoy"
+        ) from error
+    except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
+        raise TransientError(
+            f"Envoy at {admin} does not answer", why=str(error) or type(error).__name__
+        ) from error
+    else:
+        return answers
+    finally:
+        connection.close()

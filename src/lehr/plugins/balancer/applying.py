@@ -1,0 +1,248 @@
+"""Brings a plan about without losing a request: one step, one file, one answer of Envoy at a time.
+
+First all that is new is put beside the old, from the endpoints up to the listener; then what is to
+go gets no new requests and is waited for; then it is taken away, from the listener down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+import msgspec
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import AssetKey
+from lehr.plugins.balancer import admin, folder
+from lehr.plugins.balancer.compare import serving
+from lehr.plugins.balancer.envoy import (
+    CLUSTERS,
+    ENDPOINTS,
+    LISTENERS,
+    ROUTES,
+    Plan,
+    Pool,
+    endpoints_file,
+    render,
+    subscription,
+)
+from lehr.plugins.balancer.running import Running
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_POLL = 0.03  # seconds between two looks at something that is about to happen
+_PATIENCE = 5.0  # seconds that Envoy may take to read a file
+_QUIET = 1.0  # seconds without a request after which clients have gone elsewhere
+
+
+class Site:
+    """What all pushes share: threads, time, and which writes have not come back."""
+
+    def __init__(self, blocking: Blocking, clock: Clock) -> None:
+        self.clock = clock
+        self.blocking = blocking
+        self._writes: Counter[AssetKey] = Counter()
+
+    async def write(self, key: AssetKey, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `call` returns. A thread cannot be cancelled: until it has come back, `busy` says so."""
+        self._writes[key] += 1
+        task = asyncio.ensure_future(self.blocking.run(call, *args, **kwargs))
+
+        def done(task: asyncio.Future[T]) -> None:
+            self._writes[key] -= 1
+            if not task.cancelled():
+                task.exception()  # retrieved, in case that nobody waits for it any more
+
+        task.add_done_callback(done)
+        return await asyncio.shield(task)
+
+    def busy(self, key: AssetKey) -> bool:
+        """True while a write for `key` has not come back."""
+        return self._writes[key] > 0
+
+
+class Applying:
+    """The steps of one push.
+
+    Args:
+        site: threads and time.
+        key: of the asset.
+        plan: what is intended.
+        running: what Envoy runs before the first step.
+    """
+
+    def __init__(self, site: Site, key: AssetKey, plan: Plan, running: Running) -> None:
+        self._site = site
+        self._key = key
+        self._plan = plan
+        self._before = running
+        self._put: dict[str, bytes] = {}
+        self._admin = plan.balancer.admin
+
+    async def grow(self) -> None:
+        """Put what is new beside the old. Afterwards what is to go gets no new requests.
+
+        Every file is put, also where it is right already: Envoy may have read another one.
+
+        Raises:
+            StalledError, TransientError: Envoy refuses a file, or does not read it.
+        """
+        if not self._plan.pools:
+            return
+        files = render(_beside(self._plan, self._before))
+        for name in sorted(files, key=_rank):
+            await self._place(name, files[name])
+
+    async def await_idle(self) -> None:
+        """Wait until what is to go has answered its requests; at most as long as a request may take."""
+        leaving = _leaving(self._plan, self._before)
+        if not self._plan.pools or not leaving:
+            return
+        deadline = self._site.clock.monotonic() + self._plan.balancer.timeout_seconds
+        idle = 0
+        # Twice: a worker of Envoy may have chosen a backend just before it heard of the change.
+        while idle < 2 and self._site.clock.monotonic() < deadline:
+            running = await self._running()
+            hosts = ((name, host) for name, found in running.pools.items() for host in found)
+            busy = any(host.requests for name, host in hosts if (name, host.address) in leaving)
+            idle = 0 if busy else idle + 1
+            await self._site.clock.sleep(_POLL)
+
+    async def await_quiet(self) -> None:
+        """Wait until clients send no more requests, or have had `drain_seconds` to notice."""
+        now = self._site.clock.monotonic()
+        deadline, seen, since = now + self._plan.balancer.drain_seconds, -1, now
+        while (now := self._site.clock.monotonic()) < deadline and now < since + _QUIET:
+            running = await self._running()
+            total = _requests(running)
+            if total != seen or any(host.requests for found in running.pools.values() for host in found):
+                seen, since = total, now
+            await self._site.clock.sleep(_POLL)
+
+    async def shrink(self) -> None:
+        """Take away what is to go.
+
+        Raises:
+            StalledError, TransientError: as `grow`.
+        """
+        files = render(self._plan)
+        for name in sorted(files, key=_rank, reverse=True):
+            if self._put.get(name) != files[name]:
+                await self._place(name, files[name])
+            if name == LISTENERS and not self._plan.pools:
+                await self._await_closed()
+        present = await self._site.blocking.run(folder.read, self._plan.folder)
+        for name in sorted(present.keys() - files.keys()):
+            await self._site.write(self._key, folder.remove, self._plan.folder, name)
+
+    async def _await_closed(self) -> None:
+        """Wait until the listener's connections are closed."""
+        balancer = self._plan.balancer
+        deadline = self._site.clock.monotonic() + balancer.timeout_seconds + balancer.drain_seconds
+        while self._site.clock.monotonic() < deadline:
+            running = await self._running()
+            if not running.statistics.get("listener_manager.total_listeners_draining"):
+                return
+            await self._site.clock.sleep(_POLL)
+
+    async def _place(self, name: str, content: bytes) -> None:
+        """Put one file, and wait until Envoy has read it.
+
+        Envoy counts its attempts, so that it is known to have read this very file even if the
+        last one had the same version.
+        """
+        counts = await self._counts(name)
+        await self._site.write(self._key, folder.place, self._plan.folder, name, content)
+        self._put[name] = content
+        deadline = self._site.clock.monotonic() + _PATIENCE
+        while counts is not None:
+            now = await self._counts(name)
+            if now is not None and now[0] != counts[0]:
+                if now[1] > counts[1]:
+                    await self._refused(name)
+                return
+            if self._site.clock.monotonic() >= deadline:
+                raise TransientError(f"Envoy at {self._admin} does not read {self._plan.folder}/{name}")
+            await self._site.clock.sleep(_POLL)
+
+    async def _counts(self, name: str) -> tuple[int, int] | None:
+        """How often Envoy has tried to read a file, and how often in vain; None if it need not read it."""
+        found = await self._site.blocking.run(admin.statistics, self._admin)
+        if not self._subscribed(name, found):
+            return None
+        prefix = subscription(name)
+        failures = sum(found.get(f"{prefix}.update_{word}") or 0 for word in ("rejected", "failure"))
+        return found.get(f"{prefix}.update_attempt") or 0, failures
+
+    def _subscribed(self, name: str, found: dict[str, object]) -> bool:
+        """False for a file that nothing refers to yet: Envoy reads it when something does."""
+        if name in (LISTENERS, CLUSTERS):
+            return True
+        if name == ROUTES:
+            return self._before.listen is not None
+        pools = {endpoints_file(pool) for pool in self._before.pools}
+        return name in pools and f"{subscription(name)}.update_attempt" in found
+
+    async def _refused(self, name: str) -> None:
+        running = await self._running()
+        why = running.refused if name == LISTENERS else ""
+        if "Address already in use" in why:
+            listen = self._plan.balancer.listen
+            raise TransientError(
+                f"Envoy cannot listen on {listen}",
+                why=why,
+                fix="end what listens there, or change `listen`",
+            )
+        raise StalledError(f"Envoy refuses {name}", why=why, fix="its log says why, if this does not")
+
+    async def _running(self) -> Running:
+        return await self._site.blocking.run(admin.running, self._admin)
+
+
+def _beside(plan: Plan, running: Running) -> Plan:
+    """The plan, with everything that runs and is to go still there, but without new requests."""
+    pools = dict(plan.pools)
+    for name in running.pools:
+        if name in pools:
+            leaving = sorted(_addresses(running, name) - set(pools[name].endpoints))
+            pools[name] = msgspec.structs.replace(pools[name], draining=tuple(leaving))
+        else:
+            stays = serving(running, name)
+            pools[name] = Pool(name, 0, tuple(stays), tuple(_addresses(running, name) - stays))
+    return msgspec.structs.replace(plan, pools=pools)
+
+
+def _leaving(plan: Plan, running: Running) -> set[tuple[str, str]]:
+    """Pool and address of every endpoint that is to get no more requests."""
+    found: set[tuple[str, str]] = set()
+    for name in running.pools:
+        pool = plan.pools.get(name)
+        stays = set(pool.endpoints) if pool is not None and pool.weight else set()
+        found.update((name, address) for address in _addresses(running, name) - stays)
+    return found
+
+
+def _addresses(running: Running, pool: str) -> set[str]:
+    return {host.address for host in running.pools[pool] if not host.failover}
+
+
+def _requests(running: Running) -> int:
+    return sum(_counters(running.statistics.items()))
+
+
+def _counters(statistics: Iterable[tuple[str, object]]) -> Iterable[int]:
+    for name, value in statistics:
+        if name.startswith("cluster.") and name.endswith(".upstream_rq_total") and isinstance(value, int):
+            yield value
+
+
+def _rank(name: str) -> int:
+    """The order in which files are put when something is added; the other way round when it goes."""
+    order = {CLUSTERS: 1, ROUTES: 2, LISTENERS: 3}
+    assert name in order or name.startswith(f"{ENDPOINTS}/")
+    return order.get(name, 0)

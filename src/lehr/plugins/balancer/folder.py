@@ -1,0 +1,90 @@
+"""The files in the folder that an Envoy watches. Blocks shortly."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.plugins.balancer.envoy import CLUSTERS, ENDPOINTS, LISTENERS, ROUTES
+
+_MAY_WRITE = "let the user that Lehr runs as write there"
+_MOST_READ = 16 << 20  # bytes: many times what a balancer's files can have
+
+
+def read(folder: str) -> dict[str, bytes]:
+    """Content of each of the files that are there, by path below `folder`.
+
+    Raises:
+        TransientError: they cannot be read.
+    """
+    found = {}
+    for name in names(folder):
+        try:
+            with open(Path(folder, name), "rb") as file:
+                found[name] = file.read(_MOST_READ)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise TransientError(f"{folder}/{name} cannot be read", why=error.strerror or "") from error
+    return found
+
+
+def names(folder: str) -> list[str]:
+    """Paths below `folder` where files may be.
+
+    Raises:
+        TransientError: the folder cannot be read.
+    """
+    try:
+        entries = sorted(os.listdir(Path(folder, ENDPOINTS)))
+    except (FileNotFoundError, NotADirectoryError):
+        entries = []
+    except OSError as error:
+        raise TransientError(f"{folder}/{ENDPOINTS} cannot be read", why=error.strerror or "") from error
+    endpoints = [f"{ENDPOINTS}/{name}" for name in entries if name.endswith(".json") and name[0] != "."]
+    return [LISTENERS, CLUSTERS, ROUTES, *endpoints]
+
+
+def stamp(folder: str, name: str) -> tuple[int, int, int] | None:
+    """Changes whenever a file is replaced or written to; None if there is none."""
+    try:
+        status = os.stat(Path(folder, name))
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def place(folder: str, name: str, content: bytes) -> None:
+    """Put a file at `name` below `folder` by renaming it there, which is what Envoy waits for.
+
+    Raises:
+        StalledError: this user may not write there.
+        TransientError: it cannot be written.
+    """
+    file = Path(folder, name)
+    temporary = file.with_name(f".{file.name}.lehr-tmp")
+    try:
+        file.parent.mkdir(exist_ok=True)
+        temporary.write_bytes(content)
+        temporary.rename(file)
+    except PermissionError as error:
+        raise StalledError(f"{file} cannot be written", why=error.strerror or "", fix=_MAY_WRITE) from error
+    except OSError as error:
+        raise TransientError(f"{file} cannot be written", why=error.strerror or str(error)) from error
+
+
+def remove(folder: str, name: str) -> None:
+    """Remove the file at `name` below `folder`, if it is there.
+
+    Raises:
+        TransientError: it cannot be removed.
+    """
+    try:
+        Path(folder, name).unlink(missing_ok=True)
+        if os.path.dirname(name):
+            with contextlib.suppress(OSError):
+                Path(folder, name).parent.rmdir()  # unless others are in it
+    except OSError as error:
+        raise TransientError(f"{folder}/{name} cannot be removed", why=error.strerror or "") from error
