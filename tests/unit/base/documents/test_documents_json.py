@@ -42,7 +42,7 @@ def test_brackets_in_strings_are_no_depth() -> None:
     ("text", "where"),
     [
         ("", "DOC004 1:1"),
-        ('{"a": 1,\n}', "DOC004 2:1"),
+        ('{"a": 1\n "b"}', "DOC004 2:2"),
         ('{"a": 1, "a": 2,\n x}', "DOC004 2:2"),
         ("[1, 2", "DOC004 1:6"),
         ('{"a": 1} {}', "DOC004 1:10"),
