@@ -65,11 +65,13 @@ def registry() -> Registry:
     from lehr.model.addons import ADDONS
     from lehr.model.governance import GOVERNANCE_TYPES
     from lehr.model.types import Registry
+    from lehr.plugins.balancer.payload import TYPES as BALANCER_TYPES
     from lehr.plugins.command.payload import TYPES as COMMAND_TYPES
     from lehr.plugins.file.payload import TYPES as FILE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 
-    known = Registry((*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
+    production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES)
+    known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
     for entry in _installed("lehr.types"):
         with _blaming(entry):
             for item in entry.load()():
@@ -85,6 +87,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     """
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
+    from lehr.plugins.balancer.plugin import BalancerPlugin
     from lehr.plugins.command.plugin import CommandPlugin
     from lehr.plugins.file.plugin import FilePlugin
     from lehr.plugins.process.plugin import ProcessPlugin
@@ -93,6 +96,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     known: list[AssetPlugin] = [
         FilePlugin(base, Threads("file", 8)),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
+        BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
     ]
     known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
