@@ -29,6 +29,7 @@ from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
+from tests.ports import free_ports
 
 REGISTRY = Registry(TYPES)
 SECRET = "hunter2-hunter2"
@@ -71,13 +72,7 @@ def state(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def ports() -> int:
     """The first of four ports that are free."""
-    for _ in range(100):
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            base: int = first.getsockname()[1]
-        if base + 4 < 65_535 and all(free(base + offset) for offset in range(4)):
-            return base
-    raise AssertionError("no free ports")
+    return free_ports(4)
 
 
 def free(port: int) -> bool:
