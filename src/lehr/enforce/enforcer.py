@@ -242,6 +242,8 @@ class Enforcer:
             return
         if slot.queued:
             slot.cause = RETRY if cause == RETRY else slot.cause
+            if urgent:
+                slot.lane.hasten(slot)
             return
         self._busy += 1
         slot.queued = True

@@ -46,11 +46,14 @@ _TRACEBACK = f"{_MEND}; the log of `lehr run` has the traceback"
 
 
 class TurnQueue(Generic[T]):
-    """First in, first out, in two classes: urgent turns before routine ones, but not for ever."""
+    """First in, first out, in two classes: urgent turns before routine ones, but not for ever.
+
+    Items are hashable; a routine one that has become urgent moves up.
+    """
 
     def __init__(self) -> None:
         self._urgent: deque[T] = deque()
-        self._routine: deque[T] = deque()
+        self._routine: OrderedDict[T, None] = OrderedDict()
         self._taken = 0
 
     def __len__(self) -> int:
@@ -58,7 +61,16 @@ class TurnQueue(Generic[T]):
 
     def add(self, item: T, *, urgent: bool) -> None:
         """Queue `item`; whoever adds sees to it that it is queued once."""
-        (self._urgent if urgent else self._routine).append(item)
+        if urgent:
+            self._urgent.append(item)
+        else:
+            self._routine[item] = None
+
+    def hasten(self, item: T) -> None:
+        """Make the turn of `item`, which is queued, an urgent one."""
+        if item in self._routine:
+            del self._routine[item]
+            self._urgent.append(item)
 
     def take(self) -> T:
         """The next item.
@@ -68,8 +80,9 @@ class TurnQueue(Generic[T]):
         """
         self._taken += 1
         routine_first = self._taken % _ROUTINE_SHARE == 0
-        first, second = (self._routine, self._urgent) if routine_first else (self._urgent, self._routine)
-        return first.popleft() if first else second.popleft()
+        if self._routine and (routine_first or not self._urgent):
+            return self._routine.popitem(last=False)[0]
+        return self._urgent.popleft()
 
 
 class Lane(Generic[T]):
@@ -99,6 +112,10 @@ class Lane(Generic[T]):
         if len(self._workers) < self._most_workers and not self._stopped:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             self._workers.add(worker)
+
+    def hasten(self, item: T) -> None:
+        """Let the turn of `item`, which is queued, overtake routine ones."""
+        self._queue.hasten(item)
 
     async def _work(self) -> None:
         worker = asyncio.current_task()

@@ -109,13 +109,27 @@ def test_urgent_turns_go_first() -> None:
 
 
 def test_neither_class_starves_while_the_other_never_ends() -> None:
-    queue: TurnQueue[str] = TurnQueue()
-    for _ in range(100):
-        queue.add("urgent", urgent=True)
-        queue.add("routine", urgent=False)
+    queue: TurnQueue[int] = TurnQueue()
+    for number in range(100):
+        queue.add(number, urgent=True)
+        queue.add(-number - 1, urgent=False)
     taken = [queue.take() for _ in range(80)]
-    assert taken.count("routine") == 10
-    assert taken.index("routine") < 8
+    routine = [place for place, item in enumerate(taken) if item < 0]
+    assert len(routine) == 10
+    assert routine[0] < 8
+
+
+def test_a_routine_turn_that_becomes_urgent_goes_first_and_is_taken_once() -> None:
+    queue: TurnQueue[int] = TurnQueue()
+    for item in range(4):
+        queue.add(item, urgent=False)
+    queue.add(9, urgent=True)
+    queue.hasten(2)
+    queue.hasten(9)
+    queue.hasten(7)
+    assert len(queue) == 5
+    assert [queue.take() for _ in range(5)] == [9, 2, 0, 1, 3]
+    assert not queue
 
 
 def test_an_empty_queue_gives_nothing() -> None:
