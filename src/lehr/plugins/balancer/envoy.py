@@ -208,7 +208,8 @@ def _cluster(plan: Plan, pool: str) -> dict[str, Any]:
                 "no_traffic_interval": interval,
                 "unhealthy_threshold": 2,
                 "healthy_threshold": 1,
-                "http_health_check": {"path": plan.balancer.health_path},
+                # Without a host Envoy says the pool's name, which may hold a slash, and no host does.
+                "http_health_check": {"path": plan.balancer.health_path, "host": "localhost"},
             }
         ],
     }
