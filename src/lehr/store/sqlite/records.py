@@ -136,11 +136,13 @@ class SqliteRecords:
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:
+        of_all = "SELECT body FROM operation WHERE partition = ? ORDER BY id DESC LIMIT ?"
+        of_one = "SELECT body FROM operation WHERE partition = ? AND asset = ? ORDER BY id DESC LIMIT ?"
         with translated(self._path):
-            rows = self._db.execute(
-                "SELECT body FROM operation WHERE partition = ?1 AND (?2 IS NULL OR asset = ?2)"
-                " ORDER BY id DESC LIMIT ?3",
-                (partition, asset, limit),
+            rows = (
+                self._db.execute(of_all, (partition, limit))
+                if asset is None
+                else self._db.execute(of_one, (partition, asset, limit))
             ).fetchall()
             return [_operation.decode(body) for (body,) in rows]
 
