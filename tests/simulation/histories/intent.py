@@ -1,0 +1,134 @@
+"""Intent that changes at random, and stays valid: what a person may publish, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.testing.world import thing
+from tests.simulation.histories.dice import Dice
+
+IDS = tuple(f"t{number}" for number in range(8))
+GOVERNING: dict[str, tuple[str, dict[str, Any]]] = {
+    "freeze": ("lehr.Freeze", {"reason": "launch", "until": None}),
+    "observe": ("lehr.ObserveOnly", {"reason": "adoption"}),
+    "rate": ("lehr.RateLimit", {"pushes": 3, "per": "20s"}),
+    "budget": ("lehr.DeletionBudget", {"removals": 2, "per_seconds": 60.0}),
+}
+
+
+class Spec(msgspec.Struct):
+    """A thing as a person writes it."""
+
+    value: int
+    depends_on: list[str] = []
+    reads: list[str] = []
+    turndown: Turndown | None = None
+    destroys: bool = False
+
+    def names(self) -> set[str]:
+        return {*self.depends_on, *self.reads}
+
+
+class Intent:
+    """The lines in the source of truth."""
+
+    def __init__(self, dice: Dice) -> None:
+        self._dice = dice
+        self._values = 0
+        self.things: dict[str, Spec] = {}
+        self.governing: dict[str, Asset] = {}
+        for id in IDS[: dice.number(2, len(IDS))]:
+            self._declare(id)
+
+    def assets(self) -> list[Asset]:
+        return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.values()]
+
+    def change(self, *, let_go: bool = True) -> None:
+        """Make one to three changes."""
+        kinds = [self._edit, self._edit, self._link, self._turn_down, self._delete, self._add, self._govern]
+        for _ in range(self._dice.number(1, 3)):
+            if (kind := self._dice.pick(kinds)) == self._delete:
+                self._delete(let_go=let_go)
+            else:
+                kind()
+
+    def calm(self) -> None:
+        """Take away what would hold assets for ever."""
+        for id in ("freeze", "observe"):
+            self.governing.pop(id, None)
+
+    def _declare(self, id: str) -> None:
+        self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.1))
+
+    def _next(self) -> int:
+        self._values += 1
+        return self._values
+
+    def _edit(self) -> None:
+        if self.things:
+            self.things[self._some()].value = self._next()
+
+    def _link(self) -> None:
+        """References, only to those before it, for in a circle none could be taken out first; and to
+        none that is turned down, which would be brought back for it, but nobody tells it of that.
+        """
+        if not self.things:
+            return
+        id = self._some()
+        others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
+        spec = self.things[id]
+        spec.depends_on = [other for other in others if self._dice.happens(0.3)]
+        spec.reads = [other for other in others if self._dice.happens(0.2)]
+
+    def _turn_down(self) -> None:
+        if not self.things:
+            return
+        spec = self.things[self._some()]
+        if spec.turndown is None:
+            stand, fence = (self._dice.pick((0.0, 10.0, 40.0)) for _ in range(2))
+            spec.turndown = Turndown("old", stand, fence)
+        elif all(self.things[id].turndown is None for id in spec.names()):
+            spec.turndown = None
+
+    def _delete(self, *, let_go: bool = True) -> None:
+        """Take lines out, with the references to them; what is not turned down is let go."""
+        gone = [id for id, spec in self.things.items() if let_go or spec.turndown is not None]
+        if not gone:
+            return
+        id = self._dice.pick(gone)
+        if self.things[id].turndown is None and not self._dice.happens(0.3):
+            return
+        del self.things[id]
+        for spec in self.things.values():
+            spec.depends_on = [other for other in spec.depends_on if other != id]
+            spec.reads = [other for other in spec.reads if other != id]
+
+    def _add(self) -> None:
+        absent = [id for id in IDS if id not in self.things]
+        if absent:
+            self._declare(self._dice.pick(absent))
+
+    def _govern(self) -> None:
+        name = self._dice.pick(list(GOVERNING))
+        if self.governing.pop(name, None) is not None:
+            return
+        type, payload = GOVERNING[name]
+        some = [id for id in IDS if self._dice.happens(0.4)] or [IDS[0]]
+        selecting = {} if name == "budget" else {"select": {"ids": some}}
+        self.governing[name] = make_asset(AssetId(name), type, {**payload, **selecting}, {})
+
+    def _some(self) -> str:
+        return self._dice.pick(list(self.things))
+
+
+def _asset(id: str, spec: Spec) -> Asset:
+    addons: dict[str, Any] = {}
+    if spec.depends_on:
+        addons[DEPENDS_ON] = DependsOn(list(spec.depends_on))
+    if spec.turndown is not None:
+        addons[TURNDOWN] = spec.turndown
+    return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)

@@ -1,0 +1,360 @@
+"""Watches a history, write by write and push by push, and tells what broke a rule.
+
+It keeps a model of its own of all that was written, without SQL, and judges each write by what
+stood at that very moment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from lehr.base.errors import TransientError
+from lehr.model.addons import TURNDOWN, Turndown
+from lehr.model.asset import Asset
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Decision
+from lehr.model.diff import Goal, Target
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.model.selector import Selector
+from lehr.model.types import Registry
+from lehr.store import Store
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Finish,
+    LiftControl,
+    Publish,
+    Record,
+    SetControl,
+    TakeLease,
+    Write,
+)
+from lehr.testing.world import THING, Crash
+from tests.simulation.histories.capacity import CAPACITY
+
+
+class Published(msgspec.Struct):
+    """An incarnation as it was published."""
+
+    header: Incarnation
+    assets: dict[str, Asset]
+
+
+class Witness:
+    """What was written, and what was wrong with it.
+
+    Attributes:
+        violations: one line each, with the rule's id.
+        incarnations: by sequence.
+        open: operations that have not ended, by asset.
+        admitted: ids of all operations there ever were.
+        ledger: the last entry of each asset.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self.violations: list[str] = []
+        self.incarnations: dict[int, Published] = {}
+        self.controls: dict[str, Control] = {}
+        self.open: dict[str, Operation] = {}
+        self.admitted: list[str] = []
+        self.ledger: dict[str, LedgerEntry] = {}
+        self.decisions: dict[str, Decision] = {}
+        self.jumped = False
+        self._registry = registry
+        self._begun: set[str] = set()
+        self._epoch = 0
+        self._applied: dict[str, int] = {}
+        self._starts: deque[tuple[float, str]] = deque(maxlen=64)
+        self._answers: dict[type, Callable[[Any, Any], None]] = {
+            Publish: self._published,
+            Admit: self._admit,
+            Finish: self._finish,
+            Adopt: lambda write, answer: self._enter(write.ledger),
+            Record: lambda write, answer: self._decided(write.decision),
+            SetControl: lambda write, answer: self.controls.update({write.control.id: write.control}),
+            LiftControl: lambda write, answer: self._lifted(write.id),
+            TakeLease: lambda write, answer: setattr(self, "_epoch", answer),
+        }
+
+    # --- what there is -------------------------------------------------------------
+
+    @property
+    def newest(self) -> Published | None:
+        return self.incarnations[max(self.incarnations)] if self.incarnations else None
+
+    def assets(self, sequence: int | None = None) -> dict[str, Asset]:
+        """Of an incarnation, by default the newest."""
+        found = self.newest if sequence is None else self.incarnations.get(sequence)
+        return {} if found is None else found.assets
+
+    def last(self, id: str) -> Asset | None:
+        """How the asset last stood in intent."""
+        for sequence in sorted(self.incarnations, reverse=True):
+            if (asset := self.incarnations[sequence].assets.get(id)) is not None:
+                return asset
+        return None
+
+    def standing(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
+        """The last control of `kind` that stands over an asset."""
+        found = [
+            item
+            for item in sorted(self.controls.values(), key=lambda item: item.id)
+            if item.kind is kind and item.stands(now) and item.selector.matches(asset)
+        ]
+        return found[-1] if found else None
+
+    def declared(self, type: str, asset: Asset) -> bool:
+        """Whether a governing asset of `type` selects this one in the newest incarnation."""
+        return any(
+            msgspec.convert(item.document()["payload"]["select"], Selector).matches(asset)
+            for item in self.assets().values()
+            if item.type == type
+        )
+
+    def turndown(self, asset: Asset) -> Turndown | None:
+        return self._registry.addon(asset, TURNDOWN, Turndown)
+
+    def referrers(self, id: str) -> list[str]:
+        """Things that refer to `id`: in intent, or gone from it with a turndown and not removed yet."""
+        return [
+            asset.id
+            for asset in self._cared_for()
+            if asset.id != id and any(item.target == id for item in self._registry.mentions(asset))
+        ]
+
+    def stays(self, id: str) -> bool:
+        """Whether something that is to stay refers to `id`, directly or through what is turned down."""
+        return any(
+            self.turndown(asset) is None or self.stays(asset.id)
+            for asset in self._cared_for()
+            if asset.id in self.referrers(id)
+        )
+
+    def _cared_for(self) -> list[Asset]:
+        ids = {id for item in self.incarnations.values() for id in item.assets}
+        found = []
+        for id in sorted(ids):
+            asset = self.last(id)
+            assert asset is not None
+            entry = self.ledger.get(id)
+            removed = entry is not None and entry.goal is Goal.ABSENT
+            if not removed and (id in self.assets() or self.turndown(asset) is not None):
+                found.append(asset)
+        return found
+
+    # --- what is written -----------------------------------------------------------
+
+    def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        """These writes have become durable."""
+        for write, answer in zip(writes, answers, strict=True):
+            take_up = self._answers.get(type(write))
+            if take_up is not None:
+                take_up(write, answer)
+
+    def begins(self, target: Target, operation: Operation) -> None:
+        """A push begins in production."""
+        admitted = self.open.get(target.id)
+        if admitted is None or admitted.id != operation.id:
+            self._broken("I3", f"push of {target.id} without an open operation")
+        if operation.id in self._begun:
+            self._broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
+        if operation.epoch != self._epoch:
+            self._broken("I5", f"push of {target.id} under a lease that is lost")
+        same = (target.incarnation, target.goal) == (operation.content, operation.goal)
+        if not same:
+            self._broken("I1", f"push of {target.id} to another target than was admitted")
+        self._begun.add(operation.id)
+
+    def _broken(self, rule: str, what: str) -> None:
+        self.violations.append(f"{rule}: {what}")
+
+    def _published(self, write: Publish, answer: object) -> None:
+        if not isinstance(answer, Incarnation):
+            return
+        assets = dict(self.assets())
+        assets.update({asset.id: asset for asset in write.candidate.upserts})
+        for id in write.candidate.removals:
+            del assets[id]
+        self.incarnations[answer.sequence] = Published(answer, assets)
+
+    def _lifted(self, id: str) -> None:
+        self.controls.pop(id, None)
+
+    def _admit(self, write: Admit, answer: object) -> None:
+        if answer is not None:
+            return
+        operation, decision = write.operation, write.decision
+        if operation.asset in self.open:
+            self._broken("I5", f"two open operations of {operation.asset}")
+        if decision is None or decision.operation != operation.id:
+            self._broken("I3", f"operation of {operation.asset} without a decision")
+        else:
+            self._decided(decision)
+            if not all(verdict.allow for verdict in decision.verdicts):
+                self._broken("I3", f"{operation.asset} was admitted although a check waits")
+        asset = self._content_of(operation)
+        if asset is not None:
+            self._held(operation, asset)
+            self._taken_out(operation, asset)
+        self._approved(operation, decision)
+        self._limits(operation, asset)
+        self.open[operation.asset] = operation
+        self.admitted.append(operation.id)
+
+    def _content_of(self, operation: Operation) -> Asset | None:
+        """The asset whose content is pushed; it must be the one that stands now."""
+        id, last = operation.asset, self.last(operation.asset)
+        assert last is not None
+        content = self.assets(operation.content).get(id)
+        pin = self.standing(ControlKind.PIN, last, operation.started_at)
+        if content is None:
+            self._broken("I1", f"{id} is pushed from {operation.content}, which does not have it")
+            return None
+        if pin is not None and operation.content != pin.incarnation:
+            self._broken("I6", f"{id} is pinned to {pin.incarnation} and pushed from {operation.content}")
+        if pin is None:
+            if content.digest != last.digest:
+                self._broken("I1", f"{id} is pushed from {operation.content}, which is not how it stands")
+            if operation.content < self._applied.get(id, 0):
+                self._broken(
+                    "I6", f"{id} goes back from {self._applied[id]} to {operation.content} without a pin"
+                )
+            self._applied[id] = operation.content
+        return content
+
+    def _held(self, operation: Operation, content: Asset) -> None:
+        id, now = operation.asset, operation.started_at
+        last = self.last(id)
+        assert last is not None
+        for kind in (ControlKind.PAUSE, ControlKind.FREEZE):
+            found = self.standing(kind, last, now) or (
+                self.standing(kind, content, now) if kind is ControlKind.FREEZE else None
+            )
+            if found is not None:
+                self._broken("I3", f"{id} is pushed while control {found.id} stands")
+        for type in ("lehr.Freeze", "lehr.ObserveOnly"):
+            if self.declared(type, last):
+                self._broken("I3", f"{id} is pushed while a {type} selects it")
+
+    def _taken_out(self, operation: Operation, content: Asset) -> None:
+        id, goal, now = operation.asset, operation.goal, operation.started_at
+        if goal is Goal.PRESENT:
+            return
+        addon = self.turndown(content)
+        if addon is None:
+            self._broken("I4", f"{id} goes to {goal} although content {operation.content} asks for none")
+            return
+        if self.referrers(id):
+            self._broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
+        if goal is Goal.ABSENT and not self.jumped:
+            entry = self.ledger.get(id)
+            if entry is not None and entry.goal is Goal.FENCED and now < entry.at + addon.fence_seconds:
+                self._broken("I4", f"{id} is removed before its fence has stood")
+
+    def _approved(self, operation: Operation, decision: Decision | None) -> None:
+        diff = None if decision is None else decision.diff
+        if diff is None or not diff.effects.destructive or operation.goal is not Goal.PRESENT:
+            return
+        if not any(
+            item.kind is ControlKind.APPROVAL
+            and item.diff_digest == diff.digest()
+            and item.stands(operation.started_at)
+            for item in self.controls.values()
+        ):
+            self._broken("I4", f"{operation.asset} is destroyed without an approval")
+
+    def _limits(self, operation: Operation, asset: Asset | None) -> None:
+        if len(self.open) >= CAPACITY:
+            self._broken("I3", f"{operation.asset} is admitted beyond the capacity")
+        for item in self.assets().values():
+            if item.type != "lehr.RateLimit" or asset is None or self.jumped:
+                continue
+            payload = item.document()["payload"]
+            select = msgspec.convert(payload["select"], Selector)
+            if not select.matches(asset):
+                continue
+            since = operation.started_at - 20.0
+            used = [at for at, limit in self._starts if at > since and limit == item.id]
+            if len(used) >= payload["pushes"]:
+                self._broken("I3", f"{operation.asset} is admitted beyond the rate limit")
+            self._starts.append((operation.started_at, item.id))
+
+    def _finish(self, write: Finish, answer: object) -> None:
+        found = [item for item in self.open.values() if item.id == write.operation]
+        if not found or write.outcome.result is Result.UNKNOWN:
+            return
+        del self.open[found[0].asset]
+        if write.ledger is not None:
+            self._enter(write.ledger)
+
+    def _enter(self, entry: LedgerEntry) -> None:
+        self.ledger[entry.asset] = entry
+
+    def _decided(self, decision: Decision) -> None:
+        id, condition = decision.asset, decision.condition
+        before = self.decisions.get(id)
+        self.decisions[id] = decision
+        if not 1 <= decision.governing <= max(self.incarnations, default=0):
+            self._broken("I1", f"decision on {id} is governed by {decision.governing}, which is none")
+        if decision.content > decision.governing:
+            self._broken("I1", f"decision on {id} has content {decision.content} of the future")
+        if not condition.status.settled and not (condition.message and condition.unblock):
+            self._broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
+        if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
+            self._broken("I8", f"decision on {id} is recorded again: {condition.reason}")
+
+    def _came_back(self, id: str) -> bool:
+        """Whether the asset may have been forgotten in between, because intent had let it go."""
+        return any(id not in item.assets for item in self.incarnations.values())
+
+
+class WatchedStore:
+    """A store that a witness watches, that can be out of order, and at which one may die.
+
+    Attributes:
+        out_of_order: commits raise `TransientError`.
+        dies: None, or "before" or "after" the next commit.
+    """
+
+    def __init__(self, store: Store, witness: Witness) -> None:
+        self._store = store
+        self._witness = witness
+        self.out_of_order = False
+        self.dies: str | None = None
+        self.dead = False
+
+    @property
+    def intent(self) -> Any:
+        return self._store.intent
+
+    @property
+    def records(self) -> Any:
+        return self._store.records
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        if self.dead:
+            raise Crash
+        if self.out_of_order:
+            raise TransientError("the disk is full")
+        if self.dies == "before":
+            self.dead = True
+            raise Crash
+        answers = self._store.commit(writes)
+        self._witness.committed(writes, answers)
+        if self.dies == "after":
+            self.dead = True
+            raise Crash
+        return answers
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def things(assets: Iterable[Asset]) -> list[Asset]:
+    """Those that have production."""
+    return [asset for asset in assets if asset.type == THING]
