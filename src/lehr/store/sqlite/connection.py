@@ -31,6 +31,10 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """
     if read_only and not path.exists():
         raise StalledError(f"there is no state file {path}", fix=_BEGIN)
+    if path.is_dir():
+        raise StalledError(
+            f"state file {path} is a directory", fix="move it away, or name another state folder with --state"
+        )
     with translated(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         connection = sqlite3.connect(
