@@ -1,0 +1,141 @@
+"""Given a repository in force, when it goes away or its past is rewritten, then intent stays in force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bad_input.workspace import Workspace, until
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Workspace:
+    return Workspace(tmp_path)
+
+
+def test_a_repository_that_disappears_is_missed_and_followed_again_when_it_is_back(shop: Workspace) -> None:
+    motd = shop.declare_file("motd", "one\n")
+    shop.commit()
+    away = shop.folder / "away"
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        shop.repository.rename(away)
+        running.says(
+            "could not be read",
+            "shop@1 stays in force",
+            f"error[PUB001]: the repository {shop.repository} is not there",
+            "why: it was moved or deleted, or its file system is not mounted",
+            "fix: put it back",
+        )
+        motd.unlink()
+        until("what is in force is looked after", motd.exists)
+        sync = shop.lehr("sync")
+        sync.failed("is not there")
+        away.rename(shop.repository)
+        running.says("the source can be read again; shop@1 stays in force")
+        shop.declare_file("motd", "two\n")
+        shop.commit()
+        until("the next commit is in force", lambda: motd.read_text() == "two\n", running.said)
+
+
+def test_a_repository_that_is_damaged_says_so_and_heals(shop: Workspace) -> None:
+    shop.declare_file("motd", "one\n")
+    shop.commit()
+    head = shop.repository / ".git" / "HEAD"
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        head.rename(head.with_suffix(".away"))
+        running.says("could not be read", "shop@1 stays in force", "is not a git repository")
+        head.with_suffix(".away").rename(head)
+        running.says("the source can be read again")
+
+
+def test_after_a_force_push_the_new_tip_is_published_and_the_past_stays_readable(shop: Workspace) -> None:
+    motd = shop.declare_file("motd", "one\n")
+    shop.declare_file("other", "other\n")
+    shop.commit()
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        shop.declare_file("motd", "two\n")
+        lost = shop.commit()
+        until("the second commit is in force", lambda: motd.read_text() == "two\n")
+
+        shop.git("reset", "--quiet", "--hard", "HEAD~1")
+        shop.declare_file("motd", "three\n")
+        shop.commit("Another history")
+        shop.git("reflog", "expire", "--expire=now", "--all")
+        shop.git("gc", "--quiet", "--prune=now")
+        assert lost not in shop.git("rev-list", "--all", "--reflog")
+        until("the new tip is in force", lambda: motd.read_text() == "three\n", running.said)
+
+        diff = shop.lehr("diff", "2", "3")
+        assert "-two" in diff.out
+        assert "+three" in diff.out
+        assert lost[:12] in shop.lehr("get", "incarnations").out
+        assert shop.lehr("pin", "motd", "--at", "2", "--reason", "the past was better").code == 0
+        until("the lost commit is in production", lambda: motd.read_text() == "two\n", running.said)
+
+
+def test_a_force_push_that_drops_assets_is_refused_like_any_other_commit(shop: Workspace) -> None:
+    motd = shop.declare_file("motd", "one\n")
+    shop.commit()
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        shop.git("checkout", "--quiet", "--orphan", "rewritten")
+        shop.git("rm", "--quiet", "-r", "--force", "assets")
+        shop.declare_file("other", "other\n")
+        tip = shop.commit("Another history")
+        shop.git("branch", "--force", "main", tip)
+        shop.git("checkout", "--quiet", "main")
+        running.says(f"{tip[:12]} was refused", "error[VAL010]", "`motd` has disappeared", "lehr.Turndown")
+        assert motd.read_text() == "one\n"
+        assert not (shop.production / "other.txt").exists()
+
+
+def test_an_emptied_directory_touches_nothing(shop: Workspace) -> None:
+    motd = shop.declare_file("motd", "one\n")
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        (shop.repository / "assets").rename(shop.folder / "away")
+        (shop.repository / "lehr.yaml").rename(shop.folder / "lehr.yaml")
+        running.says("could not be read", "has no files", "an empty directory never means")
+        motd.unlink()
+        until("what is in force is looked after", motd.exists)
+
+
+def test_a_branch_that_is_not_there_is_named_with_those_that_are(shop: Workspace) -> None:
+    shop.declare_file("motd", "one\n")
+    shop.commit()
+    assert shop.once().code == 0
+    done = shop.once("--branch", "mian")
+    done.failed("has no branch mian", "it has main", "did you mean main?", "shop@1 stays in force")
+    assert done.err.count("mian") == 1
+    shop.git("branch", "--move", "trunk")
+    shop.once("--branch", "main").failed("has no branch main", "trunk")
+
+
+@pytest.mark.parametrize("kind", ["repository", "directory"])
+def test_a_place_that_is_not_there_at_the_start_is_taken_for_nothing_else(kind: str, shop: Workspace) -> None:
+    """When it comes back as a repository, what nobody committed must not be published."""
+    motd = shop.declare_file("motd", "one\n")
+    if kind == "repository":
+        shop.commit()
+    assert shop.once().code == 0
+    shop.repository.rename(shop.folder / "away")
+    for arguments in (("run",), ("run", "--once"), ("validate",), ("plan",)):
+        done = shop.lehr(*arguments, str(shop.repository))
+        done.failed(f"{shop.repository} is not there", "not mounted", "fix: put it back, or name another")
+    assert motd.read_text() == "one\n"
+    assert shop.lehr("why", "motd").code == 0
+
+
+def test_a_place_with_nothing_in_it_says_what_to_do(shop: Workspace) -> None:
+    (shop.repository / "lehr.yaml").unlink()
+    shop.once().failed("has no files", "lehr init")
+    shop.git("init", "--quiet")
+    shop.once().failed("has no commit yet", "fix: commit to it")
+    shop.write("notes.txt", "nothing to see\n")
+    shop.commit()
+    shop.once().failed("error[GEN001]: there is no lehr.yaml here", "lehr init", "cannot be published")
+    shop.lehr("get", "assets").failed("nothing was published yet")
