@@ -1,0 +1,188 @@
+"""What people write of a database's schema, and what is wrong with it before anything is asked.
+
+Names, types and defaults become part of SQL, so each has a small grammar of its own; nothing that
+could end a name, a type or a literal gets through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import msgspec
+
+from lehr.model.types import AssetType
+from lehr.plugins.database.connection import Address, SqliteAddress, parse
+
+DATABASE_SCHEMA = "lehr.DatabaseSchema"
+
+VERSION_TABLE = "lehr_schema"
+"""The table in which PostgreSQL keeps the version."""
+
+_WORDS = r"[A-Za-z_][A-Za-z0-9_]*( [A-Za-z_][A-Za-z0-9_]*)*"
+_ARGUMENTS = r" ?\( ?[A-Za-z0-9_]+( ?, ?[A-Za-z0-9_]+)* ?\)"
+_TYPE = re.compile(rf"{_WORDS}({_ARGUMENTS}( {_WORDS})?)?( ?\[\])*")
+_ENDS_TYPE = re.compile(
+    r"as|autoincrement|check|collate|constraint|default|deferrable|exclude|foreign|generated|identity|key|"
+    r"not|null|on|primary|references|set|unique"
+)
+"""Words with which SQL goes on after a type: SQLite would take them for that."""
+
+_LITERAL = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|'([^'\\\x00-\x1f\x7f]|'')*'|true|false|null", re.I)
+_FUNCTION = re.compile(r"now\(\)|current_timestamp|current_date|gen_random_uuid\(\)", re.I)
+_MOMENT = re.compile(r"'\s*(now|today|tomorrow|yesterday)\b.*'", re.I)
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(?!\n)$")]
+TypeName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Default = Annotated[str, msgspec.Meta(max_length=200)] | int | float | bool | None
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column.
+
+    Attributes:
+        type: as the database calls it (`text`, `varchar(20)`, `timestamptz`), or `serial`,
+            `smallserial` or `bigserial` for a number that the database gives.
+        nullable: whether it may be NULL. Columns of the primary key never are.
+        default: a number, true or false, text as SQL quotes it (`"'none'"`), `now()`,
+            `current_date` or `gen_random_uuid()`.
+    """
+
+    type: TypeName
+    nullable: bool = True
+    default: Default = None
+
+    def __post_init__(self) -> None:
+        words = re.findall(r"[a-z_]+", self.type.lower())
+        if not _TYPE.fullmatch(self.type) or any(map(_ENDS_TYPE.fullmatch, words)):
+            raise ValueError(f"{self.type!r} is no type: words, numbers in parentheses, and [] alone")
+        expression = self.expression
+        if expression is not None and self.serial:
+            raise ValueError(f"a column of type {self.type} has no other default")
+        if not is_default(expression or "0"):
+            raise ValueError(
+                f"default {expression!r} is none of: a number, true, false, quoted text such as "
+                "\"'none'\", now(), current_date, gen_random_uuid()"
+            )
+        if words[0].startswith(("date", "time")) and _MOMENT.fullmatch(expression or ""):
+            raise ValueError(
+                f"default {expression} would be the moment at which the column is made; write now()"
+            )
+
+    @property
+    def serial(self) -> bool:
+        """True when the database gives the value."""
+        return self.type.lower() in ("serial", "smallserial", "bigserial")
+
+    @property
+    def expression(self) -> str | None:
+        """The default as SQL; None for none."""
+        if self.default is None or str(self.default).lower() == "null":
+            return None
+        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+
+
+class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An index over columns, in ascending order.
+
+    Attributes:
+        columns: their names, in order.
+        unique: whether two rows may not have the same values in them.
+    """
+
+    columns: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=32)]
+    unique: bool = False
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table.
+
+    Attributes:
+        columns: by name. One that the database has and that is not here is to be dropped, which
+            needs approval.
+        primary_key: names of columns, in order; it is made with the table and not changed later.
+        indexes: by name.
+        absent: true asks for the whole table to be dropped, which needs approval.
+    """
+
+    columns: dict[Name, Column] = {}
+    primary_key: Annotated[list[Name], msgspec.Meta(max_length=32)] = []
+    indexes: dict[Name, Index] = {}
+    absent: bool = False
+
+    def __post_init__(self) -> None:
+        if self.absent == bool(self.columns):
+            raise ValueError("a table has either columns or `absent: true`")
+        if self.absent and (self.primary_key or self.indexes):
+            raise ValueError("a table with `absent: true` has nothing else")
+        _once("column", self.columns)
+        _once("column of the primary key", self.primary_key)
+        lists = {
+            "primary_key": self.primary_key,
+            **{f"index {k}": v.columns for k, v in self.indexes.items()},
+        }
+        for what, names in lists.items():
+            for name in names:
+                if name not in self.columns:
+                    raise ValueError(f"{what} names {name}, which is no column of the table")
+
+
+class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Tables of one schema of a database.
+
+    Attributes:
+        connection: `postgresql://[user@][host][:port]/database[?...]` or `sqlite:PATH`, without a
+            password. A host with a slash is the directory of a Unix socket. Relative paths are
+            relative to the base directory of the deployment.
+        version: what others require of the schema; raised with each change that they rely on.
+        schema: PostgreSQL's schema; SQLite has none.
+        tables: by name. Tables that are not here are never looked at.
+        create_database: make the database, or SQLite's file, if there is none.
+    """
+
+    connection: str
+    version: Annotated[int, msgspec.Meta(ge=1, le=2_147_483_647)]
+    schema: Name = "public"
+    tables: dict[Name, Table] = {}
+    create_database: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.address, SqliteAddress) and self.schema != "public":
+            raise ValueError("SQLite has no schemas: leave `schema` out")
+        indexes = [name for table in self.tables.values() for name in table.indexes]
+        _once("table or index", [*self.tables, *indexes])
+        for name in (*self.tables, *indexes):
+            if name.lower() == VERSION_TABLE or name.lower().startswith(("pg_", "sqlite_")):
+                raise ValueError(f"{name} is a name that Lehr or the database keeps to itself")
+
+    @property
+    def address(self) -> Address:
+        """Where the database is."""
+        return parse(self.connection)
+
+
+def is_default(text: str) -> bool:
+    """True when `text` is a default that the grammar allows."""
+    return is_literal(text) or _FUNCTION.fullmatch(text) is not None
+
+
+def is_literal(text: str) -> bool:
+    """True when `text` is an SQL literal without side effects: evaluating it is harmless."""
+    return _LITERAL.fullmatch(text) is not None
+
+
+def _once(what: str, names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        # SQLite does not tell upper case from lower.
+        if name.lower() in seen:
+            raise ValueError(f"{what} {name} is there twice")
+        seen.add(name.lower())
+
+
+def _claims(schema: DatabaseSchema) -> Iterator[str]:
+    yield f"database:{schema.address.place}/{schema.schema}"
+
+
+TYPES = (AssetType(DATABASE_SCHEMA, DatabaseSchema, claims=_claims),)

@@ -1,0 +1,287 @@
+"""What differs between two catalogues, and the edits that put it right, in order. Pure.
+
+All edits but one kind go into one transaction, those that destroy included, so that it is this
+diff or nothing. The exception is an index over a table that is in use: it is built beside the
+traffic, one at a time, after the transaction.
+
+The version never claims more than is there: it is lowered with the first edits and raised with the
+last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.digest import digest, short
+from lehr.model.diff import Change, Diff, Effects
+from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, IndexState, TableState
+from lehr.plugins.database.conversion import Conversion, conversion
+
+_MOST_CHANGES = 100  # in one diff, which is kept and shown
+_LONGEST_TEXT = 120
+
+
+class CreateSchema(msgspec.Struct, frozen=True):
+    """Make the schema."""
+
+
+class CreateTable(msgspec.Struct, frozen=True):
+    """Make a table, without its indexes."""
+
+    table: str
+    state: TableState
+
+
+class DropTable(msgspec.Struct, frozen=True):
+    """Take a table away with its rows."""
+
+    table: str
+
+
+class AddColumn(msgspec.Struct, frozen=True):
+    """Add a column."""
+
+    table: str
+    column: str
+    state: ColumnState
+
+
+class DropColumn(msgspec.Struct, frozen=True):
+    """Take a column away with its values."""
+
+    table: str
+    column: str
+
+
+class SetType(msgspec.Struct, frozen=True):
+    """Change a column's type; its values are cast."""
+
+    table: str
+    column: str
+    type: str
+
+
+class SetNullable(msgspec.Struct, frozen=True):
+    """Allow or forbid NULL in a column."""
+
+    table: str
+    column: str
+    nullable: bool
+
+
+class SetDefault(msgspec.Struct, frozen=True):
+    """Change what a column holds where nothing is said, from now on."""
+
+    table: str
+    column: str
+    default: str
+
+
+class DropDefault(msgspec.Struct, frozen=True):
+    """Have a column hold NULL where nothing is said, from now on."""
+
+    table: str
+    column: str
+
+
+class CreateIndex(msgspec.Struct, frozen=True):
+    """Make an index, at once or beside the traffic."""
+
+    table: str
+    index: str
+    state: IndexState
+    beside_traffic: bool = False
+
+
+class DropIndex(msgspec.Struct, frozen=True):
+    """Take an index away."""
+
+    table: str
+    index: str
+
+
+class SetVersion(msgspec.Struct, frozen=True):
+    """Keep the version in the database."""
+
+    version: int
+
+
+Edit = (
+    CreateSchema
+    | CreateTable
+    | DropTable
+    | AddColumn
+    | DropColumn
+    | SetType
+    | SetNullable
+    | SetDefault
+    | DropDefault
+    | CreateIndex
+    | DropIndex
+    | SetVersion
+)
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A diff, and how it is carried out.
+
+    Attributes:
+        transaction: edits that are carried out together, before anything else.
+        builds: indexes that are built beside the traffic, after `transaction`.
+        obstacle: what cannot be carried out at all, and what to do about it; None for nothing.
+    """
+
+    diff: Diff
+    transaction: tuple[Edit, ...] = ()
+    builds: tuple[CreateIndex, ...] = ()
+    obstacle: tuple[str, str] | None = None
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    """One difference with what follows from it."""
+
+    path: str
+    intended: object
+    observed: object
+    edits: tuple[Edit, ...] = ()
+    destructive: bool = False
+    disruptive: bool = False
+    fix: str = ""
+
+
+def plan(intended: Catalogue, observed: Catalogue) -> Plan:
+    """How `observed` becomes `intended`. Catalogues in the same database's words."""
+    found = list(_findings(intended, observed))
+    edits = [edit for finding in found for edit in finding.edits]
+    builds = tuple(edit for edit in edits if isinstance(edit, CreateIndex) and edit.beside_traffic)
+    transaction = sorted((edit for edit in edits if edit not in builds), key=_place)
+    changes = [Change(item.path, _short(item.intended), _short(item.observed)) for item in found]
+    if intended.version != observed.version:
+        changes.append(Change("version", intended.version, observed.version))
+        if intended.version < observed.version or not builds:
+            transaction.append(SetVersion(intended.version))
+    effects = Effects(
+        version_from=str(observed.version),
+        version_to=str(intended.version),
+        destructive=any(item.destructive for item in found),
+        disruptive=any(item.disruptive for item in found),
+    )
+    obstacle = next(((item.path, item.fix) for item in found if item.fix), None)
+    return Plan(Diff(_bounded(changes), effects), tuple(transaction), builds, obstacle)
+
+
+def missing_database(name: str, version: int) -> Diff:
+    """The diff of a database that does not exist yet."""
+    changes = (Change("database", name, None), Change("version", version, None))
+    return Diff(changes, Effects(version_from="0", version_to=str(version)))
+
+
+_ORDER: tuple[type[Edit], ...] = (
+    CreateSchema,
+    DropIndex,  # before its columns: SQLite drops no column that has an index
+    CreateTable,
+    AddColumn,
+    DropDefault,  # one of the old type may have no cast to the new one
+    SetType,
+    SetDefault,
+    SetNullable,
+    DropColumn,
+    DropTable,
+    CreateIndex,
+    SetVersion,
+)
+
+
+def _place(edit: Edit) -> int:
+    return _ORDER.index(type(edit))
+
+
+def _findings(intended: Catalogue, observed: Catalogue) -> Iterator[_Finding]:
+    if intended.schema != observed.schema:
+        yield _Finding("schema", intended.schema, observed.schema, (CreateSchema(),))
+    for name in sorted({*intended.tables, *intended.unwanted}):
+        before = observed.tables.get(name)
+        after = intended.tables.get(name)
+        if after is None and before is not None:
+            yield _Finding(f"tables/{name}", None, _listed(before), (DropTable(name),), destructive=True)
+        elif after is not None and before is None:
+            indexes = (CreateIndex(name, key, index) for key, index in after.indexes.items())
+            yield _Finding(f"tables/{name}", _listed(after), None, (CreateTable(name, after), *indexes))
+        elif after is not None and before is not None:
+            yield from _in_table(name, after, before)
+
+
+def _in_table(table: str, after: TableState, before: TableState) -> Iterator[_Finding]:
+    for name in sorted(after.columns.keys() | before.columns.keys()):
+        new, old = after.columns.get(name), before.columns.get(name)
+        path = f"tables/{table}/columns/{name}"
+        if new is None:
+            yield _Finding(path, None, str(old), (DropColumn(table, name),), destructive=True)
+        elif old is None:
+            serial = new.default == SERIAL
+            yield _Finding(path, str(new), None, (AddColumn(table, name, new),), disruptive=serial)
+        else:
+            yield from _in_column(table, name, new, old)
+    if after.primary_key != before.primary_key:
+        intended, observed = ", ".join(after.primary_key), ", ".join(before.primary_key)
+        fix = "change the primary key by hand, or declare the one that there is"
+        yield _Finding(f"tables/{table}/primary_key", intended or None, observed or None, fix=fix)
+    yield from _in_indexes(table, after, before)
+
+
+def _in_column(table: str, name: str, new: ColumnState, old: ColumnState) -> Iterator[_Finding]:
+    path = f"tables/{table}/columns/{name}"
+    drop, put = DropDefault(table, name), SetDefault(table, name, new.default or "")
+    if new.type != old.type:
+        edits: tuple[Edit, ...] = (SetType(table, name, new.type),)
+        if new.default == old.default and new.default not in (None, SERIAL):
+            edits = (drop, *edits, put)
+        kind = conversion(old.type, new.type)
+        lossy, free = kind is Conversion.LOSSY, kind is Conversion.FREE
+        yield _Finding(f"{path}/type", new.type, old.type, edits, lossy, not free)
+    if new.nullable != old.nullable:
+        edits = (SetNullable(table, name, new.nullable),)
+        # Every row is looked at while nobody else may use the table.
+        yield _Finding(f"{path}/nullable", new.nullable, old.nullable, edits, disruptive=not new.nullable)
+    if new.default != old.default:
+        serial = SERIAL in (new.default, old.default)
+        fix = "add another column of that kind, fill it, and drop this one" if serial else ""
+        edits = (drop,) if new.default is None else (put,) if old.default is None else (drop, put)
+        yield _Finding(f"{path}/default", new.default, old.default, () if serial else edits, fix=fix)
+
+
+def _in_indexes(table: str, after: TableState, before: TableState) -> Iterator[_Finding]:
+    for name in sorted(after.indexes.keys() | before.indexes.keys()):
+        new, old = after.indexes.get(name), before.indexes.get(name)
+        path = f"tables/{table}/indexes/{name}"
+        if new is None and old is not None:
+            if not old.special and not old.constraint:
+                yield _Finding(path, None, str(old), (DropIndex(table, name),), destructive=True)
+        elif new is not None and old is None:
+            edits: tuple[Edit, ...] = (CreateIndex(table, name, new, beside_traffic=True),)
+            yield _Finding(path, str(new), None, edits)
+        elif new is not None and old is not None and new != replace(old, constraint=False):
+            # An index can be built again, but one that was good is missed until it is.
+            edits = (DropIndex(table, name), CreateIndex(table, name, new, beside_traffic=True))
+            yield _Finding(path, str(new), str(old), edits, old.special, old.valid)
+
+
+def _listed(table: TableState) -> str:
+    return "columns " + ", ".join(table.columns)
+
+
+def _short(value: object) -> object:
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}... ({short(digest(value))})"
+    return value
+
+
+def _bounded(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes; of very many the first, and one that stands for exactly the rest."""
+    rest = changes[_MOST_CHANGES:]
+    if not rest:
+        return tuple(changes)
+    return (*changes[:_MOST_CHANGES], Change("tables", f"{len(rest)} more changes", short(digest(rest))))

@@ -1,0 +1,252 @@
+"""The asset plugin of `lehr.DatabaseSchema`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.digest import Digest, digest
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.asset import AssetKey
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.plugins.database import sqlite
+from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema
+from lehr.plugins.database.plan import Plan, missing_database, plan
+from lehr.plugins.database.session import ConnectionLostError, Session
+from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+
+_WATCH_EVERY = 2.0  # seconds
+_WATCH_FOR = 600.0  # seconds after the last diff
+_NOTHING = digest("no database")
+
+
+class _Watched(msgspec.Struct, frozen=True):
+    """What the last diff saw; `seen` is None if it saw nothing."""
+
+    schema: DatabaseSchema
+    seen: Digest | None
+    until: float
+
+
+class DatabasePlugin(AssetPlugin):
+    """Keeps tables, columns and indexes as intended.
+
+    Databases are never taken down: PRESENT is the only goal.
+    """
+
+    types = (DATABASE_SCHEMA,)
+    traits = Traits(goals=frozenset(), turns=8, pushes=4, push_timeout=3600.0)
+
+    def __init__(self, base: Path, blocking: Blocking, clock: Clock) -> None:
+        """Serve databases that this machine reaches.
+
+        Args:
+            base: what relative paths are relative to.
+            blocking: a pool of this plugin's own, closed with it.
+            clock: time.
+        """
+        self._base = base.absolute()
+        self._blocking = blocking
+        self._clock = clock
+        self._running: dict[str, asyncio.Task[str | None]] = {}
+        self._watched: dict[AssetKey, _Watched] = {}
+        self._sessions: set[Session] = set()
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        """Compare the catalogue with intent. Effects always have both versions."""
+        schema = _read(target, read)
+        before = self._watched.get(target.key)
+        self._note(target.key, schema, None if before is None else before.seen)
+        found, seen = await self._blocking.run(self._look, schema)
+        self._note(target.key, schema, seen)
+        return found
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Take one step after the other, each from what there is then, until none is left."""
+        schema = _read(target, read)
+        # The database, the transaction, each index, the version. What differs still is for the
+        # diff that follows to say.
+        steps = 3 + sum(len(table.indexes) for table in schema.tables.values())
+        try:
+            for _ in range(steps):
+                if push.superseded:
+                    return Outcome(Result.FAILED, "superseded")
+                done = await self._step(schema, push.operation)
+                if done is None:
+                    break
+                push.progress(done)
+        except ConnectionLostError as error:
+            return Outcome(Result.UNKNOWN, str(error))
+        return DONE
+
+    async def status(self, operation: Operation) -> Progress:
+        """RUNNING while a step that a cancelled push had begun has not come back.
+
+        What a killed process had begun, the server ends by itself; until then it holds the lock
+        that every push takes first.
+        """
+        return Progress.RUNNING if operation.id in self._running else Progress.ENDED
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        """Keys of assets whose catalogue is another, or whose database comes or goes."""
+        while True:
+            await self._clock.sleep(_WATCH_EVERY)
+            watched = dict(self._watched)
+            looks = (self._blocking.run(self._fingerprint, item.schema) for item in watched.values())
+            for (key, item), seen in zip(watched.items(), await asyncio.gather(*looks), strict=True):
+                if self._watched.get(key) is not item:
+                    continue  # a diff has looked since
+                if item.until < self._clock.monotonic():
+                    del self._watched[key]
+                elif seen != item.seen:
+                    # Said once; the diff that follows notes what there is then.
+                    self._watched[key] = _Watched(item.schema, seen, item.until)
+                    yield key
+
+    async def close(self) -> None:
+        self._blocking.close()
+        for session in tuple(self._sessions):
+            session.interrupt()  # or whoever ends this process would wait for a long build
+
+    async def _step(self, schema: DatabaseSchema, operation: Operation) -> str | None:
+        # A thread cannot be cancelled. When this coroutine is, the call goes on, and `status` says
+        # so until it has ended.
+        task = asyncio.ensure_future(self._blocking.run(self._advance, schema, operation.diff_digest))
+        self._running[operation.id] = task
+        task.add_done_callback(lambda done: self._ended(operation.id, done))
+        await asyncio.wait({task})
+        return task.result()
+
+    def _ended(self, operation: str, task: asyncio.Task[str | None]) -> None:
+        del self._running[operation]
+        if not task.cancelled():
+            task.exception()  # if nobody waits for it any more, nobody misses it
+
+    def _note(self, key: AssetKey, schema: DatabaseSchema, seen: Digest | None) -> None:
+        self._watched[key] = _Watched(schema, seen, self._clock.monotonic() + _WATCH_FOR)
+
+    # --- in a thread -------------------------------------------------------------
+
+    def _look(self, schema: DatabaseSchema) -> tuple[Diff, Digest]:
+        with self._open(schema) as session:
+            if session is not None:
+                with session.transaction(write=False):
+                    observed = session.observed(schema)
+                    return plan(session.intended(schema), observed).diff, digest(observed)
+        if not schema.create_database:
+            raise _no_database(schema)
+        return missing_database(schema.address.place, schema.version), _NOTHING
+
+    def _fingerprint(self, schema: DatabaseSchema) -> Digest | None:
+        """Digest of all that `diff` compares with; None while it cannot be seen."""
+        try:
+            with self._open(schema) as session:
+                if session is None:
+                    return _NOTHING
+                with session.transaction(write=False):
+                    return digest(session.observed(schema))
+        except LehrError:
+            return None
+
+    def _advance(self, schema: DatabaseSchema, approved: Digest) -> str | None:
+        """Take the first step of what is to be done now; returns which, or None if there was none.
+
+        Invariant: I4. What destroys is carried out only as part of the very diff that the push was
+        admitted with, in the transaction that has found it again.
+        """
+        with self._open(schema) as session:
+            if session is None:
+                return self._create(schema)
+            with session.transaction(write=True):
+                todo = plan(session.intended(schema), session.observed(schema))
+                _allow(todo, approved)
+                for edit in todo.transaction:
+                    session.execute(edit)
+            if todo.transaction:
+                return f"carried out {len(todo.transaction)} changes in one transaction"
+            for build in todo.builds[:1]:
+                session.execute(build)
+                return f"built index {build.index}"
+        return None
+
+    def _create(self, schema: DatabaseSchema) -> str:
+        if not schema.create_database:
+            raise _no_database(schema)
+        address = schema.address
+        if isinstance(address, SqliteAddress):
+            sqlite.create_database(address, self._base)
+        else:
+            with _driver():
+                from lehr.plugins.database import postgres  # noqa: PLC0415
+            postgres.create_database(address, self._base)
+        return "made the database"
+
+    @contextlib.contextmanager
+    def _open(self, schema: DatabaseSchema) -> Iterator[Session | None]:
+        address = schema.address
+        opened: AbstractContextManager[Session | None]
+        if isinstance(address, SqliteAddress):
+            opened = sqlite.session(address, self._base)
+        else:
+            with _driver():
+                from lehr.plugins.database import postgres  # noqa: PLC0415
+            opened = postgres.session(address, schema.schema, self._base)
+        with opened as session:
+            if session is None:
+                yield None
+                return
+            self._sessions.add(session)
+            try:
+                yield session
+            finally:
+                self._sessions.discard(session)
+
+
+@contextlib.contextmanager
+def _driver() -> Iterator[None]:
+    """The driver is imported when an asset needs it: it may be missing, and takes its time."""
+    try:
+        yield
+    except ImportError as error:
+        raise StalledError(
+            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
+        ) from error
+
+
+def _read(target: Target, read: Reader) -> DatabaseSchema:
+    schema = read.payload(target.id, DatabaseSchema)
+    if target.goal is not Goal.PRESENT:
+        raise StalledError(
+            f"a {DATABASE_SCHEMA} cannot be {target.goal}",
+            why="databases are never taken down",
+            fix="drop tables with `absent: true`, then let the asset go from Lehr's care",
+        )
+    return schema
+
+
+def _no_database(schema: DatabaseSchema) -> StalledError:
+    return StalledError(
+        f"there is no database {schema.address.place}",
+        fix="correct `connection`, make the database, or set `create_database: true`",
+    )
+
+
+def _allow(todo: Plan, approved: Digest) -> None:
+    if todo.obstacle is not None:
+        path, fix = todo.obstacle
+        raise StalledError(f"{path} cannot be changed in place", fix=fix)
+    if todo.diff.effects.destructive and todo.diff.digest() != approved:
+        raise TransientError(
+            "production has changed since this was approved",
+            why="what would be destroyed now is not what was shown",
+            fix="look at the new diff, and approve it if it is right",
+        )

@@ -1,0 +1,216 @@
+"""SQLite, through the standard library. All functions block.
+
+The version is the file's `user_version`. SQLite cannot change a column that is there: such a
+difference stalls. Names are compared as SQLite does, whatever their case.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, IndexState, TableState
+from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.payload import DatabaseSchema, Table
+from lehr.plugins.database.plan import DropDefault, Edit, SetDefault, SetNullable, SetType
+from lehr.plugins.database.statements import quoted, statements
+
+_BUSY_SECONDS = 2.0
+_ALIASES = {
+    "bigserial": "integer",
+    "bool": "boolean",
+    "character varying": "varchar",
+    "decimal": "numeric",
+    "float8": "double precision",
+    "int": "integer",
+    "int4": "integer",
+    "int8": "bigint",
+    "serial": "integer",
+    "smallserial": "integer",
+}
+_SPELT = {"true": "1", "false": "0", "now()": "current_timestamp", "null": None}
+_PASSES = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_INTERRUPT,
+)
+
+
+class SqliteSession:
+    """A `Session` of SQLite."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def intended(self, schema: DatabaseSchema) -> Catalogue:
+        wanted = {name: table for name, table in schema.tables.items() if not table.absent}
+        unwanted = tuple(name for name, table in schema.tables.items() if table.absent)
+        tables = {name: _intended(name, table) for name, table in wanted.items()}
+        return Catalogue(None, schema.version, tables, unwanted)
+
+    def observed(self, schema: DatabaseSchema) -> Catalogue:
+        spelling = _spelling(schema.tables)
+        tables = {}
+        for name, kind in self._rows("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')"):
+            known = spelling.get(name.lower())
+            if known is not None and kind != "table":
+                raise StalledError(f"{name} is a view", fix="take it away by hand, or leave the name out")
+            if known is not None:
+                tables[known] = self._table(known, schema.tables[known])
+        return Catalogue(None, self._rows("PRAGMA user_version")[0][0], tables)
+
+    @contextlib.contextmanager
+    def transaction(self, *, write: bool) -> Iterator[None]:
+        with _translated():
+            self._connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+    def execute(self, edit: Edit) -> None:
+        if isinstance(edit, SetType | SetNullable | SetDefault | DropDefault):
+            raise StalledError(
+                f"SQLite cannot change column {edit.column} of table {edit.table} in place",
+                fix="declare what there is, or make another table, copy the rows, and drop this one",
+            )
+        with _translated():
+            for statement in statements(edit, None):
+                self._connection.execute(statement)
+
+    def interrupt(self) -> None:
+        with contextlib.suppress(sqlite3.ProgrammingError):  # it has just been closed
+            self._connection.interrupt()
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query).fetchall()
+
+    def _table(self, name: str, declared: Table) -> TableState:
+        spelling = _spelling(declared.columns)
+        columns: dict[str, ColumnState] = {}
+        key: dict[int, str] = {}
+        for _, raw, type, required, default, place, _ in self._rows(f"PRAGMA table_xinfo({quoted(name)})"):
+            column = spelling.get(raw.lower(), raw)
+            columns[column] = ColumnState(_type(type), not (required or place), _default(default))
+            if place:
+                key[place] = column
+        primary_key = tuple(key[place] for place in sorted(key))
+        state = TableState(_numbered(columns, primary_key), primary_key)
+        return TableState(state.columns, primary_key, self._indexes(name, declared, spelling))
+
+    def _indexes(self, table: str, declared: Table, columns: dict[str, str]) -> dict[str, IndexState]:
+        spelling = _spelling(declared.indexes)
+        found = {}
+        for _, name, unique, origin, partial in self._rows(f"PRAGMA index_list({quoted(table)})"):
+            if origin == "pk":
+                continue
+            keys = [row for row in self._rows(f"PRAGMA index_xinfo({quoted(name)})") if row[5]]
+            special = bool(partial) or any(
+                column is None or descending for _, _, column, descending, *_ in keys
+            )
+            names = tuple(columns.get(row[2].lower(), row[2]) for row in keys if row[2] is not None)
+            found[spelling.get(name.lower(), name)] = IndexState(
+                names, bool(unique), special=special, constraint=origin == "u"
+            )
+        return found
+
+
+@contextlib.contextmanager
+def session(address: SqliteAddress, base: Path) -> Iterator[SqliteSession | None]:
+    """A session of the file; None if there is none.
+
+    Raises:
+        TransientError, StalledError: it cannot be opened, or is no database.
+    """
+    path = base / address.path
+    if not path.exists():
+        yield None
+        return
+    with _translated(), contextlib.closing(_connect(path, "rw")) as connection:
+        yield SqliteSession(connection)
+
+
+def create_database(address: SqliteAddress, base: Path) -> None:
+    """Make the file, unless it is there."""
+    path = base / address.path
+    if not path.parent.is_dir():
+        raise StalledError(f"directory {path.parent} does not exist", fix="make it")
+    with _translated(), contextlib.closing(_connect(path, "rwc")) as connection:
+        connection.execute("PRAGMA user_version = 0")  # an empty file is not there until something is written
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    location = f"file:{quote(str(path))}?mode={mode}"
+    return sqlite3.connect(location, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def _intended(name: str, table: Table) -> TableState:
+    columns = {}
+    for key, column in table.columns.items():
+        if column.serial and table.primary_key != [key]:
+            raise StalledError(
+                f"column {key} of table {name} is {column.type}, and not the primary key",
+                why="SQLite numbers rows by their primary key alone",
+                fix="make it the primary key, or an integer",
+            )
+        expression = (column.expression or "").lower()
+        if expression == "gen_random_uuid()":
+            raise StalledError(f"SQLite has no {expression}", fix=f"leave the default of {name}.{key} out")
+        columns[key] = ColumnState(
+            _type(column.type),
+            column.nullable and key not in table.primary_key,
+            _default(column.expression),
+        )
+    indexes = {key: IndexState(tuple(index.columns), index.unique) for key, index in table.indexes.items()}
+    primary_key = tuple(table.primary_key)
+    return TableState(_numbered(columns, primary_key), primary_key, indexes)
+
+
+def _numbered(columns: dict[str, ColumnState], primary_key: tuple[str, ...]) -> dict[str, ColumnState]:
+    """The columns, where an integer that is the primary key is given its values by SQLite."""
+    if len(primary_key) != 1 or columns[primary_key[0]].type != "integer":
+        return columns
+    return columns | {primary_key[0]: ColumnState("integer", False, SERIAL)}
+
+
+def _type(text: str) -> str:
+    """A type in one spelling: SQLite keeps types as they were written."""
+    name, bracket, rest = " ".join(text.lower().split()).partition("(")
+    name = name.strip()
+    return _ALIASES.get(name, name) + re.sub(r"\s*([(),])\s*", r"\1", bracket + rest)
+
+
+def _default(text: str | None) -> str | None:
+    if text is None or text.startswith("'"):
+        return text
+    return _SPELT.get(text.lower(), text.lower())
+
+
+def _spelling(names: Iterable[str]) -> dict[str, str]:
+    return {name.lower(): name for name in names}
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _error(error) from error
+
+
+def _error(error: sqlite3.Error) -> LehrError:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in _PASSES:
+        return TransientError("SQLite cannot do it now", why=str(error))
+    fix = "name a database of SQLite" if code == sqlite3.SQLITE_NOTADB else ""
+    return StalledError("SQLite refuses", why=str(error), fix=fix)
