@@ -67,10 +67,11 @@ def registry() -> Registry:
     from lehr.model.types import Registry
     from lehr.plugins.balancer.payload import TYPES as BALANCER_TYPES
     from lehr.plugins.command.payload import TYPES as COMMAND_TYPES
+    from lehr.plugins.database.payload import TYPES as DATABASE_TYPES
     from lehr.plugins.file.payload import TYPES as FILE_TYPES
     from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 
-    production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES)
+    production = (*FILE_TYPES, *PROCESS_TYPES, *COMMAND_TYPES, *BALANCER_TYPES, *DATABASE_TYPES)
     known = Registry((*production, *CHECK_TYPES, *GOVERNANCE_TYPES), ADDONS)
     for entry in _installed("lehr.types"):
         with _blaming(entry):
@@ -89,6 +90,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     from lehr.base.clock import SystemClock
     from lehr.plugins.balancer.plugin import BalancerPlugin
     from lehr.plugins.command.plugin import CommandPlugin
+    from lehr.plugins.database.plugin import DatabasePlugin
     from lehr.plugins.file.plugin import FilePlugin
     from lehr.plugins.process.plugin import ProcessPlugin
 
@@ -96,6 +98,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     known: list[AssetPlugin] = [
         FilePlugin(base, Threads("file", 8)),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
+        DatabasePlugin(base, Threads("database", DatabasePlugin.traits.turns), clock),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
     ]
