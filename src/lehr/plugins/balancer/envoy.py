@@ -10,7 +10,7 @@ no pool, so no connection is touched. A file's version is the digest of what is 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 
@@ -80,7 +80,7 @@ def render(plan: Plan) -> dict[str, bytes]:
 
 def endpoints_file(pool: str) -> str:
     """Path of the file with the endpoints of `pool`, whatever characters its name has."""
-    return f"{ENDPOINTS}/{quote(pool, safe='')}.json"
+    return f"{ENDPOINTS}/{_plain(pool)}.json"
 
 
 def version(file: bytes) -> str:
@@ -93,13 +93,17 @@ def subscription(file: str) -> str:
     """Prefix of Envoy's statistics about the file at this path below the folder."""
     folder, _, name = file.rpartition("/")
     if folder == ENDPOINTS:
-        pool = unquote(name.removesuffix(".json"))
-        return f"cluster.{pool.replace(':', '_')}"
+        return f"cluster.{name.removesuffix('.json')}"
     return {
         LISTENERS: "listener_manager.lds",
         CLUSTERS: "cluster_manager.cds",
         ROUTES: f"http.{STATS}.rds.{ROUTE}",
     }[name]
+
+
+def _plain(pool: str) -> str:
+    """A pool's name as files and statistics have it, where slashes and colons mean something."""
+    return quote(pool, safe="")
 
 
 def _file(resources: list[dict[str, Any]]) -> bytes:
@@ -192,6 +196,7 @@ def _cluster(plan: Plan, pool: str) -> dict[str, Any]:
     return {
         "@type": f"{_TYPE}config.cluster.v3.Cluster",
         "name": pool,
+        "alt_stat_name": _plain(pool),
         "type": "EDS",
         "eds_cluster_config": {"eds_config": _source(plan, endpoints_file(pool))},
         "connect_timeout": "1s",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from lehr.base.blocking import Threads
@@ -17,6 +19,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Change, Goal
 from lehr.model.operation import DONE, Result
+from lehr.plugins.balancer.payload import LOAD_BALANCER, LoadBalancer
 from lehr.plugins.balancer.plugin import BalancerPlugin
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
@@ -123,17 +126,17 @@ def test_an_endpoint_that_is_removed_finishes_its_requests(
 
 
 def weighted(*weights: int) -> dict[str, Any]:
-    names = zip(("eu", "us"), weights, strict=False)
+    names = zip(("eu/web:1", "us"), weights, strict=False)
     return {"balancers": [{"asset": name, "weight": weight} for name, weight in names]}
 
 
 @pytest.fixture
 def world(tmp_path: Path, envoys: list[Envoy], three: list[Backend]) -> Town:
-    """A town in which Envoy 0 can be put over the balancers `eu` (Envoy 1) and `us` (Envoy 2)."""
+    """A town in which Envoy 0 can be put over the balancers `eu/web:1` (Envoy 1) and `us` (Envoy 2)."""
     envoys += [Envoy(tmp_path / name) for name in ("global", "eu", "us")]
     town = Town(tmp_path)
     town.others = [
-        envoys[1].balancer(endpoints(three[0]), "eu"),
+        envoys[1].balancer(endpoints(three[0]), "eu/web:1"),
         envoys[2].balancer(endpoints(three[1], three[2]), "us"),
     ]
     for other in town.others:
@@ -171,7 +174,7 @@ def test_capacity_of_a_balancer_over_others_is_what_is_behind_those_with_a_weigh
     assert world.diff(top.balancer(weighted(1, 1))).effects.capacity == 3
     world.apply(top.balancer(weighted(0, 1)))
     diff = world.diff(top.balancer(weighted(5, 1)))
-    assert Change("weights/eu", 5, 0) in diff.changes
+    assert Change("weights/eu/web:1", 5, 0) in diff.changes
     assert diff.effects.capacity == 1
     assert world.diff(top.balancer(weighted(0, 7))).effects.capacity == 0
     assert world.diff(top.balancer(weighted(1, 0))).effects.capacity == -1
@@ -223,6 +226,25 @@ def test_an_envoy_that_does_not_answer_is_waited_for(
     envoy.start()
     eventually(lambda: town.diff(asset).empty)
     assert envoy.get()[0] == 200
+
+
+def test_an_envoy_that_hangs_is_waited_for(tmp_path: Path, envoy: Envoy, three: list[Backend]) -> None:
+    asset = envoy.balancer(endpoints(*three))
+    Town(tmp_path).apply(asset)
+    envoy.signal(signal.SIGSTOP)
+    with pytest.raises(TransientError, match="does not answer: timed out"):
+        Town(tmp_path).diff(asset)
+    envoy.signal(signal.SIGCONT)
+    assert Town(tmp_path).diff(asset).empty
+
+
+def test_something_else_at_the_admin_address_is_no_envoy(tmp_path: Path, three: list[Backend]) -> None:
+    fields = {"folder": "envoy", "listen": "127.0.0.1:1", "admin": three[0].address}
+    payload = msgspec.convert({**fields, "backends": endpoints(three[1])}, LoadBalancer)
+    asset = make_asset(AssetId("web"), LOAD_BALANCER, payload, {})
+    with pytest.raises(TransientError, match=f"Envoy at {three[0].address} does not answer"):
+        Town(tmp_path).diff(asset)
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_envoy_that_starts_with_broken_files_is_healed(

@@ -121,6 +121,10 @@ class Envoy:
             return bool(admin.statistics(self.admin))
         return False
 
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()

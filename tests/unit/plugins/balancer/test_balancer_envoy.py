@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from lehr.plugins.balancer.envoy import Plan, Pool, endpoints_file, render, subscription, version
 from lehr.plugins.balancer.payload import Backends, LoadBalancer
@@ -83,11 +82,12 @@ def test_what_a_backend_may_have_seen_is_only_tried_again_if_idempotent() -> Non
     assert rest["route"]["retry_policy"]["retry_on"] == "connect-failure,refused-stream"
 
 
-@pytest.mark.parametrize("name", ["eu", "eu/web", "a/b:c@d", "x.y-z_1", "100%"])
-def test_every_pool_has_a_file_of_its_own_below_one_folder(name: str) -> None:
-    file = endpoints_file(name)
-    assert file.count("/") == 1
-    assert subscription(file) == f"cluster.{name.replace(':', '_')}"
+def test_every_pool_has_a_file_and_statistics_of_its_own() -> None:
+    names = ["eu", "eu/web", "eu:/web", "eu_web", "eu:web", "eu%3Aweb", "a.b@c-d"]
+    files = [endpoints_file(name) for name in names]
+    assert all(file.count("/") == 1 for file in files)
+    assert len(set(files)) == len({subscription(file) for file in files}) == len(names)
+    assert not any(":" in subscription(file) for file in files)  # which Envoy would replace
 
 
 def test_addresses_of_both_families() -> None:
