@@ -8,7 +8,7 @@ from typing import TypeVar
 from lehr.base.digest import digest
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition
-from lehr.model.diff import NO_DIFF, Goal, Target
+from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
 
@@ -74,8 +74,10 @@ def target_of(asset: Asset, goal: Goal = Goal.PRESENT, *, incarnation: int = 1) 
     return Target(Partition("test"), asset.id, asset.type, incarnation, goal)
 
 
-def push_of(target: Target, id: str = "operation-1", *, superseded: bool = False) -> FixedPush:
-    """A push of `target` under way as operation `id`."""
+def push_of(
+    target: Target, id: str = "operation-1", *, superseded: bool = False, diff: Diff = NO_DIFF
+) -> FixedPush:
+    """A push of `target` under way as operation `id`, admitted, and approved if need be, with `diff`."""
     operation = Operation(
         id=id,
         partition=target.partition,
@@ -85,7 +87,7 @@ def push_of(target: Target, id: str = "operation-1", *, superseded: bool = False
         content=target.incarnation,
         governing=target.incarnation,
         content_digest=digest(target),
-        diff_digest=NO_DIFF.digest(),
+        diff_digest=diff.digest(),
         epoch=1,
         started_at=0.0,
     )
