@@ -17,13 +17,13 @@ from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
-from lehr.model.diff import Diff
+from lehr.model.diff import NO_DIFF, Diff
 from lehr.model.operation import Outcome, Progress, Result
 from lehr.model.types import Registry
 from lehr.plugins.database.payload import DATABASE_SCHEMA, TYPES, Column, DatabaseSchema, Index, Table
 from lehr.plugins.database.plugin import DatabasePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
-from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
+from lehr.testing.plugins import FixedReader, push_of, target_of
 from tests.postgres import PostgresServer
 
 REGISTRY = Registry(TYPES)
@@ -67,11 +67,11 @@ class Site:
         asset = asset_of(intent)
         return asyncio.run(self.plugin.diff(target_of(asset), FixedReader([asset], REGISTRY)))
 
-    def push(self, intent: DatabaseSchema, approved: Diff | None = None) -> Outcome:
+    def push(self, intent: DatabaseSchema, approved: Diff = NO_DIFF) -> Outcome:
         asset = asset_of(intent)
         target = target_of(asset)
-        push = approving(push_of(target), approved)
-        return asyncio.run(self.plugin.push(target, FixedReader([asset], REGISTRY), push))
+        call = self.plugin.push(target, FixedReader([asset], REGISTRY), push_of(target, diff=approved))
+        return asyncio.run(call)
 
     def apply(self, intent: DatabaseSchema) -> None:
         """Approve what differs, push it, and see that nothing differs then."""
@@ -111,19 +111,6 @@ def site(server: PostgresServer) -> Site:
 
 def asset_of(intent: DatabaseSchema) -> Asset:
     return make_asset(AssetId("database/schema"), DATABASE_SCHEMA, intent, {})
-
-
-def approving(push: FixedPush, diff: Diff | None) -> FixedPush:
-    if diff is not None:
-        push.operation = push.operation.__class__(
-            **{
-                name: getattr(push.operation, name)
-                for name in push.operation.__struct_fields__
-                if name != "diff_digest"
-            },
-            diff_digest=diff.digest(),
-        )
-    return push
 
 
 def with_columns(**columns: Column) -> Table:
