@@ -11,7 +11,7 @@ from lehr.base.errors import LehrError, StalledError, TransientError, WaitingErr
 from lehr.enforce.lane import Lane, TurnQueue
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.state import Diffed, DiffFailed, Looked
-from lehr.model.diff import NO_DIFF, Diff, Target
+from lehr.model.diff import NO_DIFF, Change, Diff, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.plugins import push_of, target_of
@@ -236,7 +236,9 @@ def test_a_diff_comes_with_the_digest_of_what_it_rests_on() -> None:
         (raises(LehrError("odd")), "odd", False, None),
         (raises(ValueError("oops\nmore")), "ValueError: oops", False, None),
         (raises(asyncio.CancelledError()), "cancelled itself", False, None),
+        (raises(SystemExit(3)), "SystemExit: 3", False, None),
         (answers("nonsense"), "a str instead of a diff", False, None),
+        (answers(Diff((Change("x", object(), None),))), "a diff that cannot be used", False, None),
         (answers(None), "a NoneType instead of a diff", False, None),
         (hangs, "longer than 30 s", False, None),
     ],
@@ -261,7 +263,9 @@ def test_a_diff_that_fails_is_told_as_a_value(
         (raises(StalledError("no such port")), Result.STALLED, "no such port"),
         (raises(ValueError("oops")), Result.UNKNOWN, "ValueError: oops"),
         (raises(asyncio.CancelledError()), Result.UNKNOWN, "cancelled itself"),
+        (raises(SystemExit(3)), Result.UNKNOWN, "SystemExit: 3"),
         (answers(None), Result.UNKNOWN, "a NoneType instead of an outcome"),
+        (answers(Outcome("marvellous")), Result.UNKNOWN, "an outcome that cannot be used"),  # type: ignore[arg-type]
         (hangs, Result.UNKNOWN, "did not end within 600 s"),
     ],
 )

@@ -166,6 +166,17 @@ def test_while_a_push_may_go_on_nothing_is_touched(progress: Progress | None) ->
     assert 0 < (rest(effects).delay or 0) < 60
 
 
+def test_a_plugin_that_cannot_say_is_asked_less_and_less_often_and_the_first_cause_is_kept() -> None:
+    failed = operation(message="plugin x failed: ValueError: oops", result=Result.UNKNOWN)
+    state, delays = State(operation=failed), []
+    for _ in range(9):
+        state, effects = after(state, Begin(view(jitter=1.0)), Looked(None, "plugin x answered a str"))
+        delays.append(rest(effects).delay)
+    assert delays == [4.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0, 60.0]
+    _, effects = after(State(operation=failed), Begin(view()), Looked(None, "plugin x answered a str"))
+    assert "plugin x failed: ValueError: oops; plugin x answered a str" in str(effects)
+
+
 def test_an_ended_push_is_resolved_by_production_itself() -> None:
     state, effects = after(State(operation=operation()), Begin(view()), Looked(Progress.ENDED))
     [effect] = effects
