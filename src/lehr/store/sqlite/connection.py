@@ -33,7 +33,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         raise StalledError(f"there is no state file {path}", fix=_BEGIN)
     if path.is_dir():
         raise StalledError(
-            f"state file {path} is a directory", fix="move it away, or name another state folder with --state"
+            f"state file {path} is a directory",
+            why="Lehr makes a file there, and that cannot be made",
+            fix="move it away, or name another state folder with --state",
         )
     with translated(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
