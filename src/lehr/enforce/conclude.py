@@ -104,6 +104,8 @@ def _evidence(state: State) -> dict[str, Any]:
         found["pin"] = turn.view.pinning.pin.id
     if trouble.failures:
         found["failures"] = trouble.failures
+    if trouble.failed_diffs:
+        found["failed_diffs"] = trouble.failed_diffs
     if trouble.ineffective:
         found["ineffective_pushes"] = trouble.ineffective
     return found

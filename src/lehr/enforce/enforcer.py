@@ -49,7 +49,7 @@ from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
@@ -74,6 +74,9 @@ class _Unserved(AssetPlugin):
 
     async def push(self, target: Target, read: object, push: object) -> Outcome:
         raise StalledError(f"no plugin serves type {target.type}")
+
+    async def status(self, operation: Operation) -> Progress:
+        raise StalledError(f"no plugin serves type {operation.type}")
 
 
 class Enforcer:

@@ -250,6 +250,8 @@ class Lane(Generic[T]):
         except asyncio.CancelledError:
             raise_if_ours()
             return Looked(None, f"{self._name} cancelled itself")
+        except LehrError as error:
+            return Looked(None, str(error))
         except (Exception, SystemExit) as error:
             log.exception("plugin failed to tell a status", operation=operation.id)
             return Looked(None, f"{self._name} failed to say whether it has ended: {brief(error)}")

@@ -94,8 +94,10 @@ class Trouble(msgspec.Struct, frozen=True):
 
     Attributes:
         content_digest: content and goal that it is about.
-        failures: pushes or diffs in a row that failed.
-        ineffective: pushes in a row that ended well and left this very diff.
+        failures: pushes in a row that failed.
+        failed_diffs: diffs in a row that failed.
+        ineffective: pushes in a row that ended well and left some diff.
+        alike: of these, the last in a row that left this very diff.
         diff_digest: the diff that was left, or that stalled.
         not_before: monotonic seconds before which nothing is pushed.
         said: (reason, message, unblock) of the last failure, repeated while backing off.
@@ -104,7 +106,9 @@ class Trouble(msgspec.Struct, frozen=True):
 
     content_digest: Digest | None = None
     failures: int = 0
+    failed_diffs: int = 0
     ineffective: int = 0
+    alike: int = 0
     diff_digest: Digest | None = None
     not_before: float = 0.0
     said: tuple[str, str, str] = ("", "", "")

@@ -139,19 +139,26 @@ def _still_unknown(
 
 def _resolve(state: State, diff: Diff) -> Stepped:
     """The plugin says that the push has ended; production says what it came to."""
+    if not diff.empty:
+        return _resolve_failed(state, f"{diff.summary()} differ", "found not applied")
     operation, view = _operation(state), _turn(state).view
-    if diff.empty:
-        outcome = Outcome(Result.DONE, "found applied after its outcome was unknown")
-        entry = _entry(operation, view.now)
-        state = replace(state, ledger=entry)
-        finish = Finish(operation.id, outcome, view.now, entry)
-    else:
-        outcome = Outcome(Result.FAILED, "found not applied after its outcome was unknown")
-        finish = Finish(operation.id, outcome, view.now)
-        said = ("PushFailed", f"{diff.summary()} differ; push {operation.id}: {outcome.message}", "time")
-        state = replace(state, trouble=_failed_again(state, operation.content_digest, view, said))
+    outcome = Outcome(Result.DONE, "found applied after its outcome was unknown")
+    entry = _entry(operation, view.now)
+    state = replace(state, ledger=entry)
+    return _resolved(state, Finish(operation.id, outcome, view.now, entry))
+
+
+def _resolve_failed(state: State, seen: str, found: str) -> Stepped:
+    operation, view = _operation(state), _turn(state).view
+    outcome = Outcome(Result.FAILED, f"{found} after its outcome was unknown")
+    said = ("PushFailed", f"{seen}; push {operation.id}: {outcome.message}", "time")
+    trouble = _failed_again(state, digest_all((operation.content_digest, operation.goal)), view, said)
+    return _resolved(replace(state, trouble=trouble), Finish(operation.id, outcome, view.now))
+
+
+def _resolved(state: State, finish: Finish) -> Stepped:
     state = replace(state, phase=Phase.IDLE, operation=None, turn=None)
-    return state, (Commit((finish,)), Again(f"outcome of {operation.id} is known"))
+    return state, (Commit((finish,)), Again(f"outcome of {finish.operation} is known"))
 
 
 # --- diff --------------------------------------------------------------------
@@ -165,6 +172,8 @@ def _diffed(state: State, event: Diffed) -> Stepped:
     state = replace(state, turn=turn)
     if state.trouble.content_digest not in (None, _content_key(turn)):
         state = replace(state, trouble=CALM)
+    elif state.trouble.failed_diffs:
+        state = replace(state, trouble=replace(state.trouble, failed_diffs=0))
     if event.diff.empty:
         return _converged(state)
     if verifying:
@@ -202,13 +211,16 @@ def _needs_approval(view: View, diff: Diff) -> bool:
 
 def _diff_failed(state: State, event: DiffFailed) -> Stepped:
     if state.phase is Phase.RESOLVING:
+        if event.stalled:
+            # It has ended, and this content can never be compared: newer content must get its turn.
+            return _resolve_failed(state, event.message, "not comparable")
         return _still_unknown(state, event.message)
     view = _turn(state).view
     if event.stalled:
         unblock = event.fix or "mend the cause; every resync looks again"
         return conclude(state, Condition(Status.STALLED, "DiffStalled", event.message, unblock))
-    trouble = replace(state.trouble, failures=state.trouble.failures + 1)
-    delay = backoff(trouble.failures, view.jitter)
+    trouble = replace(state.trouble, failed_diffs=state.trouble.failed_diffs + 1)
+    delay = backoff(trouble.failed_diffs, view.jitter)
     if event.until is not None:
         delay = max(delay, event.until - view.now)
     unblock = event.fix or "Lehr tries again by itself"
@@ -268,15 +280,17 @@ def _pushed_and_still_different(state: State) -> Stepped:
     turn = _turn(state)
     view, diff = turn.view, _diff(turn)
     same = state.trouble.diff_digest == diff.digest()
-    count = state.trouble.ineffective + 1 if same else 1
-    delay = backoff(count, view.jitter)
+    count = state.trouble.alike + 1 if same else 1
+    ineffective = state.trouble.ineffective + 1
+    delay = backoff(ineffective, view.jitter)
     message = f"the push ended well, and {diff.summary()} still differ"
     unblock = "a plugin that observes what it applies, new intent, or lehr retry"
     said = ("PushedStillDifferent", message, unblock)
     stalled = count >= INEFFECTIVE_PUSHES
     trouble = Trouble(
         content_digest=_content_key(turn),
-        ineffective=count,
+        ineffective=ineffective,
+        alike=count,
         diff_digest=diff.digest(),
         not_before=view.monotonic + delay,
         said=said,
@@ -420,7 +434,6 @@ def _ended(state: State, event: Ended) -> Stepped:
 def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
     turn = _turn(state)
     view = turn.view
-    assert turn.content_digest is not None
     stalled = outcome.result is Result.STALLED
     count = _times(state.trouble.failures + 1)
     said = (
@@ -428,7 +441,7 @@ def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
         if stalled
         else ("PushFailed", f"push failed {count}: {outcome.message}", "Lehr tries again by itself")
     )
-    trouble = _failed_again(state, turn.content_digest, view, said)
+    trouble = _failed_again(state, _content_key(turn), view, said)
     if stalled:
         trouble = replace(trouble, stalled=True, diff_digest=_diff(turn).digest(), not_before=0.0)
     elif outcome.retry_at is not None:
@@ -443,9 +456,8 @@ def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
     )
 
 
-def _failed_again(state: State, content: Digest, view: View, said: tuple[str, str, str]) -> Trouble:
+def _failed_again(state: State, key: Digest, view: View, said: tuple[str, str, str]) -> Trouble:
     failures = state.trouble.failures + 1
-    key = digest_all((content, view.goal))
     not_before = view.monotonic + backoff(failures, view.jitter)
     return Trouble(key, failures, not_before=not_before, said=said)
 
