@@ -163,8 +163,26 @@ def test_weights_change_under_load_without_a_failed_request(
         assert three[1].requests == before
         world.apply(top.balancer(weighted(1, 9)))
         client.await_answers(500)
+        world.apply(top.balancer(weighted(1)))
+        envoys[2].kill()  # at once: what was under way there has been answered
+        client.await_answers(500)
     assert not client.failures
     assert client.answers.total() > 2000
+
+
+def test_a_turndown_loses_no_request_even_if_the_balancer_in_front_does_not_know_of_it(
+    world: Town, envoys: list[Envoy], three: list[Backend]
+) -> None:
+    top = envoys[0]
+    world.apply(top.balancer(weighted(1, 1)))
+    with Client(top.listen) as client:
+        eventually(lambda: three[0].requests > 100 and three[1].requests > 100)
+        for goal in (Goal.DRAINED, Goal.ABSENT):
+            world.apply(world.others[1], goal)
+        before = three[1].requests
+        client.await_answers(500)
+        assert three[1].requests == before
+    assert not client.failures
 
 
 def test_capacity_of_a_balancer_over_others_is_what_is_behind_those_with_a_weight(
