@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 
 import structlog
+from msgspec.structs import replace
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError
 from lehr.enforce.agenda import Agenda
 from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.committer import Committer
@@ -44,16 +45,17 @@ from lehr.enforce.state import (
     View,
 )
 from lehr.enforce.step import RETRY, step
+from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import Operation, Outcome, Progress, Result
+from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
-from lehr.sdk.plugin import AssetPlugin, Traits
+from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
 from lehr.store.writes import Finish, Refused, TakeLease
 
@@ -61,22 +63,6 @@ log = structlog.get_logger()
 
 _WATCH_RESTART_SECONDS = 5.0
 _SOON_SECONDS = 10.0
-
-
-class _Unserved(AssetPlugin):
-    """Stands in for the plugin of types that nobody serves; the loop stalls before it is asked."""
-
-    types = ()
-    traits = Traits(resync=600.0)
-
-    async def diff(self, target: Target, read: object) -> Diff:
-        raise StalledError(f"no plugin serves type {target.type}")
-
-    async def push(self, target: Target, read: object, push: object) -> Outcome:
-        raise StalledError(f"no plugin serves type {target.type}")
-
-    async def status(self, operation: Operation) -> Progress:
-        raise StalledError(f"no plugin serves type {operation.type}")
 
 
 class Enforcer:
@@ -105,7 +91,7 @@ class Enforcer:
         self._checks = checks
         self._clock = clock
         self._chance = chance
-        self._unserved: Lane[Slot] = Lane(_Unserved(), clock, self._turn)
+        self._unserved: Lane[Slot] = Lane(Unserved(), clock, self._turn)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
             lane: Lane[Slot] = Lane(plugin, clock, self._turn)
@@ -180,7 +166,7 @@ class Enforcer:
             self._take_up(incarnation)
             return
         if before.digest == incarnation.governance:
-            self._governance = _moved(before, incarnation)
+            self._governance = replace(before, incarnation=incarnation)
         else:
             self._governance = load(self._store, self._registry, incarnation, self._clock.now())
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
@@ -507,15 +493,3 @@ class Enforcer:
         """Wait until some turn has ended."""
         self._changed.clear()
         await self._changed.wait()
-
-
-def _moved(governance: Governance, incarnation: Incarnation) -> Governance:
-    """The same checks and controls under another incarnation."""
-    return Governance(
-        incarnation,
-        governance.assets,
-        governance.controls_version,
-        governance.controls,
-        governance.observed,
-        governance.removals,
-    )

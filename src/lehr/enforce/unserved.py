@@ -1,0 +1,24 @@
+"""What stands in for a plugin that is not there."""
+
+from __future__ import annotations
+
+from lehr.base.errors import StalledError
+from lehr.model.diff import Diff, Target
+from lehr.model.operation import Operation, Outcome, Progress
+from lehr.sdk.plugin import AssetPlugin, Traits
+
+
+class Unserved(AssetPlugin):
+    """Serves the types that nobody serves. The loop stalls before it pushes any."""
+
+    types = ()
+    traits = Traits(resync=600.0)
+
+    async def diff(self, target: Target, read: object) -> Diff:
+        raise StalledError(f"no plugin serves type {target.type}")
+
+    async def push(self, target: Target, read: object, push: object) -> Outcome:
+        raise StalledError(f"no plugin serves type {target.type}")
+
+    async def status(self, operation: Operation) -> Progress:
+        raise StalledError(f"no plugin serves type {operation.type}")
