@@ -14,12 +14,16 @@ import asyncio
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lehr.base.errors import LehrError
 
-_SCENES = 8
+if TYPE_CHECKING:
+    from lehr.cli.demo.example import Example
+
+_MOST_SCENES = 10
 _INTERRUPTED = 130
 
 
@@ -32,8 +36,15 @@ _INTERRUPTED = 130
       lehr demo --scene 4       play one scene
     """
 )
+@click.option(
+    "--example",
+    type=click.Choice(["hello", "shakespeare"]),
+    default="hello",
+    show_default=True,
+    help="What to play.",
+)
 @click.option("--once", is_flag=True, help="End after the last scene.")
-@click.option("--scene", type=click.IntRange(1, _SCENES), help="Play this scene alone, then end.")
+@click.option("--scene", type=click.IntRange(1, _MOST_SCENES), help="Play this scene alone, then end.")
 @click.option("--keep", is_flag=True, help="Leave the folder, to look at what is in it.")
 @click.option(
     "--dir",
@@ -41,13 +52,12 @@ _INTERRUPTED = 130
     type=click.Path(path_type=Path, file_okay=False),
     help="Play in this folder, which must be new or empty, and keep it.  [default: a temporary one]",
 )
-def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> int:
+def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Path | None) -> int:
     """Play an example on this machine: a git repository becomes a running web site.
 
     Eight scenes, each checked: from nothing to serving, a change, damage, mistakes, a freeze,
     why, a turndown, and a crash. Needs no privileges, and leaves nothing running.
     """
-    from lehr.cli.demo.hello import EXAMPLE
     from lehr.cli.demo.narrator import Narrator
     from lehr.cli.demo.play import play
     from lehr.cli.demo.stage import SceneError
@@ -56,9 +66,8 @@ def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> i
     narrator = Narrator(pretty=sys.stdout.isatty())
     folder = _folder(directory)
     kept = keep or directory is not None
-    playing = play(
-        EXAMPLE, folder, narrator, only=scene, stay=watched and not once and scene is None, keep=kept
-    )
+    stay = watched and not once and scene is None
+    playing = play(_example(example), folder, narrator, only=scene, stay=stay, keep=kept)
     try:
         asyncio.run(playing)
     except asyncio.CancelledError:
@@ -71,6 +80,16 @@ def demo(once: bool, scene: int | None, keep: bool, directory: Path | None) -> i
             narrator.say(f"What it made is in {folder}.")
     narrator.say("Every scene came out as it should." if scene is None else f"Scene {scene} came out.")
     return 0
+
+
+def _example(name: str) -> Example[Any]:
+    if name == "hello":
+        from lehr.cli.demo.hello import EXAMPLE as HELLO
+
+        return HELLO
+    from lehr.cli.demo.shakespeare import EXAMPLE as SHAKESPEARE
+
+    return SHAKESPEARE
 
 
 def _folder(directory: Path | None) -> Path:

@@ -116,6 +116,40 @@ def free_ports(count: int, chance: Chance) -> int:
     )
 
 
+class PortRange:
+    """A range of ports that no other demo on this machine takes while this one holds it.
+
+    Attributes:
+        first: the lowest of them; nobody listened on any when the range was taken.
+    """
+
+    def __init__(self, count: int, chance: Chance) -> None:
+        """Take `count` ports.
+
+        Raises:
+            LehrError: none were found.
+        """
+        self._claim = socket.socket(socket.AF_UNIX)
+        for _ in range(_TRIES):
+            first = int(chance.uniform(_LOWEST, _HIGHEST)) // count * count
+            try:
+                # An abstract name belongs to whoever has bound it, and is free again when that one ends.
+                self._claim.bind(f"\0lehr-demo-ports-{first}-{count}")
+            except OSError:
+                continue
+            if all(_is_free(port) for port in range(first, first + count)):
+                self.first = first
+                return
+            self._claim.close()
+            self._claim = socket.socket(socket.AF_UNIX)
+        self._claim.close()
+        raise LehrError(f"no {count} free ports in a row were found")
+
+    def release(self) -> None:
+        """Let others have them."""
+        self._claim.close()
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -45,4 +46,6 @@ async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> No
     try:
         await scene(stage)
     except (OSError, AssertionError, ValueError) as error:
-        raise SceneError(f"scene {number} broke off", why=f"{type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}"
+        details = traceback.format_exc()
+        raise SceneError(f"scene {number} broke off", why=why, details=details) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,9 +19,13 @@ _SETTINGS = {
 
 
 def environment() -> dict[str, str]:
-    """Ours, without what would make git or `lehr` look elsewhere or print otherwise."""
+    """Ours, without what would make git or `lehr` look elsewhere or print otherwise.
+
+    `python3` is the one that runs this, so that the examples' programs find what is installed for it.
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "LEHR_"))}
-    return kept | {"NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "ignore"}
+    return kept | {"PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "ignore"}
 
 
 class Repository:

