@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import itertools
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
+import msgspec
 import pytest
 
 from lehr.base.blocking import Blocking, Inline, Threads
@@ -383,6 +385,39 @@ def test_close_ends_a_build_that_would_last(site: Site) -> None:
         asyncio.run(close_while_building())
 
 
+PUSH = """
+import asyncio, sys
+from pathlib import Path
+import msgspec
+from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
+from lehr.model.asset import AssetId, make_asset
+from lehr.model.types import Registry
+from lehr.plugins.database.payload import DATABASE_SCHEMA, TYPES, DatabaseSchema
+from lehr.plugins.database.plugin import DatabasePlugin
+from lehr.testing.plugins import FixedReader, push_of, target_of
+asset = make_asset(AssetId("db"), DATABASE_SCHEMA, msgspec.json.decode(sys.argv[1], type=DatabaseSchema), {})
+target, reader = target_of(asset), FixedReader([asset], Registry(TYPES))
+asyncio.run(DatabasePlugin(Path("/"), Inline(), SystemClock()).push(target, reader, push_of(target)))
+"""
+
+
+def test_what_a_killed_process_had_begun_ends_and_lets_no_other_push_begin_before(site: Site) -> None:
+    site.apply(site.intent())
+    intent = site.intent(with_index("title"), version=2)
+    with contextlib.closing(site.server.connect(DATABASE)) as writer:
+        writer.execute("BEGIN")
+        writer.execute(f"INSERT INTO {site.schema}.plays VALUES (1, 'Hamlet')")
+        child = subprocess.Popen([sys.executable, "-c", PUSH, msgspec.json.encode(intent).decode()])
+        asyncio.run(begun(site))
+        with pytest.raises(TransientError, match="another push"):
+            site.push(intent)
+        child.kill()
+        child.wait()
+        asyncio.run(ended(site))
+    site.apply(intent)
+
+
 def test_a_database_is_made_only_when_that_is_asked_for(site: Site) -> None:
     connection = site.server.url(f"new_{site.schema}")
     with pytest.raises(StalledError) as caught:
@@ -446,6 +481,15 @@ async def begun(site: Site) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError("the build of the index does not begin")
+
+
+async def ended(site: Site) -> None:
+    """Returns when nobody holds the lock of a push."""
+    for _ in range(2000):
+        if not site.sql("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"):
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("the build of the index does not end")
 
 
 async def hint(hints: AsyncIterator[AssetKey]) -> AssetKey:
