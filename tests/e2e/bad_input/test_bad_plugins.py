@@ -91,14 +91,13 @@ HOW = {
 
 
 def install(workspace: Workspace, code: str, entries: str = ENTRIES) -> None:
-    """Put a package where pip would put it, on a path of its own."""
-    site = workspace.folder / "site"
+    """Do what pip does."""
+    site = workspace.site()
     about = site / "acme_things-1.0.dist-info"
     about.mkdir(parents=True, exist_ok=True)
     (site / "acme_things.py").write_text(code)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-things\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(entries)
-    workspace.environment["PYTHONPATH"] = str(site)
 
 
 def test_a_plugin_that_misbehaves_is_named_and_delays_no_other(tmp_path: Path) -> None:

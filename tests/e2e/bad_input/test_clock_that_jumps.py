@@ -35,10 +35,7 @@ class Clock:
 
     def __init__(self, workspace: Workspace) -> None:
         self._offset = workspace.folder / "offset"
-        site = workspace.folder / "site"
-        site.mkdir()
-        (site / "sitecustomize.py").write_text(SHIM.format(offset=str(self._offset)))
-        workspace.environment["PYTHONPATH"] = str(site)
+        (workspace.site() / "sitecustomize.py").write_text(SHIM.format(offset=str(self._offset)))
 
     def jump(self, seconds: float) -> None:
         """Go wrong by so much."""

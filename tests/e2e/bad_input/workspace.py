@@ -152,6 +152,15 @@ class Workspace:
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
 
+    def site(self) -> Path:
+        """A folder whose Python packages the program finds, as if pip had put them there."""
+        site = self.folder / "site"
+        if not site.exists():
+            site.mkdir()
+            others = filter(None, [os.environ.get("PYTHONPATH")])
+            self.environment["PYTHONPATH"] = os.pathsep.join([str(site), *others])
+        return site
+
     # --- the program -----------------------------------------------------------------
 
     def lehr(self, *arguments: str, prefix: Sequence[str] = ()) -> Done:
