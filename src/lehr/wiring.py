@@ -98,7 +98,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     known: list[AssetPlugin] = [
         FilePlugin(base, Threads("file", 8)),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
-        DatabasePlugin(base, Threads("database", DatabasePlugin.traits.turns), clock),
+        DatabasePlugin(base, Threads("database", DatabasePlugin.threads), clock),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
     ]

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -25,6 +26,7 @@ from lehr.plugins.database.session import ConnectionLostError, Session
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
 _WATCH_EVERY = 2.0  # seconds
+_WATCH_AT_ONCE = 2  # databases: one that hangs delays the others' hints, and nothing else
 _WATCH_FOR = 600.0  # seconds after the last diff
 _NOTHING = digest("no database")
 
@@ -45,13 +47,14 @@ class DatabasePlugin(AssetPlugin):
 
     types = (DATABASE_SCHEMA,)
     traits = Traits(goals=frozenset(), turns=8, pushes=4, push_timeout=3600.0)
+    threads: ClassVar[int] = traits.turns + traits.pushes + _WATCH_AT_ONCE
 
     def __init__(self, base: Path, blocking: Blocking, clock: Clock) -> None:
         """Serve databases that this machine reaches.
 
         Args:
             base: what relative paths are relative to.
-            blocking: a pool of this plugin's own, closed with it.
+            blocking: a pool of this plugin's own, of `threads`, closed with it.
             clock: time.
         """
         self._base = base.absolute()
@@ -98,10 +101,16 @@ class DatabasePlugin(AssetPlugin):
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets whose catalogue is another, or whose database comes or goes."""
+        places = asyncio.Semaphore(_WATCH_AT_ONCE)
+
+        async def look(item: _Watched) -> Digest | None:
+            async with places:
+                return await self._blocking.run(self._fingerprint, item.schema)
+
         while True:
             await self._clock.sleep(_WATCH_EVERY)
             watched = dict(self._watched)
-            looks = (self._blocking.run(self._fingerprint, item.schema) for item in watched.values())
+            looks = (look(item) for item in watched.values())
             for (key, item), seen in zip(watched.items(), await asyncio.gather(*looks), strict=True):
                 if self._watched.get(key) is not item:
                     continue  # a diff has looked since

@@ -318,7 +318,7 @@ def _connect(parameters: dict[str, Any]) -> psycopg.Connection[Any] | None:
             raise TransientError(f"the PostgreSQL server {what}", why=_line(error)) from error
     if _missing(parameters):
         return None
-    raise refused(_line(error), error.sqlstate) from error
+    raise refused(_line(error)) from error
 
 
 def _missing(parameters: dict[str, Any]) -> bool:

@@ -32,8 +32,6 @@ _FIXES = {
     "42601": "correct the type",
     "42P07": "something else has this name already: choose another, or take that away by hand",
     "42703": "if a table of another program is called like Lehr's own for the version, rename that",
-    "28P01": "check `passfile`, the file's permissions (0600) and pg_hba.conf",
-    "28000": "check the user in `connection` and pg_hba.conf",
 }
 _ABOUT_ROWS = ("22", "23")
 _SHORT_OF = "53"  # connections, memory, disk
@@ -48,11 +46,11 @@ def translated(connection: psycopg.Connection[Any], *, about_rows: bool = False)
         raise _translated(connection, error, about_rows) from (None if about_rows else error)
 
 
-def refused(message: str, code: str | None) -> LehrError:
-    """Why a server that is up does not let us in."""
-    if (code or "").startswith(_SHORT_OF) or "too many" in message:
+def refused(message: str) -> LehrError:
+    """Why a server that is up does not let us in. There is no code for that, only a message."""
+    if "too many" in message:
         return TransientError("the PostgreSQL server has no connection to spare", why=message)
-    fix = _FIXES.get(code or "", "check user, database, `passfile` and pg_hba.conf")
+    fix = "check user, database and `passfile` (of which only its owner may have rights), and pg_hba.conf"
     return StalledError("the PostgreSQL server refuses the connection", why=message, fix=fix)
 
 
