@@ -21,14 +21,16 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotat
 help:
 	@sed -n 's/^#   //p' Makefile
 
-.PHONY: run-environment dev-environment
+.PHONY: run-environment demo-environment dev-environment
 run-environment:
 	@scripts/environment.sh run
+demo-environment:
+	@scripts/environment.sh demo
 dev-environment:
 	@scripts/environment.sh dev
 
 .PHONY: demo
-demo: run-environment
+demo: demo-environment
 	@$(BIN)/lehr demo $(ARGS)
 
 .PHONY: test
@@ -58,6 +60,7 @@ format: dev-environment
 lock: dev-environment
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	@$(LOCK) --output-file requirements.lock
+	@$(LOCK) --extra demo --output-file requirements-demo.lock
 	@$(LOCK) --group dev --output-file requirements-dev.lock
 
 .PHONY: clean

@@ -2,6 +2,7 @@
 # Makes .venv (or the directory that VENV names) ready, or does nothing if it is.
 #
 #   scripts/environment.sh run    what `lehr` needs
+#   scripts/environment.sh demo   that, and the servers that its demo plays with
 #   scripts/environment.sh dev    that, and what its tests and checks need
 #
 # Needs python3 (3.11 or newer) with venv, and a package index that pip is configured for.
@@ -14,8 +15,9 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 venv=$root/${VENV:-.venv}
 case $kind in
 run) lock=requirements.lock ;;
+demo) lock=requirements-demo.lock ;;
 dev) lock=requirements-dev.lock ;;
-*) echo "usage: $0 run|dev" >&2; exit 2 ;;
+*) echo "usage: $0 run|demo|dev" >&2; exit 2 ;;
 esac
 
 say() { printf '%s\n' "$*" >&2; }
@@ -73,4 +75,6 @@ if ! { "$venv/bin/python" -m pip install --only-binary=:all: --require-hashes -r
     exit 1
 fi
 wanted >"$venv/.ready-$kind"
-[ "$kind" = run ] || (kind=run lock=requirements.lock && wanted >"$venv/.ready-run")
+# Each kind has all that the ones before it have.
+[ "$kind" != dev ] || (lock=requirements-demo.lock && wanted >"$venv/.ready-demo")
+[ "$kind" = run ] || (lock=requirements.lock && wanted >"$venv/.ready-run")
