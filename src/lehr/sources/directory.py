@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,7 +21,7 @@ from lehr.sources.scan import Scan, Stamp, changed_meanwhile, read_file, scan
 from lehr.sources.tree import TreeSnapshot
 
 EXCLUDED = (".git", ".lehr", ".venv", "__pycache__")
-"""Names that are left out wherever they stand."""
+"""Names that are left out wherever they stand, as are directories that git ignores."""
 
 _MAX_BYTES = 256_000_000
 _HELD = 3
@@ -114,14 +114,15 @@ class DirectorySource:
             TransientError: it is not there, or changed while it was being read.
             StalledError: it is empty, too large, or something in it may not be read.
         """
-        found = scan(self._path, self._exclude)
+        ignored = _ignored_by_git(self._path)
+        found = scan(self._path, self._exclude, ignored)
         self._check_size(found)
         stale = {path for path, stamp in found.files.items() if not self._is_known(path, stamp)}
         if self._last is not None and self._last[0] == found and not stale:
             return self._last[1]
         known = {path: self._known[path] for path in found.files if path not in stale}
         known |= {path: self._read(path, found.files[path]) for path in stale}
-        if scan(self._path, self._exclude) != found:
+        if scan(self._path, self._exclude, ignored) != found:
             raise changed_meanwhile(self._path)
         self._known = {path: known[path] for path in found.files}
         snapshot = self._snapshot(found)
@@ -229,3 +230,18 @@ def _not_kept(revision: SourceRevision) -> StalledError:
         why="it was not kept, and the directory has changed since",
         fix="choose a newer incarnation",
     )
+
+
+def _ignored_by_git(root: Path) -> Callable[[str], bool]:
+    """Which directories below `root` git ignores: what programs put there is not what people declare."""
+    try:
+        place = pygit2.discover_repository(str(root)) if root.is_dir() else None
+        repository = None if place is None else pygit2.Repository(place)
+    except pygit2.GitError:
+        repository = None  # another user's repository, say: then git has no say
+    work_tree = None if repository is None or repository.workdir is None else Path(repository.workdir)
+    if repository is None or work_tree is None or not root.resolve().is_relative_to(work_tree.resolve()):
+        return lambda path: False
+    prefix = root.resolve().relative_to(work_tree.resolve()).as_posix()
+    below = "" if prefix == "." else prefix + "/"
+    return lambda path: bool(repository.path_is_ignored(below + path))

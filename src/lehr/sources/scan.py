@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,8 +31,12 @@ class Scan(msgspec.Struct, frozen=True):
     skipped: tuple[str, ...]
 
 
-def scan(root: Path, exclude: frozenset[str]) -> Scan:
+def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) -> Scan:
     """List everything below `root`, in order of paths. No symbolic link below it is followed.
+
+    Args:
+        exclude: names that are left out wherever they stand, and paths that start with a slash.
+        ignored: asked about each directory (its path ends with a slash); True leaves it out.
 
     Raises:
         TransientError: `root` is not there, or changed while it was being listed.
@@ -47,7 +52,9 @@ def scan(root: Path, exclude: frozenset[str]) -> Scan:
     skipped: list[str] = []
     pending = [""]
     while pending:
-        _list_one(root, pending.pop(), exclude, files, skipped, pending)
+        inner: list[str] = []
+        _list_one(root, pending.pop(), exclude, files, skipped, inner)
+        pending += [path for path in inner if not ignored(path)]
         if len(files) > _MAX_FILES:
             raise StalledError(
                 f"there are more than {_MAX_FILES:,} files in {root}",

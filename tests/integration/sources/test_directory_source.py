@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,19 @@ def test_a_snapshot_holds_what_was_there_whatever_happens_later(root: Path, sour
     assert snapshot.read("lehr.yaml") == b"partition: a\n"
     with pytest.raises(KeyError):
         snapshot.read("assets")
+
+
+@pytest.mark.parametrize("inner", ["", "workspaces/shop"])
+def test_directories_that_git_ignores_are_left_out(tmp_path: Path, inner: str) -> None:
+    tree = tmp_path / "tree"
+    root = tree / inner
+    for path in ("assets/a.yaml", "production/out.txt", "assets/production.yaml"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    (root / ".gitignore").write_text("production/\n")
+    source = DirectorySource(root, tmp_path / "state" / "archive.git", clock=SystemClock())
+    assert set(source.newest().files()) == {".gitignore", "assets/a.yaml", "assets/production.yaml"}
 
 
 def test_the_revision_names_paths_and_contents_alone(root: Path, source: DirectorySource) -> None:
