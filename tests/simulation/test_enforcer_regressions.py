@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from lehr.base.errors import TransientError
 from lehr.checks import CHECKS, TYPES
 from lehr.enforce.step import RETRY
 from lehr.model.addons import DEPENDS_ON, DependsOn
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.control import ControlKind
-from lehr.model.decision import Reservation, Verdict
+from lehr.model.decision import Reservation, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.operation import Outcome, Result
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
+from lehr.store import Store, StoredIntent
+from lehr.store.writes import SetControl
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Plane, World, thing
 from tests.simulation.playing import NEVER, control, play, turned_down
@@ -251,11 +255,12 @@ def test_an_asset_that_waited_for_a_place_and_was_let_go_is_not_called_again(tmp
 
 def test_a_removed_dependant_holds_nothing_up_that_it_once_referred_to(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
-        depends = {DEPENDS_ON: DependsOn(["db"])}
-        await plane.publish(thing("app", "1", depends), thing("db", "1"))
+        await plane.publish(thing("app", "1", {DEPENDS_ON: DependsOn(["db"])}), thing("db", "1"))
+        await plane.settle()
+        await plane.publish(thing("app", "1", turned_down()), thing("db", "1"))
         await plane.settle()
         await plane.publish(thing("app", "1", turned_down()), thing("db", "1", turned_down()))
-        await plane.settle()
+        await plane.settle(60.0)
         assert not world.values
 
     play(tmp_path, scenario, traits=traits_without_resync())
@@ -273,3 +278,129 @@ def test_a_removed_asset_that_comes_back_brings_back_what_it_depends_on(tmp_path
         assert plane.condition("db").reason == "StillReferenced"
 
     play(tmp_path, scenario)
+
+
+def test_an_enforcer_that_will_ask_for_admission_again_soon_is_not_at_rest(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("db", "1"), thing("slow", "1"))
+        await plane.settle()
+        world.looking["slow"] = 5.0
+        world.seconds = 0.1
+        app = thing("app", "1", {DEPENDS_ON: DependsOn(["db", "slow"])})
+        await plane.publish(thing("db", "1"), thing("slow", "1"), app)
+        await clock.sleep(4.95)
+        world.values["db"] = "by hand"
+        plane.plugin.hints.put_nowait(AssetKey(PARTITION, AssetId("db")))
+        while not plane.enforcer.at_rest:
+            await plane.enforcer.changed()
+        assert world.values == {"db": "1", "slow": "1", "app": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_an_incarnation_that_nobody_told_of_is_found(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.publish(thing("a", "2"), thing("b", "1"), tell=False)
+        await clock.sleep(30)
+        assert world.values == {"a": "2", "b": "1"}
+        await plane.publish(thing("a", "3"), thing("b", "1"))
+        await plane.settle(30)
+        assert world.values == {"a": "3", "b": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_word_of_a_person_that_nobody_told_of_is_found(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        await plane.committer.ask(SetControl(control(ControlKind.PAUSE, "a", clock)))
+        await clock.sleep(30)
+        assert plane.condition("a").reason == "Paused"
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await clock.sleep(10)
+        assert world.values["b"] == "1"
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_no_push_begins_while_a_stop_waits_for_those_under_way(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.seconds = 10.0
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(5)
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await plane.enforcer.stop(grace=60.0)
+        assert world.values == {"a": "1"}
+        assert clock.monotonic() < 20.0
+        await plane.committer.flush()
+        assert not plane.store.records.open_operations(PARTITION)
+
+    play(tmp_path, scenario)
+
+
+def test_what_a_plugin_first_reads_while_it_is_published_anew_is_not_missed(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.looking["a"] = 5.0
+        await plane.publish(thing("a", "1", reads=["b"]), thing("b", "1"))
+        await clock.sleep(2)
+        await plane.publish(thing("a", "1", reads=["b"]), thing("b", "2"))
+        await plane.settle(60.0)
+        assert world.values == {"a": "1+2", "b": "2"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+class Unreadable:
+    """A store whose intent cannot be read for a while."""
+
+    broken = False
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    @property
+    def intent(self) -> Any:
+        return _UnreadableIntent(self._store.intent, self)
+
+
+class _UnreadableIntent:
+    def __init__(self, intent: StoredIntent, store: Unreadable) -> None:
+        self._intent = intent
+        self._store = store
+
+    def asset(self, key: AssetKey, sequence: int) -> Any:
+        if self._store.broken:
+            raise TransientError("the state file is locked")
+        return self._intent.asset(key, sequence)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._intent, name)
+
+
+def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> None:
+    stores: list[Unreadable] = []
+
+    def unreadable(store: Store) -> Store:
+        stores.append(Unreadable(store))
+        return stores[-1]
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        stores[0].broken = True
+        await plane.publish(thing("a", "2"))
+        await clock.sleep(5)
+        condition = plane.condition("a")
+        assert (condition.status, condition.reason) == (Status.RETRYING, "TurnBroke")
+        assert "locked" in condition.message
+        assert AssetId("a") in plane.enforcer.unsettled
+        stores[0].broken = False
+        await plane.settle(30.0)
+        assert world.values == {"a": "2"}
+
+    play(tmp_path, scenario, traits=traits_without_resync(), wrap=unreadable)

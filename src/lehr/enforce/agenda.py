@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import heapq
 import itertools
 from collections.abc import Iterator
 from typing import Generic, TypeVar
+
+from lehr.base.clock import Clock
 
 T = TypeVar("T")
 
@@ -19,6 +23,7 @@ class Agenda(Generic[T]):
         self._heap: list[tuple[float, int, T]] = []
         self._due: dict[T, tuple[float, int]] = {}
         self._numbers = itertools.count()
+        self._sooner = asyncio.Event()
 
     def set(self, item: T, due: float) -> None:
         """`item` is due at `due` (monotonic seconds), and not at any earlier set time."""
@@ -28,6 +33,8 @@ class Agenda(Generic[T]):
         if len(self._heap) > 2 * len(self._due) + _SLACK:
             self._heap = [(due, number, item) for item, (due, number) in self._due.items()]
             heapq.heapify(self._heap)
+        if self.next_due() == due:
+            self._sooner.set()
 
     def discard(self, item: T) -> None:
         """`item` is not due any more."""
@@ -48,3 +55,14 @@ class Agenda(Generic[T]):
             item = heapq.heappop(self._heap)[2]
             del self._due[item]
             yield item
+
+    async def wait(self, clock: Clock) -> list[T]:
+        """Wait until something is due by `clock`, and take all that is, in order."""
+        while True:
+            self._sooner.clear()
+            if taken := list(self.pop(clock.monotonic())):
+                return taken
+            due = self.next_due()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(0.0, due - clock.monotonic())):
+                    await self._sooner.wait()

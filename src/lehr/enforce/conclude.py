@@ -11,12 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.enforce.state import LEFT, Commit, Effect, Phase, Rest, State
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Condition, Decision, Status
+from lehr.model.diff import Goal
 from lehr.model.operation import Operation
 from lehr.store.writes import Record, Touch, Write
 
 _SAME_TIME = 1.0
+_BROKEN_SECONDS = 10.0
 
 
 def conclude(
@@ -64,6 +66,44 @@ def conclude(
     quiet = not settled and diff is not None and diff.empty
     rest = Rest(delay, wait_for, settled, quiet)
     return ended, ((Commit(writes), rest) if writes else (rest,))
+
+
+def broken(
+    state: State, key: AssetKey, *, governing: int, now: float, cause: str, error: str
+) -> tuple[State, tuple[Commit, Rest]]:
+    """End a turn in which something failed that nobody had thought of; it comes again by itself.
+
+    Args:
+        state: as it was when it failed, with or without a turn.
+        governing, now, cause: of the turn.
+    """
+    unblock = "Lehr tries again by itself; the log of `lehr run` has the traceback"
+    condition = Condition(Status.RETRYING, "TurnBroke", f"the turn broke: {error}", unblock)
+    condition = replace(condition, next_at=now + _BROKEN_SECONDS)
+    writes: tuple[Write, ...] = ()
+    if condition.key() != state.standing:
+        decision = Decision(
+            partition=key.partition,
+            asset=key.id,
+            at=now,
+            content=0,  # what it rested on is not to be relied on
+            governing=governing,
+            goal=Goal.PRESENT if state.ledger is None else state.ledger.goal,
+            condition=condition,
+            event=cause,
+            turns=state.turns,
+        )
+        writes = (Record(decision),)
+    ended = replace(
+        state,
+        phase=Phase.IDLE,
+        turn=None,
+        standing=condition.key(),
+        turns=0 if writes else state.turns + 1,
+        next_at=condition.next_at,
+        left=False,
+    )
+    return ended, (Commit(writes), Rest(_BROKEN_SECONDS))
 
 
 def _due_otherwise(before: float | None, after: float | None) -> bool:

@@ -15,6 +15,8 @@ from lehr.base.errors import LehrError
 from lehr.enforce.agenda import Agenda
 from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.committer import Committer
+from lehr.enforce.conclude import broken
+from lehr.enforce.failing import brief
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.neighbours import Neighbours
@@ -61,8 +63,8 @@ from lehr.store.writes import Finish, Refused, TakeLease
 
 log = structlog.get_logger()
 
-_WATCH_RESTART_SECONDS = 5.0
 _SOON_SECONDS = 10.0
+_CATCH_UP_SECONDS = 5.0
 
 
 class Enforcer:
@@ -104,13 +106,14 @@ class Enforcer:
         self._waiting: Waiting[AssetId] = Waiting()
         self._readers: Waiting[AssetId] = Waiting()
         self._agenda: Agenda[AssetId] = Agenda()
-        self._agenda_changed = asyncio.Event()
         self._unsettled: dict[AssetId, None] = {}  # in order, so that equal seeds give equal runs
         self._busy = 0
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._governance: Governance | None = None
+        self._told = 0
         self._epoch = 0
+        self._stopping = False
         self.turns = 0
 
     # --- life --------------------------------------------------------------------
@@ -119,8 +122,9 @@ class Enforcer:
         """Take the lease, look up what was under way, and begin a turn of every asset."""
         [self._epoch] = await self._committer.ask(TakeLease(self.partition))
         self._spawn(self._follow_agenda(), "agenda")
+        self._spawn(self._follow_store(), "store")
         for lane in dict.fromkeys(self._lanes.values()):
-            self._spawn(self._watch(lane.plugin), f"watch of {type(lane.plugin).__name__}")
+            self._spawn(self._follow_hints(lane), f"hints of {type(lane.plugin).__name__}")
         newest = self._intent.newest(self.partition)
         if newest is not None:
             self._take_up(newest)
@@ -129,6 +133,7 @@ class Enforcer:
         """Begin with what a former process had left."""
         now = self._clock.now()
         self._governance = load(self._store, self._registry, newest, now)
+        self._told = newest.sequence
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
         for item in recovered:
             self._add(item.id, item.type, item.digest).state = item.state
@@ -138,6 +143,7 @@ class Enforcer:
 
     async def stop(self, grace: float = 0.0) -> None:
         """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
+        self._stopping = True
         pushes = [slot for slot in self._slots.values() if slot.push is not None]
         if pushes and grace:
             try:
@@ -165,6 +171,8 @@ class Enforcer:
         if before is None:
             self._take_up(incarnation)
             return
+        if incarnation.sequence <= self._told:
+            return
         if before.digest == incarnation.governance:
             self._governance = replace(before, incarnation=incarnation)
         else:
@@ -187,6 +195,25 @@ class Enforcer:
                 slot.push.superseded = True
             self._wake(slot, f"published in {incarnation.name}", urgent=True)
             self._wake_all(self._readers.of(id), f"{id}, which it reads, has changed")
+        self._told = incarnation.sequence
+
+    async def _follow_store(self) -> None:
+        """Look now and then for what was written and not told: to be told is a hint like any other."""
+        while True:
+            await self._clock.sleep(_CATCH_UP_SECONDS)
+            try:
+                self._catch_up()
+            except LehrError as error:
+                log.warning("the store cannot be read, it is looked at again", error=str(error))
+
+    def _catch_up(self) -> None:
+        newest = self._intent.newest(self.partition)
+        if newest is not None and newest.sequence > self._told:
+            changes = self._store.intent.changes(self.partition, self._told, newest.sequence)
+            self.published(newest, [change.id for change in changes])
+        version, _controls = self._store.records.controls(self.partition, self._clock.now())
+        if self._governance is not None and version != self._governance.controls_version:
+            self.controls_changed(Selector(all=True), "a person's word was given or taken back")
 
     def controls_changed(self, selector: Selector, cause: str) -> None:
         """A person's word about the assets of `selector` was given or taken back."""
@@ -234,6 +261,8 @@ class Enforcer:
             if urgent:
                 slot.lane.hasten(slot)
             return
+        if self._stopping:
+            return
         self._busy += 1
         slot.queued = True
         slot.cause = cause
@@ -242,29 +271,13 @@ class Enforcer:
 
     async def _follow_agenda(self) -> None:
         while True:
-            self._agenda_changed.clear()
-            for id in self._agenda.pop(self._clock.monotonic()):
-                slot = self._slots[id]
-                self._wake(slot, "due again", urgent=False)
-            due = self._agenda.next_due()
-            sleeping = None if due is None else max(0.0, due - self._clock.monotonic())
-            try:
-                async with asyncio.timeout(sleeping):
-                    await self._agenda_changed.wait()
-            except TimeoutError:
-                continue
+            for id in await self._agenda.wait(self._clock):
+                self._wake(self._slots[id], "due again", urgent=False)
 
-    async def _watch(self, plugin: AssetPlugin) -> None:
-        """Pass a plugin's hints on, for ever; a watch that breaks only costs time."""
-        while True:
-            try:
-                async for key in plugin.watch():
-                    if key.partition == self.partition:
-                        self.wake(key.id, "its plugin saw a change")
-                return
-            except (Exception, SystemExit):
-                log.exception("watch broke, starting it again", plugin=type(plugin).__name__)
-                await self._clock.sleep(_WATCH_RESTART_SECONDS)
+    async def _follow_hints(self, lane: Lane[Slot]) -> None:
+        async for key in lane.hints():
+            if key.partition == self.partition:
+                self.wake(key.id, "its plugin saw a change")
 
     # --- slots -----------------------------------------------------------------------
 
@@ -297,13 +310,25 @@ class Enforcer:
         self.turns += 1
         try:
             await self._steps(slot)
-        except Exception:
-            log.exception("a turn broke; it is tried again with the resync", asset=slot.key.id)
-            slot.state = State(operation=slot.state.operation, ledger=slot.state.ledger)
-            self._rest(slot, Rest())
+        except Exception as error:
+            log.exception("a turn broke", asset=slot.key.id)
+            self._broke(slot, brief(error))
         finally:
             slot.running = False
             self._turn_over(slot)
+
+    def _broke(self, slot: Slot, error: str) -> None:
+        assert slot.governance is not None
+        slot.state, (commit, rest) = broken(
+            slot.state,
+            slot.key,
+            governing=slot.governance.sequence,
+            now=self._clock.now(),
+            cause=slot.cause,
+            error=error,
+        )
+        self._committer.post(commit.writes)
+        self._rest(slot, rest)
 
     def _turn_over(self, slot: Slot) -> None:
         if slot.push is not None:
@@ -369,6 +394,9 @@ class Enforcer:
             self._readers.leave(slot.key.id, slot.reads)
             self._readers.join(slot.key.id, others)
             slot.reads = others
+            if self._governance is not slot.governance:
+                # Published before anybody knew that it reads these: it must not be missed.
+                self._wake(slot, "intent has changed while it was looked at", urgent=True)
         return event
 
     def _reader(self, sequence: int) -> RecordingReader:
@@ -399,6 +427,8 @@ class Enforcer:
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
+        if self._stopping:
+            return NotAdmitted(Refused("Stopping", "the control plane stops: no push begins any more"))
         has_place = await lane.take_place(slot)
         slot.offered = False
         if not has_place:
@@ -453,9 +483,8 @@ class Enforcer:
         resync = slot.lane.traits.resync * self._chance.uniform(0.5, 1.0)
         delay = resync if rest.delay is None else min(rest.delay, resync)
         due = self._clock.monotonic() + delay
+        slot.due = None if rest.delay is None else due
         self._agenda.set(id, due)
-        if self._agenda.next_due() == due:
-            self._agenda_changed.set()
         if rest.wait_for != slot.waits:
             self._waiting.leave(id, slot.waits)
             self._waiting.join(id, rest.wait_for)
@@ -484,10 +513,8 @@ class Enforcer:
         """True when nothing goes on, and nothing is due within some seconds that could change much."""
         if self._busy:
             return False
-        soon = self._clock.now() + _SOON_SECONDS
-        return not any(
-            (due := self._slots[id].state.next_at) is not None and due < soon for id in self._unsettled
-        )
+        soon = self._clock.monotonic() + _SOON_SECONDS
+        return not any((due := self._slots[id].due) is not None and due < soon for id in self._unsettled)
 
     async def changed(self) -> None:
         """Wait until some turn has ended."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -22,7 +22,7 @@ from lehr.base.errors import LehrError, StalledError, TransientError, WaitingErr
 from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.reading import RecordingReader, content_digest
 from lehr.enforce.state import Diffed, DiffFailed, Looked
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetKey
 from lehr.model.diff import NO_DIFF, Diff, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.sdk.plugin import AssetPlugin, Push
@@ -40,6 +40,7 @@ _YIELD_SECONDS = 0.005
 _PATIENCE_SECONDS = 1.0
 
 _STATUS_TIMEOUT = 30.0
+_WATCH_RESTART_SECONDS = 5.0
 
 _MEND = "mend or update the plugin"
 _TRACEBACK = f"{_MEND}; the log of `lehr run` has the traceback"
@@ -182,6 +183,19 @@ class Lane(Generic[T]):
         await asyncio.gather(*workers, return_exceptions=True)
 
     # --- calls of the plugin ---------------------------------------------------
+
+    async def hints(self) -> AsyncIterator[AssetKey]:
+        """What the plugin says may have changed, for ever; a watch that breaks only costs time."""
+        while True:
+            try:
+                async for key in self.plugin.watch():
+                    yield key
+                return
+            except asyncio.CancelledError:
+                raise_if_ours()
+            except (Exception, SystemExit):
+                log.exception("watch broke, it is started again", plugin=self._name)
+            await self._clock.sleep(_WATCH_RESTART_SECONDS)
 
     async def diff(self, target: Target, asset: Asset | None, read: RecordingReader) -> Diffed | DiffFailed:
         """Ask the plugin to compare."""

@@ -35,6 +35,7 @@ class Slot:
         queued, running: whether a turn is queued, or under way.
         woken: cause of a wake-up that came while a turn or push was under way.
         offered: woken because a place for its push had come free.
+        due: monotonic seconds at which it comes again by itself; None for the resync.
         governance: what governs the turn under way.
         inbox: end of a push, to be taken up by the next turn.
         reads: other assets that the plugin read in the last diff.
@@ -44,6 +45,7 @@ class Slot:
     __slots__ = (
         "cause",
         "digest",
+        "due",
         "governance",
         "inbox",
         "key",
@@ -73,5 +75,6 @@ class Slot:
         self.push: PushUnderWay | None = None
         self.governance: Governance | None = None
         self.offered = False
+        self.due: float | None = None
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()

@@ -273,8 +273,8 @@ class Plane:
         self._committing = asyncio.create_task(self.committer.run(), name="committer")
         await self.or_crash(self.enforcer.start())
 
-    async def publish(self, *assets: Asset) -> Incarnation:
-        """Make `assets` the whole of intent."""
+    async def publish(self, *assets: Asset, tell: bool = True) -> Incarnation:
+        """Make `assets` the whole of intent, and `tell` the Enforcer of it."""
         newest = self.store.intent.newest(PARTITION)
         base = newest.sequence if newest else 0
         heads = {head.id: head.digest for head in self.store.intent.heads(PARTITION)}
@@ -292,7 +292,8 @@ class Plane:
         )
         [incarnation] = await self.or_crash(self.committer.ask(write))
         assert isinstance(incarnation, Incarnation)
-        self.enforcer.published(incarnation, (*(asset.id for asset in upserts), *removals))
+        if tell:
+            self.enforcer.published(incarnation, (*(asset.id for asset in upserts), *removals))
         return incarnation
 
     async def control(self, control: Control) -> None:
