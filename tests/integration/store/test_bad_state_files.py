@@ -19,9 +19,12 @@ from pathlib import Path
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.asset import Partition
+from lehr.model.control import Control, ControlKind
+from lehr.model.selector import Selector
 from lehr.store import SqliteStore
 from lehr.store.sqlite import connection
-from lehr.store.writes import Adopt, Record, SetControl, TakeLease
+from lehr.store.writes import Adopt, LiftControl, Record, SetControl, TakeLease
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     asset,
@@ -360,3 +363,21 @@ def test_what_was_answered_outlives_a_process_that_is_killed(tmp_path: Path) -> 
         assert newest is not None
         assert newest.sequence in (answered[-1], answered[-1] + 1)
         assert contents(store, answered[-1]) == [asset("a", str(answered[-1] - 1))]
+
+
+def test_a_write_that_breaks_a_rule_of_the_file_is_not_tried_for_ever(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.sqlite")
+    control = Control(
+        id="one",
+        kind=ControlKind.PAUSE,
+        partition=Partition("p"),
+        selector=Selector(all=True),
+        reason="r",
+        actor="a",
+        at=1.0,
+    )
+    store.commit([SetControl(control)])
+    with pytest.raises(StalledError, match="refused a write"):
+        store.commit([SetControl(control)])
+    store.commit([LiftControl(Partition("p"), "one", 2.0)])
+    store.close()

@@ -122,6 +122,13 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             why="the disk is full",
             fix="free some space; nothing was lost, Lehr goes on by itself",
         )
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        # Trying again would fail for ever, and hold up every write behind it.
+        return StalledError(
+            f"state file {path} refused a write that breaks its rules",
+            why=str(error),
+            fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
+        )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return _corrupt(error, path)
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
