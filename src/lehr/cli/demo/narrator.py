@@ -23,15 +23,18 @@ class Narrator:
     Args:
         pretty: colours and rules; for terminals.
         silent: say nothing, for a scene that only prepares another.
+
+    Attributes:
+        console: what it writes to; None unless `pretty`, and not silent.
     """
 
     def __init__(self, *, pretty: bool, silent: bool = False) -> None:
-        self._console = _console() if pretty and not silent else None
+        self.console = _console() if pretty and not silent else None
         self._silent = silent
 
     def scene(self, number: int, title: str) -> None:
         """A new scene."""
-        if self._console is not None:
+        if self.console is not None:
             self._line(f"\n{number}. {title}", "bold blue")
         else:
             self._line(f"--- {number}. {title}")
@@ -56,8 +59,8 @@ class Narrator:
     def _line(self, text: str, style: str = "") -> None:
         if self._silent:
             return
-        if self._console is not None:
-            self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        if self.console is not None:
+            self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
         else:
             click.echo(text)
 

@@ -134,8 +134,7 @@ class Plane:
 
     async def stop_production(self) -> None:
         """End the supervisords of this state folder, and so every process they keep up."""
-        for record in sorted(self.state.glob("supervisor/*/supervisord.pid")):
-            await _end(record)
+        await asyncio.gather(*map(_end, self.state.glob("supervisor/*/supervisord.pid")))
 
 
 async def _end(record: Path) -> None:

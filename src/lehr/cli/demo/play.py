@@ -14,6 +14,7 @@ from lehr.base.clock import SystemClock
 from lehr.cli.demo.example import AnyStage, Example, play_scene
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.stage import Stage
+from lehr.cli.demo.view import live_view
 
 
 async def play(
@@ -32,27 +33,34 @@ async def play(
     stage = example.stage(folder, narrator, SystemClock())
     with _ended_by_signals():
         try:
-            if only not in (None, 1):
-                stage.narrator = Narrator(pretty=False, silent=True)
-                await example.scenes[0](stage)
-                stage.narrator = narrator
-            for number, scene in enumerate(example.scenes, start=1):
-                if only in (None, number):
-                    await play_scene(stage, number, scene)
+            async with live_view(stage, narrator.console):
+                await _play(stage, example, only)
             if stay:
-                await _stay(stage, example.things_to_try(stage))
+                await _stay(stage, narrator, example.things_to_try(stage))
         finally:
             await stage.close(keep=keep)
 
 
-async def _stay(stage: Stage, commands: list[tuple[str, ...]]) -> None:
-    narrator, lehr = stage.narrator, _program()
+async def _play(stage: AnyStage, example: Example[AnyStage], only: int | None) -> None:
+    narrator = stage.narrator
+    if only not in (None, 1):
+        stage.narrator = Narrator(pretty=False, silent=True)
+        await example.scenes[0](stage)
+        stage.narrator = narrator
+    for number, scene in enumerate(example.scenes, start=1):
+        if only in (None, number):
+            await play_scene(stage, number, scene)
+
+
+async def _stay(stage: Stage, narrator: Narrator, commands: list[tuple[str, ...]]) -> None:
+    lehr = _program()
     narrator.say("It goes on running; Ctrl-C ends everything that the demo has started. In another terminal:")
     narrator.shell(("cd", str(stage.workspace)))
     for command in commands:
         narrator.shell((lehr, *command[1:]) if command[0] == "lehr" else command)
     with contextlib.suppress(asyncio.CancelledError):
-        await stage.plane.ended()
+        async with live_view(stage, narrator.console):
+            await stage.plane.ended()
         stage.plane.check_running()
     narrator.say("Ending it.")
 

@@ -124,6 +124,10 @@ class Stage:
                     return str(standing.condition.status), standing.condition.reason
         return "", ""
 
+    def traffic_told(self) -> str:
+        """One line about who asks, and what they are answered; empty if nobody does."""
+        return ""
+
     # --- judging ---------------------------------------------------------------------
 
     async def until(self, what: str, holds: Callable[[], bool | Awaitable[bool]]) -> float:

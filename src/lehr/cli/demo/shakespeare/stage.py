@@ -68,6 +68,15 @@ class ShakespeareStage(Stage):
         if self._ports is not None:
             self._ports.release()
 
+    def traffic_told(self) -> str:
+        audience = self.audience
+        if audience is None or not audience.total:
+            return ""
+        counts = [
+            f"{where} {version}: {count}" for (where, version), count in sorted(audience.answered.items())
+        ]
+        return f"answered  {'   '.join(counts)}   lost  {audience.lost}"
+
     def circumstances(self) -> list[str]:
         heard = [] if self.audience is None else [f"answers: {dict(self.audience.answered)}"]
         lost = [] if self.audience is None else [f"lost: {item}" for item in self.audience.failures]
