@@ -1,0 +1,70 @@
+"""Given the Shakespeare example, when `lehr demo` plays its scenes, then no request is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lehr.base.clock import SystemClock
+from lehr.cli.demo.example import Scene, play_scene, title
+from lehr.cli.demo.narrator import Narrator
+from lehr.cli.demo.shakespeare import SCENES
+from lehr.cli.demo.shakespeare.stage import ShakespeareStage
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def stage(runner: asyncio.Runner) -> Iterator[ShakespeareStage]:
+    """A stage on which the first scene has been played."""
+    # Not tmp_path: PostgreSQL, which does not run as root, would not be let in there.
+    folder = Path(tempfile.mkdtemp(prefix="lehr-demo-test-"))
+    stage = ShakespeareStage(folder, Narrator(pretty=False), SystemClock())
+    try:
+        runner.run(play_scene(stage, 1, SCENES[0]))
+        yield stage
+    finally:
+        runner.run(stage.close(keep=True))
+        left = processes_in(folder)
+        shutil.rmtree(folder)
+    assert not left
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Pids of all processes that work below `folder`, or have it in their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if not entry.name.isdecimal():
+                continue
+            below = os.readlink(entry / "cwd").startswith(str(folder))
+            if below or str(folder).encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
+
+
+def test_from_nothing_to_two_clusters(stage: ShakespeareStage) -> None:
+    assert {cluster for cluster, _ in stage.seated().answered} == {"eu", "us"}
+
+
+@pytest.mark.parametrize(
+    ("number", "scene"),
+    [pytest.param(number, scene, id=scene.__name__) for number, scene in enumerate(SCENES, start=1)][1:],
+)
+def test_scene_of_shakespeare(
+    runner: asyncio.Runner, stage: ShakespeareStage, number: int, scene: Scene[ShakespeareStage]
+) -> None:
+    assert title(scene)
+    runner.run(play_scene(stage, number, scene))
