@@ -115,7 +115,7 @@ def test_a_plugin_that_misbehaves_is_named_and_delays_no_other(tmp_path: Path) -
         for how, words in HOW.items():
             workspace.stands(how.replace(" ", "-"), *words)
         assert len(workspace.operations("push-raises")) == 1  # not touched again before it is known
-        running.says("watch broke, starting it again", "nothing to see here")
+        running.says("watch broke", "nothing to see here")
         assert running.end() == 0
 
 
