@@ -404,3 +404,15 @@ def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> N
         assert world.values == {"a": "2"}
 
     play(tmp_path, scenario, traits=traits_without_resync(), wrap=unreadable)
+
+
+def test_an_incarnation_that_nobody_told_of_comes_with_the_next(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        await plane.publish(thing("a", "2"), tell=False)
+        await plane.publish(thing("a", "2"), thing("b", "1"))
+        await plane.settle(30)
+        assert world.values == {"a": "2", "b": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())

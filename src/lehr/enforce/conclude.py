@@ -61,6 +61,7 @@ def conclude(
         turns=0 if changed else state.turns + 1,
         next_at=condition.next_at,
         left=condition.status in LEFT,
+        refused=0,
     )
     diff = state.turn.diff
     quiet = not settled and diff is not None and diff.empty
@@ -102,6 +103,7 @@ def broken(
         turns=0 if writes else state.turns + 1,
         next_at=condition.next_at,
         left=False,
+        refused=0,
     )
     return ended, (Commit(writes), Rest(_BROKEN_SECONDS))
 

@@ -173,6 +173,8 @@ class Enforcer:
             return
         if incarnation.sequence <= self._told:
             return
+        if incarnation.sequence > self._told + 1:
+            changed = self._changed_until(incarnation)
         if before.digest == incarnation.governance:
             self._governance = replace(before, incarnation=incarnation)
         else:
@@ -209,11 +211,14 @@ class Enforcer:
     def _catch_up(self) -> None:
         newest = self._intent.newest(self.partition)
         if newest is not None and newest.sequence > self._told:
-            changes = self._store.intent.changes(self.partition, self._told, newest.sequence)
-            self.published(newest, [change.id for change in changes])
+            self.published(newest, self._changed_until(newest))
         version, _controls = self._store.records.controls(self.partition, self._clock.now())
         if self._governance is not None and version != self._governance.controls_version:
             self.controls_changed(Selector(all=True), "a person's word was given or taken back")
+
+    def _changed_until(self, incarnation: Incarnation) -> list[AssetId]:
+        changes = self._store.intent.changes(self.partition, self._told, incarnation.sequence)
+        return [change.id for change in changes]
 
     def controls_changed(self, selector: Selector, cause: str) -> None:
         """A person's word about the assets of `selector` was given or taken back."""

@@ -130,6 +130,7 @@ class State(msgspec.Struct, frozen=True):
         standing: key of the last condition recorded, and since then `turns` ended like it.
         next_at: due time recorded with it.
         left: True when the last turn found it out of production, or out of Lehr's care.
+        refused: admissions in a row that found the turn out of date.
     """
 
     phase: Phase = Phase.IDLE
@@ -141,6 +142,7 @@ class State(msgspec.Struct, frozen=True):
     turns: int = 0
     next_at: float | None = None
     left: bool = False
+    refused: int = 0
 
 
 # --- events ------------------------------------------------------------------

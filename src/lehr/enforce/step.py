@@ -64,6 +64,8 @@ _FIRST_LOOK = 0.5
 _LOOK_AGAIN = 5.0
 _LOOK_AT_LEAST = 60.0
 _ASK_AGAIN = 0.2
+_REFUSALS = 4
+"""Admissions in a row that may find a turn out of date before that is said."""
 
 
 def step(state: State, event: Event) -> Stepped:
@@ -376,6 +378,7 @@ def _admitted(state: State, event: Admitted) -> Stepped:
         turns=0,
         next_at=None,
         left=False,
+        refused=0,
     )
     return state, (StartPush(operation, _target_of(operation)),)
 
@@ -397,8 +400,13 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
     # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
-    state = replace(state, phase=Phase.IDLE, turn=None)
-    return state, (Rest(delay=_ASK_AGAIN),)
+    count = state.refused + 1
+    delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)
+    if count <= _REFUSALS:
+        return replace(state, phase=Phase.IDLE, turn=None, refused=count), (Rest(delay=delay),)
+    condition = Condition(Status.WAITING, refused.reason, refused.message, "Lehr looks again by itself")
+    state, effects = conclude(state, condition, delay=delay)
+    return replace(state, refused=count), effects
 
 
 def _deferred(state: State, event: Deferred) -> Stepped:

@@ -14,6 +14,7 @@ from lehr.enforce.state import (
     Effect,
     Ended,
     Looked,
+    NotAdmitted,
     Rest,
     State,
 )
@@ -21,7 +22,7 @@ from lehr.enforce.turndown import Course
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
-from lehr.store.writes import Finish, Record
+from lehr.store.writes import Finish, Record, Refused
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, after, checking, diffed, operation, view
 
@@ -103,3 +104,21 @@ def test_a_failed_push_is_remembered_for_the_goal_that_it_had() -> None:
     assert state.trouble.failures == 1
     state, _ = after(state, Begin(view(course=Course(Goal.FENCED))), Diffed(DIFF, CONTENT))
     assert state.trouble.failures == 1
+
+
+def test_a_turn_that_is_out_of_date_again_and_again_says_so() -> None:
+    overtaken = NotAdmitted(Refused("Overtaken", "a new incarnation changed this asset"))
+    state, delays = State(), []
+    for _ in range(7):
+        state, effects = after(checking(state), Checked((), "o1"), overtaken)
+        rest = effects[-1]
+        assert isinstance(rest, Rest)
+        assert rest.delay is not None
+        delays.append(rest.delay)
+        if len(delays) == 4:
+            assert effects == [rest], "it is nothing to speak of yet"
+        if len(delays) == 5:
+            assert recorded(effects).reason == "Overtaken"
+    assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    state = pushing(state, 0.0)
+    assert state.refused == 0
