@@ -179,6 +179,7 @@ class History:
             self._approve,
             self._retry,
             self._store_trouble,
+            self._unreadable,
             self._kill,
             self._die_at_commit,
             self._slow_or_fast,
@@ -195,7 +196,7 @@ class History:
         assets = self.intent.assets()
         self._tell("publish " + ", ".join(f"{id}={spec}" for id, spec in self.intent.things.items()))
         self._tell("  governed by " + ", ".join(self.intent.governing))
-        await self.plane.publish(*assets)
+        await self.plane.publish(*assets, tell=not self._dice.happens(0.1))
 
     def _push_fault(self) -> None:
         id, fault = (
@@ -304,6 +305,16 @@ class History:
     def _store_trouble(self) -> None:
         self.store.out_of_order = not self.store.out_of_order
         self._tell(f"store out of order: {self.store.out_of_order}")
+
+    async def _unreadable(self) -> None:
+        seconds = self._dice.seconds(0.0, 3.0)
+        self._tell(f"store unreadable for {seconds:g} s")
+        store = self.store
+        store.unreadable = True
+        try:
+            await self._pass(seconds)
+        finally:
+            store.unreadable = False
 
     async def _kill(self) -> None:
         self._tell("killed")

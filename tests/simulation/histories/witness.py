@@ -313,11 +313,29 @@ class Witness:
         return any(id not in item.assets for item in self.incarnations.values())
 
 
+class _Read:
+    """What is read of a store that now and then cannot be read."""
+
+    def __init__(self, part: object, store: WatchedStore) -> None:
+        self._part = part
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        read = getattr(self._part, name)
+
+        def reading(*args: object, **named: object) -> Any:
+            if self._store.unreadable:
+                raise TransientError("the state file is locked")
+            return read(*args, **named)
+
+        return reading
+
+
 class WatchedStore:
     """A store that a witness watches, that can be out of order, and at which one may die.
 
     Attributes:
-        out_of_order: commits raise `TransientError`.
+        out_of_order: commits raise `TransientError`; unreadable: reads do.
         dies: None, or "before" or "after" the next commit.
     """
 
@@ -325,16 +343,11 @@ class WatchedStore:
         self._store = store
         self._witness = witness
         self.out_of_order = False
+        self.unreadable = False
         self.dies: str | None = None
         self.dead = False
-
-    @property
-    def intent(self) -> Any:
-        return self._store.intent
-
-    @property
-    def records(self) -> Any:
-        return self._store.records
+        self.intent: Any = _Read(store.intent, self)
+        self.records: Any = _Read(store.records, self)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         if self.dead:
