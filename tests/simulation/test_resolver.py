@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown, VersionNeed
 from lehr.model.asset import Asset
@@ -17,13 +16,13 @@ from tests.simulation.test_enforcer import play
 LONG = Traits(goals=WorldPlugin.traits.goals, resync=50_000.0)
 
 
-def balancer(value: str, **addons: Any) -> Asset:
-    return thing("balancer", value, {DEPENDS_ON: DependsOn(capacity=["job"]), **addons})
+def balancer(value: str) -> Asset:
+    return thing("balancer", value, {DEPENDS_ON: DependsOn(capacity=["job"])})
 
 
-def job(value: str, needs: str = "", **addons: Any) -> Asset:
+def job(value: str, needs: str = "") -> Asset:
     versions = [VersionNeed("schema", needs)] if needs else []
-    return thing("job", value, {DEPENDS_ON: DependsOn(versions=versions), **addons})
+    return thing("job", value, {DEPENDS_ON: DependsOn(versions=versions)})
 
 
 def test_growing_the_job_goes_before_its_balancer_and_shrinking_after(tmp_path: Path) -> None:
@@ -141,7 +140,7 @@ def test_a_turndown_waits_for_those_whose_production_may_still_refer_to_it(tmp_p
         world.order.clear()
         world.seconds = 20.0
         alone = thing("balancer", "0")
-        await plane.publish(alone, job("1", **{TURNDOWN: Turndown("old")}))
+        await plane.publish(alone, thing("job", "1", {TURNDOWN: Turndown("old")}))
         await plane.settle(600.0)
         assert world.order == ["balancer", "job", "job"]
         assert world.values == {"balancer": "0"}
@@ -155,7 +154,8 @@ def test_of_two_that_are_turned_down_the_one_that_refers_goes_first(tmp_path: Pa
         await plane.settle(60.0)
         world.order.clear()
         down = {TURNDOWN: Turndown("old")}
-        await plane.publish(balancer("1", **down), job("1", **down), thing("stays", "1"))
+        refers = {DEPENDS_ON: DependsOn(capacity=["job"]), **down}
+        await plane.publish(thing("balancer", "1", refers), thing("job", "1", down), thing("stays", "1"))
         await plane.settle(600.0)
         assert world.order == ["balancer", "balancer", "job", "job"]
 

@@ -139,7 +139,8 @@ class AssetPlugin(ABC):
 
         The default never says anything.
         """
-        for key in ():
+        nothing: tuple[AssetKey, ...] = ()
+        for key in nothing:
             yield key
 
     async def close(self) -> None:
