@@ -101,6 +101,8 @@ class Committer:
                 self._idle.set()
 
     def _take(self) -> list[_Pending]:
+        # Who asked and is gone would not carry out what is granted: a push admitted, and never begun.
+        self._pending = [item for item in self._pending if item.answer is None or not item.answer.cancelled()]
         count = size = 0
         for item in self._pending:
             if count and size + len(item.writes) > MOST_WRITES:

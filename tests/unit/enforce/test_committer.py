@@ -167,6 +167,19 @@ def test_an_asker_who_has_gone_does_not_stop_the_others() -> None:
     assert sorted(play(scenario).commits[0]) == ["a", "b"]
 
 
+def test_what_was_asked_by_who_has_gone_is_not_begun() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([write("a")])
+        await clock.sleep(0.5)
+        gone = asyncio.create_task(committer.ask(write("b")))
+        await clock.sleep(0.1)
+        gone.cancel()
+        committer.post([write("c")])
+        await committer.flush()
+
+    assert play(scenario).commits == [["a"], ["c"]]
+
+
 def test_a_broken_store_ends_the_committer_and_tells_whoever_asked() -> None:
     async def main() -> None:
         clock = VirtualClock()
