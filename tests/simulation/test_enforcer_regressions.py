@@ -416,3 +416,21 @@ def test_an_incarnation_that_nobody_told_of_comes_with_the_next(tmp_path: Path) 
         assert world.values == {"a": "2", "b": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_dependency_that_is_published_anew_during_the_turn_counts_as_pending(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        app = thing("app", "1", {DEPENDS_ON: DependsOn(["db"])})
+        await plane.publish(app, thing("db", "1"))
+        await plane.settle()
+        await plane.control(control(ControlKind.FREEZE, "db", clock))
+        world.looking["app"] = 5.0
+        world.values["app"] = "by hand"
+        plane.plugin.hints.put_nowait(AssetKey(PARTITION, AssetId("app")))
+        await clock.sleep(2)
+        await plane.publish(app, thing("db", "2"))
+        await clock.sleep(60)
+        assert plane.condition("app").reason == "DependencyDiffers"
+        assert world.values == {"app": "by hand", "db": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())

@@ -415,7 +415,7 @@ class Enforcer:
                 # Before it is looked at: what settles while the turn goes on must not be missed.
                 self._waiting.join(slot.key.id, (id,))
                 slot.waits = (*slot.waits, id)
-            return await self._neighbours.look(id, sequence)
+            return await self._neighbours.look(id, sequence, view.governing)
 
         def refer() -> list[Referrer]:
             return self._neighbours.referrers(slot.key.id, view.governing)

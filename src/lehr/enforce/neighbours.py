@@ -38,8 +38,11 @@ class Neighbours:
         self._slots = slots
         self._lanes = lanes
 
-    async def look(self, id: AssetId, sequence: int) -> tuple[Diff, Digest | None] | None:
-        """Compare an asset as it stands in `sequence`; with its digest in the newest incarnation.
+    async def look(self, id: AssetId, sequence: int, governing: int) -> tuple[Diff, Digest | None] | None:
+        """Compare an asset as it stands in `sequence`; with its digest in `governing`.
+
+        That is what the turn took for the newest incarnation, so that admission finds out if it is
+        not the newest any more.
 
         A push under way, and a plugin that does not answer, are differences with unknown effects.
         None if the incarnation has no such asset.
@@ -47,8 +50,9 @@ class Neighbours:
         asset = self._intent.asset(AssetKey(self._partition, id), sequence)
         if asset is None:
             return None
+        newest_asset = self._intent.asset(AssetKey(self._partition, id), governing)
+        newest = None if newest_asset is None else newest_asset.digest
         slot = self._slots.get(id)
-        newest = None if slot is None else slot.digest
         if slot is not None and (slot.push is not None or slot.state.operation is not None):
             return Diff((Change("push", "ended", "under way"),), _UNKNOWN), newest
         lane = self._lanes.get(asset.type)
