@@ -81,7 +81,11 @@ def test_a_scene_that_does_not_hold_says_what(tmp_path: Path) -> None:
 def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        [*LEHR, "demo", "--scene", "6"], env=environment, capture_output=True, text=True, timeout=50
+        [*LEHR, "demo", "--example", "hello", "--scene", "6"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "--- 6. Why is it as it is?" in done.stdout
@@ -93,7 +97,10 @@ def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: 
 def test_an_interruption_ends_everything_that_was_started(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = subprocess.Popen(
-        [*LEHR, "demo", "--dir", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*LEHR, "demo", "--example", "hello", "--dir", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     deadline = time.monotonic() + PATIENCE
     while not list(folder.glob("hello/.lehr/supervisor/*/supervisord.pid")):

