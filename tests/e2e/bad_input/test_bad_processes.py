@@ -72,9 +72,6 @@ def test_a_process_that_dies_at_once_says_its_last_words(shop: Workspace) -> Non
     with shop.run() as running:
         shop.stands("web", "retried", "ended right after its start (exit status 3)", "out of cheese")
         assert "Traceback" not in running.said()
-        shop.declare("web", "lehr.Process", {"command": ["sleep", "3600"]})
-        shop.commit()
-        shop.stands("web", "converged")
 
 
 def test_a_program_that_is_not_there_is_named_and_nothing_is_started(shop: Workspace) -> None:

@@ -137,7 +137,6 @@ def test_while_somebody_else_locks_the_state_pushes_wait(shop: Workspace) -> Non
         other.execute("ROLLBACK")
         until("the push went", motd.exists, running.said)
         running.says("store in order again")
-    shop.stands("motd", "converged")
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
