@@ -122,3 +122,10 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "is not empty" in done.stderr
     assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_a_scene_that_the_example_does_not_have_is_refused() -> None:
+    command = [*LEHR, "demo", "--example", "hello", "--scene", "9"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "The example hello has 8 scenes." in done.stderr

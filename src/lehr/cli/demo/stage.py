@@ -15,7 +15,7 @@ from lehr.cli.init import first_commit, write_template
 from lehr.model.attempt import Attempt
 
 _POLL = 0.03
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 
 
 class SceneError(LehrError):

@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 
 from lehr.base.clock import Clock
 
-_SEATS = 5
-_BETWEEN = 0.04  # seconds between an answer and the next request of a connection
+_SEATS = 8
+_BETWEEN = 0.03  # seconds between an answer and the next request of a connection
 _TIMEOUT = 10.0
 _KEPT_FAILURES = 5
 
