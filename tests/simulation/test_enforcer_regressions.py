@@ -434,3 +434,22 @@ def test_a_dependency_that_is_published_anew_during_the_turn_counts_as_pending(t
         assert world.values == {"app": "by hand", "db": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_decision_does_not_rest_on_an_incarnation_that_was_not_told(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"), thing("b", "1"))
+        await plane.settle()
+        pause = control(ControlKind.PAUSE, "a", clock)
+        await plane.control(pause)
+        await plane.publish(thing("b", "1"))
+        await clock.sleep(1)
+        await plane.publish(thing("a", "2"), thing("b", "1"), tell=False)
+        await plane.lift(pause)
+        await plane.settle(60.0)
+        assert world.values == {"a": "2", "b": "1"}
+        decisions = [item for _, item in plane.store.records.decisions(PARTITION, AssetId("a"))]
+        assert all(item.content <= item.governing for item in decisions)
+        assert all(item.condition.status is not Status.ORPHANED for item in decisions)
+
+    play(tmp_path, scenario, traits=traits_without_resync())

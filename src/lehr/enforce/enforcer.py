@@ -359,6 +359,9 @@ class Enforcer:
         if slot.inbox is not None:
             event, slot.inbox = slot.inbox, None
         else:
+            if slot.digest is None:
+                # Intent may name it again already: its last version must not be one of the future (I1).
+                self._catch_up()
             assert self._governance is not None
             slot.governance = self._governance
             event = Begin(self._viewer.view(slot, slot.governance, slot.cause, self._epoch))
