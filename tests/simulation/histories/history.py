@@ -82,6 +82,8 @@ class History:
         self.witness = Witness(registry(TYPES))
         self.world = HostileWorld(self._dice, self.witness.begins)
         self.world.seconds = self._dice.pick((0.0, 1.0, 5.0))
+        if self._dice.happens(0.4):  # so that much happens while turns look at production
+            self.world.looking = {id: self._dice.seconds(0.0, 4.0) for id in IDS}
         self.intent = Intent(self._dice)
         self._planes = 0
         self._controls = 0

@@ -21,7 +21,7 @@ async def judge(history: History) -> None:
     for operation in records.open_operations(PARTITION):
         _say(history, "I7", f"operation {operation.id} of {operation.asset} is still open")
     _nothing_lost(history)
-    _at_rest(history)
+    await _at_rest(history)
     for asset in things(history.witness.assets().values()):
         _converged(history, asset)
     for id in _departed(history):
@@ -53,9 +53,13 @@ def _nothing_lost(history: History) -> None:
         _say(history, "I7", f"{used} reservations are held by nobody")
 
 
-def _at_rest(history: History) -> None:
+async def _at_rest(history: History) -> None:
     enforcer = history.plane.enforcer
-    if not enforcer.at_rest:
+    for _ in range(100):
+        if enforcer.at_rest:
+            break
+        await history.clock.sleep(0.5)  # a resync may be under way
+    else:
         _say(history, "I7", "the Enforcer does not come to rest")
     for id in enforcer.unsettled:
         condition = _condition(history, id)

@@ -301,7 +301,7 @@ class Witness:
         self.decisions[id] = decision
         if not 1 <= decision.governing <= max(self.incarnations, default=0):
             self._broken("I1", f"decision on {id} is governed by {decision.governing}, which is none")
-        if decision.content > decision.governing:
+        if decision.content > decision.governing and "pin" not in decision.evidence:
             self._broken("I1", f"decision on {id} has content {decision.content} of the future")
         if not condition.status.settled and not (condition.message and condition.unblock):
             self._broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
