@@ -24,7 +24,7 @@ def things_to_try(stage: ShakespeareStage) -> list[tuple[str, ...]]:
     """Commands for whoever has seen the last scene."""
     return [
         ("curl", f"http://127.0.0.1:{stage.port}/"),
-        ("sed", "-i", "s/the Globe/the Rose/", "frontend.yaml"),
+        ("sed", "-i", "s/THEATRE: .*/THEATRE: Drury Lane/", "frontend.yaml"),
         ("git", "commit", "--all", "--message", "We have moved"),
         ("lehr", "status"),
         ("lehr", "why", "frontend/eu/job"),

@@ -1,0 +1,79 @@
+"""The demo's own parts: an audience that counts right, and ports that two demos do not share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from lehr.base.chance import Chance
+from lehr.base.clock import SystemClock
+from lehr.cli.demo.client import PortRange
+from lehr.cli.demo.shakespeare.audience import Audience
+
+PATIENCE = 20.0
+GOOD = b"HTTP/1.1 200 OK\r\nVersion: v1\r\nCluster: eu\r\nProcess: 7\r\nContent-Length: 2\r\n\r\nhi"
+CLOSING = GOOD.replace(b"Process", b"Connection: close\r\nProcess")
+BAD = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\ngone"
+
+
+def listen_to(answers: Iterator[bytes], enough: Callable[[Audience], bool]) -> Audience:
+    """An audience of a server that gives these answers; b"" closes the connection without one."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                answer = next(answers)
+                writer.write(answer)
+                if answer in (b"", CLOSING):
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def main() -> Audience:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            clock = SystemClock()
+            audience = Audience(server.sockets[0].getsockname()[1], clock)
+            audience.sit_down()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while not enough(audience):
+                        await clock.sleep(0.01)
+            finally:
+                await audience.leave()
+        return audience
+
+    return asyncio.run(main())
+
+
+def then_good(*first: bytes) -> Iterator[bytes]:
+    yield from first
+    while True:
+        yield GOOD
+
+
+def test_every_request_without_a_good_answer_is_lost() -> None:
+    heard = listen_to(then_good(BAD, b""), lambda audience: audience.total > 20)
+    assert heard.lost == 2
+    assert "503 gone" in heard.failures
+    assert heard.answered.keys() == {("eu", "v1")}
+
+
+def test_a_connection_that_is_closed_in_good_order_loses_nothing() -> None:
+    heard = listen_to(then_good(*[CLOSING] * 10), lambda audience: audience.total > 30)
+    assert (heard.lost, heard.failures) == (0, [])
+    assert heard.newest is not None
+    assert (heard.newest.process, heard.newest.body) == (7, "hi")
+
+
+def test_two_demos_with_the_same_luck_get_other_ports() -> None:
+    one, other = PortRange(10, Chance(1)), PortRange(10, Chance(1))
+    first = one.first
+    assert abs(first - other.first) >= 10
+    other.release()
+    one.release()
+    again = PortRange(10, Chance(1))
+    assert again.first == first
+    again.release()
