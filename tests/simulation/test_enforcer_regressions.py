@@ -9,7 +9,7 @@ from lehr.base.errors import TransientError
 from lehr.checks import CHECKS, TYPES
 from lehr.enforce.step import RETRY
 from lehr.model.addons import DEPENDS_ON, DependsOn
-from lehr.model.asset import AssetId, AssetKey
+from lehr.model.asset import AssetId, AssetKey, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Status, Verdict
 from lehr.model.diff import Goal
@@ -451,5 +451,24 @@ def test_a_decision_does_not_rest_on_an_incarnation_that_was_not_told(tmp_path: 
         decisions = [item for _, item in plane.store.records.decisions(PARTITION, AssetId("a"))]
         assert all(item.content <= item.governing for item in decisions)
         assert all(item.condition.status is not Status.ORPHANED for item in decisions)
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_freeze_that_goes_during_a_turn_holds_nothing_afterwards(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        freeze = make_asset(
+            AssetId("stop"), "lehr.Freeze", {"select": {"ids": ["a"]}, "reason": "launch", "until": None}, {}
+        )
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        await plane.publish(thing("a", "1"), freeze)
+        world.looking["a"] = 5.0
+        world.values["a"] = "by hand"
+        plane.plugin.hints.put_nowait(AssetKey(PARTITION, AssetId("a")))
+        await clock.sleep(2)
+        await plane.publish(thing("a", "1"))
+        await clock.sleep(60)
+        assert world.values == {"a": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())

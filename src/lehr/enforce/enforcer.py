@@ -501,8 +501,15 @@ class Enforcer:
             self._unsettled.pop(id, None)
         else:
             self._unsettled[id] = None
+            self._wake_if_governed_otherwise(slot)
         if rest.settled or rest.quiet:
             self._wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
+
+    def _wake_if_governed_otherwise(self, slot: Slot) -> None:
+        """What holds it may be gone: only who was unsettled then was woken when that was published."""
+        now, then = self._governance, slot.governance
+        if now is not None and then is not None and now.digest != then.digest:
+            self._wake(slot, "checks, limits or freezes have changed", urgent=True)
 
     # --- what others may ask -----------------------------------------------------------------
 
