@@ -104,7 +104,10 @@ class Witness:
         found = [
             item
             for item in sorted(self.controls.values(), key=lambda item: item.id)
-            if item.kind is kind and item.stands(now) and item.selector.matches(asset)
+            if item.kind is kind
+            and item.stands(now)
+            and item.selector.matches(asset)
+            and not (self.jumped and item.expires_at)  # it may have run out before the clock went back
         ]
         return found[-1] if found else None
 
@@ -197,7 +200,7 @@ class Witness:
             self._decided(decision)
             if not all(verdict.allow for verdict in decision.verdicts):
                 self._broken("I3", f"{operation.asset} was admitted although a check waits")
-        asset = self._content_of(operation)
+        asset = self._content_of(operation, pinned=decision is not None and "pin" in decision.evidence)
         if asset is not None:
             self._held(operation, asset)
             self._taken_out(operation, asset)
@@ -206,8 +209,10 @@ class Witness:
         self.open[operation.asset] = operation
         self.admitted.append(operation.id)
 
-    def _content_of(self, operation: Operation) -> Asset | None:
+    def _content_of(self, operation: Operation, *, pinned: bool) -> Asset | None:
         """The asset whose content is pushed; it must be the one that stands now."""
+        if pinned and self.jumped:
+            return None  # whether the pin stands depends on when one asks
         id, last = operation.asset, self.last(operation.asset)
         assert last is not None
         content = self.assets(operation.content).get(id)
