@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
+from collections import Counter, deque
 from typing import NamedTuple, Self
 
 from lehr.base.clock import Clock
@@ -31,7 +31,7 @@ class Audience:
     Attributes:
         answered: requests by (cluster, version) that were answered with 200.
         lost: requests that were not.
-        failures: what became of the first lost ones.
+        failures: what became of the lost ones, the newest last; a few of them.
         newest: the last answer.
     """
 
@@ -41,7 +41,7 @@ class Audience:
         self._tasks: list[asyncio.Task[None]] = []
         self.answered: Counter[tuple[str, str]] = Counter()
         self.lost = 0
-        self.failures: list[str] = []
+        self.failures: deque[str] = deque(maxlen=_KEPT_FAILURES)
         self.newest: Heard | None = None
 
     @property
@@ -81,8 +81,7 @@ class Audience:
 
     def _lose(self, how: str) -> None:
         self.lost += 1
-        if len(self.failures) < _KEPT_FAILURES:
-            self.failures.append(how)
+        self.failures.append(how)
 
 
 async def ask(port: int, path: str = "/") -> Heard:
