@@ -45,7 +45,7 @@ async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> No
     stage.narrator.scene(number, title(scene))
     try:
         await scene(stage)
-    except (OSError, AssertionError, ValueError) as error:
+    except (OSError, AssertionError, LookupError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         details = traceback.format_exc()
         raise SceneError(f"scene {number} broke off", why=why, details=details) from error

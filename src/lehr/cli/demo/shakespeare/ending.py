@@ -31,11 +31,14 @@ async def turndown(stage: ShakespeareStage) -> None:
             "all that is its own. The balancer is drained before the replicas end."
         )
         asked = stage.edit(FRONTEND, (r"^(  us: .*)\}", r"\1, turndown: the lease ends}"))
+        mark = stage.last_push()
         await stage.commit("Turn us down", asked)
         await stage.until(
             "us is gone", lambda: all(stage.status(asset)[0] == "TurnedDown" for asset in _ASSETS)
         )
         await stage.lehr("why", _ASSETS[0])
+        drained = "the balancer was drained and removed before the replicas ended"
+        stage.in_order(_ASSETS[0], _ASSETS[-1], mark, drained, which=-1)
         stage.check(await _refuses(ports), "nothing answers at its ports")
         attempt = await stage.commit("Now its line can go", stage.edit(FRONTEND, gone))
         stage.check(attempt.publication is Publication.PUBLISHED, "and now its line may go")

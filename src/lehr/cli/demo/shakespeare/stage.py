@@ -154,8 +154,9 @@ class ShakespeareStage(Stage):
     async def sql(self, statement: str) -> str:
         """Run a statement with psql, as somebody would by hand. Returns what it printed."""
         where = f"postgresql://plays@127.0.0.1:{self.number(8490)}/plays"
-        self.narrator.shell(("psql", where, "-c", statement))
-        return await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
+        said = await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
+        self.narrator.shell(("psql", where, "-c", statement), said)
+        return said
 
     def kill(self, process: int, number: signal.Signals) -> None:
         """Send a signal, as somebody would by hand."""
@@ -207,9 +208,13 @@ class ShakespeareStage(Stage):
             found = reading.records.operations(reading.partition, limit=1)
             return found[0].id if found else ""
 
-    def in_order(self, first: str, then: str, after: str, claim: str) -> None:
-        """Check that the first push of `first` since `after` ended before that of `then` began."""
-        [one], [other] = (self.pushes(id, after=after)[:1] for id in (first, then))
+    def in_order(self, first: str, then: str, after: str, claim: str, *, which: int = 0) -> None:
+        """Check that a push of `first` since `after` ended before the first one of `then` began.
+
+        Args:
+            which: index of the push of `first`; -1 for the last one.
+        """
+        one, other = self.pushes(first, after=after)[which], self.pushes(then, after=after)[0]
         assert one.ended_at is not None
         self.check(one.ended_at <= other.started_at, claim)
 
