@@ -1,7 +1,7 @@
-"""Checks that every locked runtime dependency has a wheel for every Python and machine that Lehr supports.
+"""Checks that every locked dependency, of `lehr` and of its demo, has a wheel for every Python and machine.
 
-pip itself resolves `requirements.lock` for each combination, from whatever index it is configured
-for, and downloads next to nothing. Prints a table; exits with 1 if a wheel is missing.
+pip itself resolves the lock files for each combination that Lehr supports, from whatever index it is
+configured for, and downloads next to nothing. Prints a table; exits with 1 if a wheel is missing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = ROOT / "requirements.lock"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
-NEWEST_GLIBC = 28  # 2.28: what the oldest distributions still in care have
+# Newest glibc that a wheel may need. 2.28 is what the oldest distributions still in care have; the demo's
+# Envoy needs a newer one.
+LOCKS = {"requirements.lock": 28, "requirements-demo.lock": 31}
 OLDEST_GLIBC = 5
 AT_ONCE = 4
 
@@ -56,9 +57,9 @@ def locked(lock: str) -> list[str]:
     return re.findall(r"^([A-Za-z0-9._-]+==[^\s;\\]+)", lock, flags=re.MULTILINE)
 
 
-def resolve(combination: Combination) -> Answer:
-    """Let pip find a wheel for every requirement of the lock file."""
-    glibcs = range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)
+def resolve(lock: str, combination: Combination) -> Answer:
+    """Let pip find a wheel for every requirement of a lock file."""
+    glibcs = range(LOCKS[lock], OLDEST_GLIBC - 1, -1)
     platforms = [f"manylinux_2_{minor}_{combination.machine}" for minor in glibcs]
     platforms += [
         f"{name}_{combination.machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1")
@@ -66,7 +67,7 @@ def resolve(combination: Combination) -> Answer:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
         requirements = Path(folder, "requirements.txt")
-        requirements.write_text(without_markers(LOCK.read_text()))
+        requirements.write_text(without_markers((ROOT / lock).read_text()))
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
         command += ["--disable-pip-version-check", "--no-input", "--no-deps", "--require-hashes"]
         command += ["--only-binary=:all:", "--implementation=cp", f"--python-version={combination.python}"]
@@ -82,21 +83,22 @@ def resolve(combination: Combination) -> Answer:
 
 
 def kind(wheel: str) -> str:
-    """How a wheel is bound, for the table: `any`, `abi3` or the Python version's own."""
+    """How a wheel is bound, for the table: `any`, `none` (a program), `abi3` or the Python version's own."""
     if wheel.endswith("-none-any.whl"):
         return "any"
     tags = wheel.removesuffix(".whl").split("-")
     return "abi3" if "abi3" in tags[-2] else tags[-2]
 
 
-def main() -> int:
-    """Check all combinations; returns the exit code."""
+def check(lock: str) -> bool:
+    """Check all combinations for one lock file, and print a table. True if there is every wheel."""
     combinations = [Combination(python, machine) for machine in MACHINES for python in PYTHONS]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = dict(zip(combinations, pool.map(resolve, combinations), strict=True))
-    requirements = locked(LOCK.read_text())
-    width = max(map(len, requirements))
-    print(" " * width, *(f"{combination!s:>13}" for combination in combinations))
+        found = pool.map(resolve, [lock] * len(combinations), combinations)
+        answers = dict(zip(combinations, found, strict=True))
+    requirements = locked((ROOT / lock).read_text())
+    width = max(map(len, (lock, *requirements)))
+    print(f"{lock:{width}}", *(f"{combination!s:>13}" for combination in combinations))
     for requirement in requirements:
         project = normal(requirement.split("==", 1)[0])
         cells = [
@@ -106,9 +108,16 @@ def main() -> int:
     problems = [(combination, answer.problem) for combination, answer in answers.items() if answer.problem]
     for combination, problem in problems:
         print(f"\nPython {combination.python} on {combination.machine} cannot be served:\n{problem}")
-    if problems:
-        print("\npip looked in the index it is configured for (see `pip config list`)")
-    return 1 if problems else 0
+    return not problems
+
+
+def main() -> int:
+    """Check all lock files; returns the exit code."""
+    served = [check(lock) for lock in LOCKS]
+    if all(served):
+        return 0
+    print("\npip looked in the index it is configured for (see `pip config list`)")
+    return 1
 
 
 if __name__ == "__main__":
