@@ -13,7 +13,7 @@ import pytest
 
 from lehr.base import documents
 from lehr.checks import CHECKS, TYPES, calendar, depends_on, freeze, rate_limit
-from lehr.model.addons import ADDONS, DEPENDS_ON, VersionNeed
+from lehr.model.addons import ADDONS, DEPENDS_ON, Rule, VersionNeed
 from lehr.model.asset import id_problem
 from lehr.model.selector import Selector
 from lehr.testing.conformance.check_plugin import RULES
@@ -76,13 +76,14 @@ def test_every_type_has_an_example() -> None:
         ),
         (
             "depends-on",
-            [ADDONS[DEPENDS_ON], VersionNeed],
+            [ADDONS[DEPENDS_ON], VersionNeed, Rule],
             [
                 depends_on.MISSING,
                 depends_on.UNREADABLE,
                 depends_on.DIFFERS,
                 depends_on.CAPACITY,
                 depends_on.VERSION,
+                depends_on.RULE,
             ],
         ),
         ("rate", [rate_limit.RateLimit], [rate_limit.RATE_LIMITED]),

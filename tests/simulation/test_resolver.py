@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown, VersionNeed
+from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Rule, Turndown, VersionNeed
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import parse_selector
@@ -129,6 +129,39 @@ def test_a_version_does_not_fall_behind_what_is_held_back(tmp_path: Path) -> Non
         await clock.sleep(100)
         assert world.values["schema"] == "2"
         assert plane.condition("schema").reason == "VersionOrder"
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_a_rule_says_what_no_order_does(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        rule = Rule("cache", "theirs.empty || mine.capacity < 0", "is cold")
+        await plane.publish(thing("app", "5"), thing("cache", "x"))
+        await plane.settle(60.0)
+        world.order.clear()
+        world.seconds = 10.0
+        grown = thing("app", "7", {DEPENDS_ON: DependsOn(rules=[rule])})
+        await plane.publish(grown, thing("cache", "y"))
+        await clock.sleep(3)
+        assert plane.condition("app").reason == "RuleNotMet"
+        assert "cache is cold" in plane.condition("app").message
+        await plane.settle(60.0)
+        assert world.order == ["cache", "app"]
+        shrunk = thing("app", "2", {DEPENDS_ON: DependsOn(rules=[rule])})
+        await plane.publish(shrunk, thing("cache", "z"))
+        await clock.sleep(3)
+        assert world.running == {"app", "cache"}
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_a_rule_without_an_answer_waits(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        rule = Rule("cache", "theirs.colour == 'red'")
+        await plane.publish(thing("app", "1", {DEPENDS_ON: DependsOn(rules=[rule])}), thing("cache", "x"))
+        await clock.sleep(600)
+        assert world.values == {"cache": "x"}
+        assert "no answer" in plane.condition("app").message
 
     play(tmp_path, scenario, traits=LONG)
 

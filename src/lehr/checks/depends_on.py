@@ -7,6 +7,7 @@ It compares the diff of the asset that asks with those of its dependencies *and*
 | static | an asset that goes first differs |
 | capacity | it grows, and what it sends load to still has to grow; or the other way round |
 | version | another asset is behind the version that this one needs; or the other way round |
+| rule | a condition in CEL over the two diffs is not true |
 | turndown | an asset that once referred to it differs, for its production may still do so |
 
 An unknown effect on capacity counts as growing and as shrinking. Two assets that wait for each
@@ -17,12 +18,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
+from lehr.base.cel import compile_condition
 from lehr.base.errors import LehrError
 from lehr.base.versions import precedes
-from lehr.model.addons import DEPENDS_ON, DependsOn
+from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, DependsOn, Rule
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import Diff, Goal
@@ -33,6 +36,7 @@ UNREADABLE = "DependencyUnreadable"
 DIFFERS = "DependencyDiffers"
 CAPACITY = "CapacityOrder"
 VERSION = "VersionOrder"
+RULE = "RuleNotMet"
 
 _BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
@@ -79,6 +83,7 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
     addon = read.registry.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
     yield from _capacity(request.diff, addon, read)
     yield from _versions(request.diff, addon, read)
+    yield from _rules(request.diff, addon)
 
 
 # --- orders --------------------------------------------------------------------
@@ -158,6 +163,39 @@ def _may_need(needed: list[str], after: str) -> Judge:
     return judge
 
 
+def _rules(mine: Diff, addon: DependsOn) -> Iterator[_Question]:
+    for rule in addon.rules:
+        id = AssetId(rule.asset)
+        yield _Question(id, RULE, f"`{rule.allow}` becomes true", _unless(rule, mine))
+
+
+def _unless(rule: Rule, mine: Diff) -> Judge:
+    def judge(theirs: Diff) -> str | None:
+        try:
+            allowed = compile_condition(rule.allow, RULE_VARIABLES)(
+                {"mine": _plain(mine), "theirs": _plain(theirs)}
+            )
+        except ValueError as error:
+            return f"is judged by `{rule.allow}`, which has no answer: {error}"
+        return None if allowed else (rule.message or f"does not meet `{rule.allow}`")
+
+    return judge
+
+
+def _plain(diff: Diff) -> dict[str, Any]:
+    """A diff as rules see it."""
+    effects = diff.effects
+    return {
+        "empty": diff.empty,
+        "capacity": effects.capacity,
+        "version_from": effects.version_from,
+        "version_to": effects.version_to,
+        "destructive": effects.destructive,
+        "disruptive": effects.disruptive,
+        "changes": [change.path for change in diff.changes],
+    }
+
+
 def _referrers(read: CheckReader, path: str) -> list[Referrer]:
     return [item for item in read.referrers() if any(m.path.startswith(path) for m in item.mentions)]
 
@@ -186,7 +224,7 @@ async def _ask(question: _Question, read: CheckReader) -> _Obstacle | None:
     return None if trouble is None else _Obstacle(id, question.reason, f"{id} {trouble}", question.unblock)
 
 
-_WORST = (MISSING, UNREADABLE, VERSION, CAPACITY, DIFFERS)
+_WORST = (MISSING, UNREADABLE, RULE, VERSION, CAPACITY, DIFFERS)
 
 
 def _verdict(obstacles: list[_Obstacle]) -> Verdict:

@@ -10,6 +10,7 @@ import structlog
 from lehr.base.digest import Digest
 from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.governance import Governance
+from lehr.enforce.neighbours import UNDER_WAY
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
@@ -73,7 +74,8 @@ class Looking:
         if id not in self._looked:
             found = await self._look(id)
             self._looked[id] = None if found is None else found[0]
-            if found is not None:
+            # Who lets a push go although another is under way does not rest on its end.
+            if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id]
 

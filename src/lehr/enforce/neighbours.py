@@ -19,6 +19,9 @@ from lehr.sdk.check import Referrer
 _UNKNOWN = Effects(capacity=None)
 """What cannot be known blocks in both directions."""
 
+UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
+"""How an asset differs while a push of it is under way."""
+
 
 class Neighbours:
     """The other assets of the partition, as the loops see them."""
@@ -54,7 +57,7 @@ class Neighbours:
         newest = None if newest_asset is None else newest_asset.digest
         slot = self._slots.get(id)
         if slot is not None and (slot.push is not None or slot.state.operation is not None):
-            return Diff((Change("push", "ended", "under way"),), _UNKNOWN), newest
+            return UNDER_WAY, newest
         lane = self._lanes.get(asset.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest

@@ -14,6 +14,9 @@ OWNER = "lehr.Owner"
 LABELS = "lehr.Labels"
 AFFECTED_CLUSTERS = "lehr.AffectedClusters"
 
+RULE_VARIABLES = ("mine", "theirs")
+"""What a `Rule` may speak of."""
+
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 
 
@@ -29,6 +32,22 @@ class VersionNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_least: str
 
 
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A condition on another asset, in CEL.
+
+    Attributes:
+        asset: the other one.
+        allow: true lets the push go. It may use `mine` and `theirs`, the diffs of the two, each with
+            `empty`, `capacity` (null if unknown), `version_from`, `version_to` (text or null),
+            `destructive`, `disruptive`, and `changes`, the paths that differ.
+        message: why the asset waits, for people.
+    """
+
+    asset: AnyReference
+    allow: Annotated[str, msgspec.Meta(min_length=1)]
+    message: str = ""
+
+
 class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """In which order this asset and others are pushed.
 
@@ -38,11 +57,13 @@ class DependsOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             the change: growing, those named here go first; shrinking, this asset does.
         versions: this asset never runs ahead of these versions, and what is named here never falls
             behind what runs; so also after a rollback.
+        rules: conditions for what none of these orders says.
     """
 
     assets: list[Dependency] = []
     capacity: list[AnyReference] = []
     versions: list[VersionNeed] = []
+    rules: list[Rule] = []
 
 
 class Turndown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

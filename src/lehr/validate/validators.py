@@ -10,6 +10,7 @@ from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
 from lehr.validate.proposal import DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
+from lehr.validate.rules import rule_is_not_understood
 from lehr.validate.shrinking import emptied, shrinks_too_much
 from lehr.validate.versions import needed_version_is_never_reached
 
@@ -24,6 +25,7 @@ VALIDATORS: tuple[Callable[[DeltaProposal], Iterator[Diagnostic]], ...] = (
     depends_in_circle,
     depends_on_turned_down,
     needed_version_is_never_reached,
+    rule_is_not_understood,
     claimed_twice,
 )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lehr.base.diagnostics import Diagnostic
-from lehr.model.addons import ADDONS, DEPENDS_ON, DependsOn, VersionNeed
+from lehr.model.addons import ADDONS, DEPENDS_ON, DependsOn, Rule, VersionNeed
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
+from lehr.validate.rules import rule_is_not_understood
 from lehr.validate.versions import needed_version_is_never_reached
 
 REGISTRY = Registry((), ADDONS)
@@ -51,3 +52,17 @@ def test_it_is_found_when_only_the_version_given_falls() -> None:
 
 def test_what_has_no_version_in_intent_is_left_to_production() -> None:
     assert check([], [make_asset(AssetId("schema"), "test.Schema", {}, {}), job("2")]) == []
+
+
+def test_a_rule_that_cannot_be_understood_is_refused() -> None:
+    def app(allow: str) -> Asset:
+        return make_asset(
+            AssetId("app"), "test.Job", {}, {DEPENDS_ON: DependsOn(rules=[Rule("schema", allow)])}
+        )
+
+    old, new = app("theirs.empty"), app("theirs.empty ||")
+    for asset, expected in ((old, []), (new, ["VAL006"])):
+        change = AssetChange(asset.id, None, asset)
+        predecessor = MappingPredecessor({}, REGISTRY)
+        proposal = DeltaProposal(Partition("test"), REGISTRY, Limits(), [change], predecessor)
+        assert [found.code for found in rule_is_not_understood(proposal)] == expected
