@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from lehr.cli.demo.client import PortRange
 from tests.docs.test_tutorials import script, stop
 
 TUTORIAL = (Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "shakespeare.md").read_text()
+
+PATIENCE = 30.0
 
 _PROGRAMS = {
     "lehr": "import sys; from lehr.cli.main import main; sys.exit(main())",
@@ -33,7 +36,23 @@ def folder() -> Iterator[Path]:
     found = Path(tempfile.mkdtemp(prefix="lehr-tutorial-"))
     found.chmod(0o711)
     yield found
+    deadline = time.monotonic() + PATIENCE
+    while left := working_in(found):  # what the last commands have told to end
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
     shutil.rmtree(found)
+
+
+def working_in(folder: Path) -> list[int]:
+    """Pids of the processes whose working directory is below `folder`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and os.readlink(entry / "cwd").startswith(str(folder)):
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has ended, or is not ours
+    return found
 
 
 @pytest.fixture

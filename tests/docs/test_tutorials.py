@@ -92,7 +92,8 @@ def stop(shell: subprocess.Popen[bytes], folder: Path) -> None:
         os.killpg(shell.pid, signal.SIGTERM)
     shell.wait(timeout=10)
     for record in folder.glob("**/.lehr/supervisor/*/supervisord.pid"):
-        os.kill(int(record.read_text()), signal.SIGTERM)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may be about to end already
+            os.kill(int(record.read_text()), signal.SIGTERM)
 
 
 def section(document: Path, heading: str) -> str:
