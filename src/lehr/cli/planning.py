@@ -19,7 +19,7 @@ from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
-from lehr.model.diff import Change, Diff, Effects, Goal, NO_DIFF, Target
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
