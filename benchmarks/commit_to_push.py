@@ -90,7 +90,7 @@ async def measure(folder: Path, size: int) -> list[float]:
     parts = msgspec.structs.replace(wiring.parts(deployment), plugins=[plugin])
     plane = ControlPlane(parts, await partition_of(parts))
     await plane.start()
-    while len(plane.enforcer.unsettled) > ENDLESS or plugin.started.qsize() < size:
+    while len(plane.enforcer.unsettled) > ENDLESS or plugin.started.qsize() < size:  # noqa: ASYNC110
         await asyncio.sleep(0.05)  # an endless push starts after the last turn has ended
     while not plugin.started.empty():
         plugin.started.get_nowait()
