@@ -373,13 +373,15 @@ class _UnreadableIntent:
         self._intent = intent
         self._store = store
 
-    def asset(self, key: AssetKey, sequence: int) -> Any:
-        if self._store.broken:
-            raise TransientError("the state file is locked")
-        return self._intent.asset(key, sequence)
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._intent, name)
+        read = getattr(self._intent, name)
+
+        def reading(*args: object) -> Any:
+            if self._store.broken:
+                raise TransientError("the state file is locked")
+            return read(*args)
+
+        return reading
 
 
 def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> None:
@@ -392,8 +394,8 @@ def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> N
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         await plane.publish(thing("a", "1"))
         await plane.settle()
-        stores[0].broken = True
         await plane.publish(thing("a", "2"))
+        stores[0].broken = True  # before the turn that this has queued
         await clock.sleep(5)
         condition = plane.condition("a")
         assert (condition.status, condition.reason) == (Status.RETRYING, "TurnBroke")
@@ -470,5 +472,62 @@ def test_a_freeze_that_goes_during_a_turn_holds_nothing_afterwards(tmp_path: Pat
         await plane.publish(thing("a", "1"))
         await clock.sleep(60)
         assert world.values == {"a": "1"}
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_turns_that_break_do_not_follow_each_other_at_once(tmp_path: Path) -> None:
+    stores: list[Unreadable] = []
+
+    def unreadable(store: Store) -> Store:
+        stores.append(Unreadable(store))
+        return stores[-1]
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        slow = {"select": {"all": True}, "pushes": 9, "per": "10m"}
+        await plane.publish(thing("a", "1", turned_down(fence=5000)), thing("b", "1"))
+        await clock.sleep(10)
+        await plane.publish(thing("b", "1"))
+        await clock.sleep(10)
+        await plane.publish(thing("b", "1"), make_asset(AssetId("slow"), "lehr.RateLimit", slow, {}))
+        stores[0].broken = True  # before the turn that this has queued
+        before = plane.enforcer.turns
+        await clock.sleep(25)
+        assert plane.enforcer.turns - before < 10
+        assert plane.condition("a").reason == "TurnBroke"
+        stores[0].broken = False
+        await clock.sleep(30)
+        assert plane.condition("a").reason == "TurndownStands"
+
+    play(tmp_path, scenario, traits=traits_without_resync(), wrap=unreadable)
+
+
+def test_a_dependency_that_could_not_be_seen_when_it_was_looked_at_is_looked_at_again(
+    tmp_path: Path,
+) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        app = {DEPENDS_ON: DependsOn(["db"])}
+        await plane.publish(thing("app", "1", app), thing("db", "1"))
+        await plane.settle()
+        world.looking["db"] = 1000.0  # longer than a look may take
+        await plane.publish(thing("app", "2", app), thing("db", "1"))
+        await clock.sleep(60)
+        assert plane.condition("app").reason == "DependencyDiffers"
+        del world.looking["db"]
+        await clock.sleep(120)
+        assert world.values["app"] == "2"
+
+    play(tmp_path, scenario, traits=traits_without_resync())
+
+
+def test_a_referrer_that_leaves_during_the_turn_of_what_it_refers_to_is_not_missed(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        depends = {DEPENDS_ON: DependsOn(["db"])}
+        await plane.publish(thing("app", "1", depends), thing("db", "1"))
+        await plane.settle()
+        world.looking["db"] = 8.0
+        await plane.publish(thing("app", "1", depends | turned_down()), thing("db", "1", turned_down()))
+        await clock.sleep(60)
+        assert not world.values
 
     play(tmp_path, scenario, traits=traits_without_resync())

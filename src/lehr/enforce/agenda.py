@@ -36,6 +36,12 @@ class Agenda(Generic[T]):
         if self.next_due() == due:
             self._sooner.set()
 
+    def bring_forward(self, item: T, due: float) -> None:
+        """`item` is due at `due`, unless it is due sooner already."""
+        before = self._due.get(item)
+        if before is None or before[0] > due:
+            self.set(item, due)
+
     def discard(self, item: T) -> None:
         """`item` is not due any more."""
         self._due.pop(item, None)

@@ -65,6 +65,7 @@ log = structlog.get_logger()
 
 _SOON_SECONDS = 10.0
 _CATCH_UP_SECONDS = 5.0
+_DOUBT_SECONDS = 5.0
 
 
 class Enforcer:
@@ -359,12 +360,15 @@ class Enforcer:
         if slot.inbox is not None:
             event, slot.inbox = slot.inbox, None
         else:
+            slot.governance = self._governance
             if slot.digest is None:
                 # Intent may name it again already: its last version must not be one of the future (I1).
                 self._catch_up()
-            assert self._governance is not None
-            slot.governance = self._governance
-            event = Begin(self._viewer.view(slot, slot.governance, slot.cause, self._epoch))
+                slot.governance = self._governance
+            assert slot.governance is not None
+            view = self._viewer.view(slot, slot.governance, slot.cause, self._epoch)
+            self._listen(slot, view.course.wait_for)
+            event = Begin(view)
         while event is not None:
             slot.state, effects = step(slot.state, event)
             event = None
@@ -414,11 +418,12 @@ class Enforcer:
         assert slot.governance is not None
 
         async def look(id: AssetId) -> tuple[Diff, Digest | None] | None:
-            if id not in slot.waits:
-                # Before it is looked at: what settles while the turn goes on must not be missed.
-                self._waiting.join(slot.key.id, (id,))
-                slot.waits = (*slot.waits, id)
-            return await self._neighbours.look(id, sequence, view.governing)
+            # Before it is looked at: what settles while the turn goes on must not be missed.
+            self._listen(slot, (id,))
+            found = await self._neighbours.look(id, sequence, view.governing)
+            if found is not None and not found[0].empty:
+                self._doubt(id)
+            return found
 
         def refer() -> list[Referrer]:
             return self._neighbours.referrers(slot.key.id, view.governing)
@@ -432,6 +437,22 @@ class Enforcer:
             tuple(reader.looked_at.items()),
             self._neighbours.circle(slot, verdicts),
         )
+
+    def _listen(self, slot: Slot, ids: Iterable[AssetId]) -> None:
+        """Wake `slot` when these settle, from now on and until its turn rests."""
+        more = tuple(id for id in ids if id not in slot.waits)
+        self._waiting.join(slot.key.id, more)
+        slot.waits += more
+
+    def _doubt(self, id: AssetId) -> None:
+        """Somebody saw that an asset differs, or could not see it. If it has settled, it does not know.
+
+        Not at once: it may be at rest with another content, by a pin, and would be asked for ever.
+        """
+        slot = self._slots.get(id)
+        at_rest = slot is not None and id not in self._unsettled and not (slot.queued or slot.running)
+        if at_rest:
+            self._agenda.bring_forward(id, self._clock.monotonic() + _DOUBT_SECONDS)
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
