@@ -125,7 +125,7 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
     until = prepared.weekly.next_opening(request.now)
     local = prepared.weekly.local(until)
     zone = prepared.calendar.timezone
-    opens = f"{_DAYS[local.weekday()]} {local.isoformat(' ', 'minutes')} ({zone})"
+    opens = f"{_DAYS[local.weekday()]} {local:%Y-%m-%d %H:%M} ({zone})"
     refused = f"; override {override.id} by {override.actor} does not count here" if override else ""
     allowed = "give an emergency override of" if prepared.calendar.override else "no override is allowed by"
     return Verdict(
