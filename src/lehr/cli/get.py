@@ -226,7 +226,7 @@ def decisions(
             Column("operation", lambda item: item[1].operation or "-", wide=True),
             Column("status", lambda item: str(item[1].condition.status)),
             Column("reason", lambda item: item[1].condition.reason),
-            Column("woken by", lambda item: item[1].event),
+            Column("cause", lambda item: item[1].event),
             Column("message", lambda item: item[1].condition.message),
         ]
         known = None if asset is None else _known(reading, asset)

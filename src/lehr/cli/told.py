@@ -201,7 +201,7 @@ def _story(explanation: Explanation, now: float) -> Iterator[str]:
             words.ago(item.decision.at, now),
             str(item.decision.condition.status),
             item.decision.condition.reason,
-            f"woken by: {item.decision.event}",
+            f"cause: {item.decision.event}",
         )
         for item in explanation.story
     ]
