@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import signal
@@ -25,6 +26,16 @@ id: farewell
 type: lehr.File
 payload: {path: out/farewell.txt, content: "bye\\n"}
 addons: {lehr.DependsOn: {assets: [greeting]}}
+"""
+CLOSED = """\
+---
+id: office-hours
+type: lehr.Calendar
+payload:
+  select: {ids: [greeting]}
+  timezone: UTC
+  windows: [{days: [DAY], from: "12:00", to: "12:01"}]
+  override: true
 """
 
 Done = subprocess.CompletedProcess[str]
@@ -202,6 +213,28 @@ def test_a_rollback_needs_no_git_and_stands_until_it_is_lifted(running: Workspac
     running.lehr("unpin", "greeting")
     running.lehr("wait", "--timeout", "30s")
     assert running.production == "bad\n"
+
+
+def test_an_override_that_is_revoked_lets_nothing_more_through(running: Workspace) -> None:
+    # given a calendar that is closed for days to come, and an override of it
+    day = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).strftime("%a").lower()
+    closed = CLOSED.replace("DAY", day)
+    running.declare("hello", closed)
+    running.lehr("sync")
+    running.lehr("override", "greeting", "--check", "office-hours", "--reason", "incident", "--for", "1h")
+    running.declare("mended", closed)
+    running.lehr("sync")
+    running.lehr("wait", "--timeout", "30s")
+    assert running.production == "mended\n"
+    # when it is revoked
+    running.lehr("revoke", "override", "greeting", "--reason", "mended")
+    running.declare("later", closed)
+    running.lehr("sync")
+    # then the calendar has its say again
+    running.lehr("wait", "greeting", "--for", "status=Waiting", "--timeout", "30s")
+    assert "give an emergency override of office-hours" in running.lehr("why", "greeting").stdout
+    assert running.production == "mended\n"
+    assert "no override stands" in running.lehr("revoke", "override", "all", code=1).stderr
 
 
 def test_a_pause_leaves_production_alone(running: Workspace) -> None:

@@ -180,3 +180,21 @@ def override(selector: str, reason: str, seconds: float | None, state: Path | No
 
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)
     print(command(state, request).message)
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr revoke override web/process
+      lehr revoke approval db/schema --reason "the column is read after all"
+    """
+)
+@click.argument("kind", type=click.Choice(["approval", "override"]))
+@lift_options
+def revoke(kind: str, selector: str, reason: str, state: Path | None) -> None:
+    """Take the approval or the override of SELECTOR back; `all` takes every one back.
+
+    A push that it has let through already goes on.
+    """
+    _lift(state, kind, selector, reason)

@@ -59,6 +59,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "unpin": Lazy("lehr.cli.controls:unpin", "Take a pin back."),
         "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the incarnation before."),
         "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
+        "revoke": Lazy("lehr.cli.controls:revoke", "Take an approval or an override back."),
     },
     "Other": {
         "doctor": Lazy("lehr.cli.doctor:doctor", "Check that this machine has what Lehr needs."),
