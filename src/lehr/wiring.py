@@ -172,10 +172,11 @@ def parts(deployment: Deployment) -> Parts:
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
     from lehr.control.plane import Parts
+    from lehr.control.server import Server
     from lehr.store import SqliteStore
 
     return Parts(
-        state=deployment.state,
+        listen=lambda carry_out: Server(deployment.state, carry_out),
         store=SqliteStore(deployment.state / STATE_FILE),
         source=source(deployment),
         generation=generation(),

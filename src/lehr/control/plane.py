@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import structlog
@@ -16,7 +16,7 @@ from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, TransientError
 from lehr.control.commander import Commander
-from lehr.control.server import Server
+from lehr.control.server import CarryOut
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.model.asset import Partition
@@ -35,10 +35,22 @@ log = structlog.get_logger()
 _GRACE_SECONDS = 30.0
 
 
+class Listener(Protocol):
+    """Takes people's commands. Implementation: `lehr.control.server.Server`."""
+
+    async def start(self) -> None:
+        """Listen."""
+        ...
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        ...
+
+
 class Parts(msgspec.Struct, frozen=True):
     """What the program is made of. `lehr.wiring` chooses."""
 
-    state: Path
+    listen: Callable[[CarryOut], Listener]
     store: Store
     source: Source
     generation: Generation
@@ -99,7 +111,7 @@ class ControlPlane:
         commander = Commander(
             partition, parts.store, self.committer, self.enforcer, self.refresh, parts.clock, parts.chance
         )
-        self._server = Server(parts.state, commander.carry_out)
+        self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def _ask(self, write: Write) -> object:
@@ -127,7 +139,7 @@ class ControlPlane:
         self._tasks = [asyncio.create_task(self.committer.run(), name="committer")]
         try:
             await self.enforcer.start()
-            await self._server.start()
+            await self._listener.start()
             attempt = await self.refresh()
         except BaseException:
             await self.stop(grace=0.0)
@@ -179,7 +191,7 @@ class ControlPlane:
 
     async def stop(self, grace: float = _GRACE_SECONDS) -> None:
         """End everything that this process does. Production goes on as it is."""
-        await self._server.stop()
+        await self._listener.stop()
         for task in self._tasks[1:]:
             task.cancel()
         await self.enforcer.stop(grace)

@@ -9,14 +9,13 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable
-from types import MappingProxyType
 from typing import BinaryIO
 
 import msgspec
 
 from lehr.base.blocking import Blocking
-from lehr.base.diagnostics import errors, in_order
 from lehr.base.errors import TransientError
+from lehr.generate.memory import Memory
 from lehr.generate.protocol import (
     LENGTH_BYTES,
     Answer,
@@ -27,9 +26,8 @@ from lehr.generate.protocol import (
     Wanted,
     frame,
 )
-from lehr.model.asset import Asset, AssetId
 from lehr.sdk.generation import Generated
-from lehr.sdk.source import FileEntry, Snapshot
+from lehr.sdk.source import Snapshot
 
 _BUFFER = 1 << 20
 _LAST_WORDS = 2000
@@ -66,9 +64,7 @@ class GenerationWorker:
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._stderr: BinaryIO | None = None
-        self._known: dict[str, FileEntry] = {}
-        self._assets: dict[AssetId, Asset] = {}
-        self._fresh = True
+        self._memory = Memory()
 
     @property
     def pid(self) -> int | None:
@@ -79,7 +75,7 @@ class GenerationWorker:
         async with self._turn:
             try:
                 async with asyncio.timeout(self._answer_seconds):
-                    built = await self._converse(snapshot)
+                    told, built = await self._converse(snapshot)
             except TimeoutError as err:
                 await self._end(kill=True)
                 raise TransientError(
@@ -95,20 +91,18 @@ class GenerationWorker:
             except BaseException:
                 await self._end(kill=True)  # in the middle of a conversation nothing else can be said
                 raise
-            return self._take(snapshot, built)
+            return self._memory.take(snapshot, told, built)
 
     async def close(self) -> None:
         async with self._turn:
             await self._end()
 
-    async def _converse(self, snapshot: Snapshot) -> Built:
+    async def _converse(self, snapshot: Snapshot) -> tuple[Changed, Built]:
         process = self._process or await self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        files = snapshot.files()
-        changed = tuple(entry for path, entry in files.items() if self._known.get(path) != entry)
-        gone = tuple(path for path in self._known if path not in files)
-        message: object = Changed(changed, gone)
+        told = self._memory.changed(snapshot)
+        message: object = told
         while True:
             process.stdin.write(frame(message))
             await process.stdin.drain()
@@ -117,33 +111,7 @@ class GenerationWorker:
             if isinstance(answer, Wanted):
                 message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
                 continue
-            for path in gone:
-                del self._known[path]
-            self._known.update((entry.path, entry) for entry in changed)
-            return answer
-
-    def _take(self, snapshot: Snapshot, built: Built) -> Generated:
-        failed = bool(errors(built.diagnostics))
-        touched: frozenset[AssetId] | None = frozenset()
-        if not failed:
-            if self._fresh:  # the worker knows of no earlier answer, and has said everything
-                self._assets = {}
-            for asset in built.upserts:
-                self._assets[asset.id] = asset
-            for id in built.removals:
-                del self._assets[id]
-            ids = (*(asset.id for asset in built.upserts), *built.removals)
-            touched = None if self._fresh else frozenset(ids)
-            self._fresh = False
-        return Generated(
-            revision=snapshot.revision,
-            partition=built.partition,
-            limits=built.limits,
-            generators=built.generators,
-            assets=MappingProxyType(self._assets),
-            touched=touched,
-            diagnostics=tuple(in_order(sorted(set(built.diagnostics), key=lambda item: item.what))),
-        )
+            return told, answer
 
     async def _start(self) -> asyncio.subprocess.Process:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
@@ -166,8 +134,7 @@ class GenerationWorker:
         """End the worker, if there is one. Returns the last that it wrote to stderr."""
         process, self._process = self._process, None
         stderr, self._stderr = self._stderr, None
-        self._known = {}
-        self._fresh = True
+        self._memory.forget()
         if process is not None:
             await _reap(process, kill=kill)
         if stderr is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -24,13 +24,20 @@ class Run:
     Architecture invariant: nothing that a fork does or says can raise here.
     """
 
-    def __init__(self, limits: SandboxLimits, clock: Clock) -> None:
+    def __init__(
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        run: Callable[[sandbox.Work, SandboxLimits, Clock], sandbox.Ended] = sandbox.run,
+    ) -> None:
+        """Import and call within `limits`, by means of `run`."""
         self._limits = limits
         self._clock = clock
+        self._run = run
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
         """What the module at `path` declares. `code` is every module's source by path."""
-        ended = sandbox.run(functools.partial(describe, path, code, self._limits), self._limits, self._clock)
+        ended = self._run(functools.partial(describe, path, code, self._limits), self._limits, self._clock)
         at = Position(path)
         try:
             modules = [_module.decode(body) for body in ended.frames]
@@ -50,7 +57,7 @@ class Run:
         work = functools.partial(
             call_each, generator.path, generator.found.name, arguments, code, self._limits
         )
-        ended = sandbox.run(work, self._limits, self._clock)
+        ended = self._run(work, self._limits, self._clock)
         try:
             answers = [_answer.decode(body) for body in ended.frames]
         except (msgspec.MsgspecError, RecursionError):
