@@ -2,6 +2,7 @@
 #
 #   make demo    play the example on this machine     [ARGS=...]
 #   make test    run the tests                        [ARGS=...]
+#   make faults  break the real thing              [ROUNDS=n] [SEED=n]
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]
 #   make format  format the code, and mend what ruff can mend
@@ -36,6 +37,10 @@ demo: demo-environment
 .PHONY: test
 test: dev-environment
 	@$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: faults
+faults: dev-environment
+	@ROUNDS=$(ROUNDS) SEED=$(SEED) $(BIN)/python -m pytest -rP tests/faults $(ARGS)
 
 .PHONY: check
 check: dev-environment

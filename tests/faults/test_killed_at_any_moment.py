@@ -1,0 +1,43 @@
+"""Given somebody who edits all the time, when `lehr run` is killed at any moment, then nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.shop import Shop, kill_after
+from tests.faults.witness import Witness
+
+ROUNDS = 4
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    shop = Shop(tmp_path, chance("edits"))
+    yield shop
+    shop.stop_production()
+
+
+@timeout(ROUNDS)
+def test_killed_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
+    moments, pauses = chance("moments"), chance("pauses")
+    witness, tally = Witness(shop), Tally("kill -9 of lehr run")
+    with contextlib.ExitStack() as ended:
+        running = ended.enter_context(shop.run())
+        for _ in range(rounds(ROUNDS)):
+            with shop.edited(pauses):
+                kill_after(running, moments.uniform(0.0, 1.5))
+                witness.interrupted()
+                if moments.random() < 0.5:
+                    running = ended.enter_context(shop.run())
+                    kill_after(running, moments.uniform(0.0, 2.0))
+            witness.interrupted()
+            running = ended.enter_context(shop.run())
+            tally.add(witness.converged())
+            witness.judge()
+    assert "Traceback" not in running.said()
+    tally.tell(witness.told)

@@ -1,0 +1,153 @@
+"""Watches a state folder from the outside, remembers what it saw, and finds what is not so any more.
+
+Nothing is judged here by what the program says of itself: what was published, what was begun and
+what production holds is compared with what the witness and the author wrote down themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+
+from lehr.base.digest import Digest
+from lehr.base.errors import LehrError
+from lehr.cli.stored import open_reading
+from lehr.model.asset import AssetId
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.reading import Reading
+from lehr.query.selecting import rows
+from lehr.query.waiting import not_converged
+from lehr.store.merkle import incarnation_digest
+from tests.faults.rounds import CONVERGES
+from tests.faults.shop import Shop
+
+_ALL = 1_000_000
+_LOOK = 0.05
+
+
+class Witness:
+    """Remembers all that it has ever seen of a shop."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._published: dict[int, Digest] = {}
+        self._operations: dict[str, Operation] = {}
+        self._ledgers: dict[AssetId, LedgerEntry] = {}
+        self._interrupted: set[str] = set()
+
+    @property
+    def told(self) -> str:
+        """How much it has seen."""
+        pushes = f"{len(self._operations)} pushes, {len(self._interrupted)} of them interrupted"
+        return f"{len(self._published)} incarnations, {pushes}"
+
+    def interrupted(self) -> None:
+        """Look while no program runs: the pushes that are open now were interrupted."""
+        self.look()
+        self._interrupted |= {item.id for item in self._operations.values() if item.open}
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Reading | None]:
+        try:
+            with open_reading(self._shop.state, None) as reading:
+                yield reading
+        except LehrError:
+            assert not self._published, "what was published cannot be read any more"
+            yield None
+
+    # --- what is so at any moment ---------------------------------------------------------
+
+    def look(self) -> None:
+        """See what is there now. What was seen before must still be there, as it was."""
+        with self._shop.editing, self._reading() as reading:
+            if reading is not None:
+                self._see_incarnations(reading)
+                self._see_operations(reading)
+                self._see_ledgers(reading)
+
+    def _see_incarnations(self, reading: Reading) -> None:
+        found = {item.sequence: item for item in reading.intent.incarnations(reading.partition, _ALL)}
+        assert sorted(found) == list(range(1, len(found) + 1))
+        for sequence, digest in self._published.items():
+            assert sequence in found, f"incarnation {sequence} is lost"
+            assert found[sequence].digest == digest, f"incarnation {sequence} is another"
+        for sequence in found.keys() - self._published.keys():
+            self._published[sequence] = found[sequence].digest
+            self._is_whole(reading, found[sequence])
+
+    def _is_whole(self, reading: Reading, incarnation: Incarnation) -> None:
+        """Its digest is that of its assets, and they are what one commit declares."""
+        assets = list(reading.intent.assets(reading.partition, incarnation.sequence))
+        assert incarnation_digest((item.id, item.digest) for item in assets) == incarnation.digest
+        commits = {source.revision for source in incarnation.sources}
+        [edition] = [item for item in self._shop.editions if item.commit in commits]
+        payloads = {item.id: item.document()["payload"] for item in assets}
+        for id, content in edition.contents.items():
+            assert payloads[AssetId(id)].get("content") in (content, None), f"{id} of {incarnation.name}"
+
+    def _see_operations(self, reading: Reading) -> None:
+        found = {item.id: item for item in reading.records.operations(reading.partition, limit=_ALL)}
+        for id, before in self._operations.items():
+            assert id in found, f"operation {id} is lost"
+            assert before.open or found[id] == before, f"operation {id} had ended: {before}, {found[id]}"
+        self._operations = found
+
+    def _see_ledgers(self, reading: Reading) -> None:
+        found = {item.asset: item for item in reading.records.ledgers(reading.partition)}
+        for id, before in self._ledgers.items():
+            assert id in found, f"what was applied of {id} is forgotten"
+            assert found[id].content >= before.content, f"{id} went back: {before}, {found[id]}"
+        self._ledgers = found
+
+    # --- what is so at rest ----------------------------------------------------------------
+
+    def converged(self) -> float:
+        """Wait until all is as the last commit says; returns the seconds that took."""
+        began = time.monotonic()
+        while left := self._left():
+            seconds = time.monotonic() - began
+            assert seconds < CONVERGES, f"in {CONVERGES:g} s it did not converge:\n" + "\n".join(left)
+            time.sleep(_LOOK)
+        return time.monotonic() - began
+
+    def _left(self) -> list[str]:
+        """What is not yet as the last commit says, for people."""
+        commit = self._shop.editions[-1].commit
+        with self._reading() as reading:
+            if reading is None:
+                return ["nothing is published"]
+            attempt = reading.records.attempt(reading.partition)
+            if attempt is None or commit not in [item.revision for item in attempt.sources]:
+                return [f"the last pass is not over {commit}: {attempt}"]
+            left = not_converged(reading, rows(reading))
+            open_ones = reading.records.open_operations(reading.partition)
+            return [f"{row.id}: {row.status} {row.reason} {row.message}" for row in left] + [
+                f"{item.id} of {item.asset} is open" for item in open_ones
+            ]
+
+    def judge(self) -> None:
+        """At rest: nothing is lost, production is as intended, and came there one push at a time."""
+        self.look()
+        assert self._shop.produced() == self._shop.intended()
+        assert not self._shop.violations.exists(), self._shop.violations.read_text()
+        self._one_push_at_a_time()
+        self._commands_never_went_back()
+
+    def _one_push_at_a_time(self) -> None:
+        by_asset = defaultdict[AssetId, list[Operation]](list)
+        for operation in sorted(self._operations.values(), key=lambda item: item.started_at):
+            assert not operation.open, f"{operation} is open"
+            by_asset[operation.asset].append(operation)
+        for pushes in by_asset.values():
+            for one, other in itertools.pairwise(pushes):
+                assert one.ended_at is not None
+                assert one.ended_at <= other.started_at, f"two pushes at a time: {one}, {other}"
+
+    def _commands_never_went_back(self) -> None:
+        for journal in self._shop.folder.glob("*.journal"):
+            serials = [int(line) for line in journal.read_text().split()]
+            assert serials == sorted(serials), f"{journal.stem} went back: {serials}"
