@@ -23,7 +23,7 @@ _SLOW = """\
 exec 9>>"{lock}"
 flock -n 9 || echo "{id} {serial} while another one ran" >>"{violations}"
 echo {serial} >>"{journal}"
-sleep 0.{tenths}
+sleep {seconds}
 echo {serial} >"{done}"
 """
 
@@ -80,6 +80,11 @@ class Shop(Workspace):
                 self._change_guests()
         self._publish()
 
+    def slow_edit(self, id: str) -> None:
+        """Change a command, whose push then takes its time, and commit that."""
+        self._change_command(id, tenths=20)
+        self._publish()
+
     @contextlib.contextmanager
     def edited(self, pauses: random.Random) -> Iterator[None]:
         """Somebody edits, again and again, for as long as the context lasts."""
@@ -116,8 +121,9 @@ class Shop(Workspace):
         self.declare_file(id, content)
         self._contents[id] = content
 
-    def _change_command(self, id: str) -> None:
+    def _change_command(self, id: str, tenths: int | None = None) -> None:
         serial = self._next()
+        tenths = self._chance.randint(0, 6) if tenths is None else tenths
         done = self.made(id)
         apply = _SLOW.format(
             id=id,
@@ -126,7 +132,7 @@ class Shop(Workspace):
             journal=self.journal(id),
             lock=self.folder / f"{id}.lock",
             violations=self.violations,
-            tenths=self._chance.randint(0, 6),
+            seconds=tenths / 10,
         )
         check = f'test "$(cat "{done}" 2>/dev/null)" = {serial} || {{ echo other than {serial}; exit 1; }}'
         self.declare(id, "lehr.Command", {"check": check, "apply": apply})

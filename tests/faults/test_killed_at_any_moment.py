@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tests.faults.rounds import Tally, chance, rounds, timeout
 from tests.faults.shop import Shop, kill_after
 from tests.faults.witness import Witness
 
 ROUNDS = 4
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    shop = Shop(tmp_path, chance("edits"))
-    yield shop
-    shop.stop_production()
 
 
 @timeout(ROUNDS)

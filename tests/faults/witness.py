@@ -103,6 +103,12 @@ class Witness:
             assert found[id].content >= before.content, f"{id} went back: {before}, {found[id]}"
         self._ledgers = found
 
+    def pushing(self, id: str) -> bool:
+        """Whether a push of the asset is open."""
+        with self._reading() as reading:
+            open_ones = [] if reading is None else reading.records.open_operations(reading.partition)
+            return any(item.asset == id for item in open_ones)
+
     # --- what is so at rest ----------------------------------------------------------------
 
     def converged(self) -> float:

@@ -1,0 +1,72 @@
+"""Given a `lehr run` that stands still, when it goes on, then it takes up what has happened meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from tests.e2e.bad_input.workspace import until
+from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.shop import Shop
+from tests.faults.witness import Witness
+
+ROUNDS = 2
+
+
+def refused(shop: Shop) -> None:
+    """A second `lehr run` does not take over from one that stands still."""
+    shop.lehr("run", str(shop.repository)).failed("another `lehr run` uses state folder")
+
+
+@timeout(ROUNDS)
+def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
+    moments = chance("moments of standing still")
+    witness, tally = Witness(shop), Tally("SIGSTOP and SIGCONT of lehr run")
+    with shop.run() as running:
+        for _ in range(rounds(ROUNDS)):
+            with shop.edited(moments):
+                time.sleep(moments.uniform(0.0, 1.5))
+                os.kill(running.pid, signal.SIGSTOP)
+                witness.interrupted()
+                refused(shop)
+                os.kill(running.pid, signal.SIGCONT)
+                time.sleep(moments.uniform(0.0, 0.3))
+            tally.add(witness.converged())
+            witness.judge()
+        assert "Traceback" not in running.said()
+    tally.tell(witness.told)
+
+
+@timeout(1)
+def test_what_a_push_came_to_while_nobody_looked_is_not_missed(shop: Shop) -> None:
+    witness = Witness(shop)
+    with shop.run() as running:
+        witness.converged()
+        shop.slow_edit("command-0")
+        until("a push is under way", lambda: witness.pushing("command-0"))
+        os.kill(running.pid, signal.SIGSTOP)
+        until("it has done its work", lambda: shop.produced() == shop.intended())
+        assert witness.pushing("command-0")
+        os.kill(running.pid, signal.SIGCONT)
+        witness.converged()
+        witness.judge()
+    serials = shop.journal("command-0").read_text().split()
+    assert len(serials) == len(set(serials)), "it was done again"
+
+
+@timeout(1)
+def test_killed_while_it_stood_still_the_next_waits_for_the_push_that_goes_on(shop: Shop) -> None:
+    witness = Witness(shop)
+    with shop.run() as running:
+        witness.converged()
+        shop.slow_edit("command-0")
+        until("a push is under way", lambda: witness.pushing("command-0"))
+        os.kill(running.pid, signal.SIGSTOP)
+        refused(shop)
+        running.end(signal.SIGKILL)
+    with shop.run() as running:
+        witness.converged()
+        witness.judge()
+    serials = shop.journal("command-0").read_text().split()
+    assert len(serials) == len(set(serials)), "it was done again"
