@@ -127,7 +127,15 @@ def test_problems_are_shown_with_their_place_and_nothing_is_touched(workspace: W
     told = workspace.lehr("why", "--all").stdout
     assert "shop@1 stays in force" in told
     assert problem["what"] in told
+    assert " 2 | type: lehr.Fiel\n" in told
     assert workspace.production == "hello\n"
+
+
+def test_a_problem_that_validation_finds_points_to_its_field(workspace: Workspace) -> None:
+    workspace.declare("hello", SECOND.replace("[greeting]", "[greting]"))
+    told = workspace.lehr("validate", code=1).stdout.splitlines()
+    line = next(number for number, text in enumerate(told) if text.startswith(" 8 | addons: "))
+    assert told[line][told[line + 1].index("^") :].startswith("greting")
 
 
 def test_an_asset_that_disappears_is_found_against_the_state_alone(workspace: Workspace) -> None:

@@ -28,6 +28,17 @@ class Position(msgspec.Struct, frozen=True, order=True):
         return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
+class Excerpt(msgspec.Struct, frozen=True):
+    """A line of source, cut around the place that is meant where it is long.
+
+    Attributes:
+        caret: index of the character that is meant; None when the line as a whole is.
+    """
+
+    text: str
+    caret: int | None = None
+
+
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     """One problem with what a user wrote.
 
@@ -38,6 +49,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
         fix: what to do about it.
         subject: the asset id or file it is about.
         at: where; None when there is no file to point into.
+        excerpt: the line at `at`, for readers who do not have the file as it was then.
     """
 
     code: str
@@ -47,6 +59,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     subject: str = ""
     at: Position | None = None
     severity: Severity = Severity.ERROR
+    excerpt: Excerpt | None = None
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

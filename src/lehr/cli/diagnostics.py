@@ -14,40 +14,28 @@ from __future__ import annotations
 import json
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, in_order
-
-ReadText = Callable[[str], str | None]
-"""The text of a source file at the revision that was judged; None if it cannot be had."""
+from lehr.base.diagnostics import Diagnostic, Excerpt, Severity, errors, in_order
 
 _WIDTH = 100
-_LONGEST_LINE = 160
 _SGR = {Severity.ERROR: "1;31", Severity.WARNING: "1;33"}
 _BOLD, _FRAME = "1", "1;34"
 
 
-def render(
-    diagnostics: Iterable[Diagnostic],
-    source: ReadText,
-    *,
-    colour: bool = False,
-    most: int | None = None,
-) -> str:
+def render(diagnostics: Iterable[Diagnostic], *, colour: bool = False, most: int | None = None) -> str:
     """All diagnostics in order of place, each with its line of source, and `summary` at the end.
 
     Args:
-        source: asked once for each file.
         most: show no more than this many, errors first, and count the others.
     """
     listed = in_order(diagnostics)
     shown = listed
     if most is not None and len(listed) > most:
         shown = in_order(sorted(listed, key=lambda item: item.severity is not Severity.ERROR)[:most])
-    texts: dict[str, list[str]] = {}
-    blocks = ["\n".join(_block(item, _lines(item.at, source, texts), _Paint(colour))) for item in shown]
+    blocks = ["\n".join(_block(item, _Paint(colour))) for item in shown]
     if len(shown) < len(listed):
         blocks.append(f"... and {len(listed) - len(shown)} more")
     blocks.append(summary(listed))
@@ -74,18 +62,16 @@ class _Paint:
         return f"\x1b[{sgr}m{text}\x1b[0m" if self._colour else text
 
 
-def _block(item: Diagnostic, lines: Sequence[str], paint: _Paint) -> Iterator[str]:
+def _block(item: Diagnostic, paint: _Paint) -> Iterator[str]:
     head = paint(_SGR[item.severity], f"{item.severity}[{item.code}]")
     yield head + paint(_BOLD, f": {visible(item.what)}")
     number = str(item.at.line) if item.at is not None and item.at.line else ""
     margin = " " * max(len(number), 2)
     if item.at is not None:
         yield f"{margin}{paint(_FRAME, '-->')} {visible(str(item.at))}"
-    if item.at is not None and 0 < item.at.line <= len(lines):
+    if item.excerpt is not None:
         yield f"{margin} {paint(_FRAME, '|')}"
-        yield from _excerpt(
-            lines[item.at.line - 1], item.at.column, number.rjust(len(margin)), paint, item.severity
-        )
+        yield from _quoted(item.excerpt, number.rjust(len(margin)), paint, item.severity)
     for label, text in (("why", item.why), ("fix", item.fix)):
         if text:
             start = f"{margin} {paint(_FRAME, '=')} {paint(_BOLD, label + ':')} "
@@ -96,24 +82,14 @@ def _block(item: Diagnostic, lines: Sequence[str], paint: _Paint) -> Iterator[st
             yield start + f"\n{indent}".join(wrapped)
 
 
-def _excerpt(line: str, column: int, number: str, paint: _Paint, severity: Severity) -> Iterator[str]:
-    """The line of source, cut around the column if it is long, and a caret below."""
-    first = max(0, column - _LONGEST_LINE // 2) if len(line) > _LONGEST_LINE else 0
+def _quoted(excerpt: Excerpt, number: str, paint: _Paint, severity: Severity) -> Iterator[str]:
+    """The line of source, and a caret below."""
     bar = paint(_FRAME, "|")
-    yield f"{paint(_FRAME, number)} {bar} {visible(line[first : first + _LONGEST_LINE])}".rstrip()
-    if column:
-        before = visible(line[first : column - 1])
+    yield f"{paint(_FRAME, number)} {bar} {visible(excerpt.text)}".rstrip()
+    if excerpt.caret is not None:
+        before = visible(excerpt.text[: excerpt.caret])
         offset = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in before)
         yield f"{' ' * len(number)} {bar} {' ' * offset}{paint(_SGR[severity], '^')}"
-
-
-def _lines(at: Position | None, source: ReadText, texts: dict[str, list[str]]) -> list[str]:
-    if at is None or not at.line:
-        return []
-    if at.file not in texts:
-        text = source(at.file)
-        texts[at.file] = [] if text is None else text.split("\n")
-    return texts[at.file]
 
 
 def visible(text: str) -> str:

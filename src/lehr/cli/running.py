@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import click
 from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
-from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
 from lehr.cli.stored import governs
@@ -101,11 +100,11 @@ async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Pa
         made_of = parts(deployment)
         try:
             partition = await partition_of(made_of)
-            yield ControlPlane(made_of, partition, _Teller(made_of)), made_of
+            yield ControlPlane(made_of, partition, _Teller()), made_of
         except NotPublishableError as error:
             from lehr.cli.diagnostics import render
 
-            click.echo(render(error.diagnostics, _reader(made_of), colour=sys.stderr.isatty()), err=True)
+            click.echo(render(error.diagnostics, colour=sys.stderr.isatty()), err=True)
             raise
         finally:
             await made_of.generation.close()
@@ -150,8 +149,7 @@ def _ending() -> _Ending:
 class _Teller:
     """Tells what comes of passes over the source, once for each that differs from the one before."""
 
-    def __init__(self, made_of: Parts) -> None:
-        self._parts = made_of
+    def __init__(self) -> None:
         self._last: tuple[object, ...] = ()
 
     def __call__(self, attempt: Attempt) -> None:
@@ -163,29 +161,18 @@ class _Teller:
             changed = words.counted(len(attempt.changed), "asset")
             click.echo(f"{_in_force(attempt)} is published: {changed} changed", err=True)
         if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
-            for line in refused(attempt, attempt.at, _reader(self._parts)):
+            for line in refused(attempt, attempt.at):
                 click.echo(line, err=True)
         elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
             click.echo(f"the source can be read again; {_in_force(attempt)} stays in force", err=True)
         elif attempt.diagnostics:
             from lehr.cli.diagnostics import render
 
-            click.echo(render(attempt.diagnostics, _reader(self._parts)), err=True)
+            click.echo(render(attempt.diagnostics), err=True)
 
 
 def _in_force(attempt: Attempt) -> str:
     return f"{attempt.partition}@{attempt.sequence}"
-
-
-def _reader(made_of: Parts) -> Callable[[str], str | None]:
-    """Reads files of the newest revision, for excerpts."""
-
-    def read(path: str) -> str | None:
-        with contextlib.suppress(LehrError, KeyError):
-            return made_of.source.newest().read(path).decode(errors="replace")
-        return None
-
-    return read
 
 
 async def _tell_changes(plane: ControlPlane) -> None:

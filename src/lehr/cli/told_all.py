@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -70,9 +70,7 @@ def _group(group: Group, now: float) -> Iterator[str]:
         yield (f"  and {group.count - len(group.rows):,} more; see `lehr get assets --status {group.status}`")
 
 
-def refused(
-    attempt: Attempt, now: float, source: Callable[[str], str | None] = lambda path: None
-) -> Iterator[str]:
+def refused(attempt: Attempt, now: float) -> Iterator[str]:
     """Lines about a revision that was not published, with every problem, bounded."""
     from lehr.cli.diagnostics import render
 
@@ -85,7 +83,7 @@ def refused(
     )
     yield f"{paint('Stalled', '●')} {revision} {what} {words.ago(attempt.at, now)}; {force}:"
     yield ""
-    yield render(attempt.diagnostics, source, colour=terminal.coloured(), most=_MOST_DIAGNOSTICS)
+    yield render(attempt.diagnostics, colour=terminal.coloured(), most=_MOST_DIAGNOSTICS)
 
 
 def overview_document(overview: Overview) -> dict[str, Any]:

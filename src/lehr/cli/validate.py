@@ -49,7 +49,7 @@ def validate(directory: Path, form: str, state: Path | None) -> None:
     if form == "json":
         print(to_json(tree.diagnostics))
     elif tree.diagnostics:
-        print(render(tree.diagnostics, tree.read, colour=terminal.coloured()))
+        print(render(tree.diagnostics, colour=terminal.coloured()))
     if tree.valid and form == "text":
         click.echo(_said(tree), err=True)
     if not tree.valid:
@@ -73,7 +73,7 @@ def require_valid(tree: WorkingTree) -> None:
 
     if tree.valid:
         return
-    click.echo(render(tree.diagnostics, tree.read, colour=terminal.coloured(sys.stderr)), err=True)
+    click.echo(render(tree.diagnostics, colour=terminal.coloured(sys.stderr)), err=True)
     raise click.exceptions.Exit(1)
 
 

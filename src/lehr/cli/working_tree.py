@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
-from lehr.base.errors import LehrError
 from lehr.cli.deployment import deployment_of
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
+from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.query.compare import changes_between
 from lehr.sdk.validator import Limits
@@ -44,23 +43,16 @@ class WorkingTree:
         changes: tuple[AssetChange, ...],
         diagnostics: tuple[Diagnostic, ...],
     ) -> None:
-        self._snapshot = snapshot
         self.partition: Partition | None = generated.partition
         self.assets: Mapping[AssetId, Asset] = generated.assets
         self.compared_with = compared_with
         self.changes = changes
-        self.diagnostics = tuple(in_order(diagnostics))
+        self.diagnostics = with_excerpts(in_order(diagnostics), snapshot)
 
     @property
     def valid(self) -> bool:
         """Whether it could be published."""
         return not errors(self.diagnostics)
-
-    def read(self, path: str) -> str | None:
-        """The text of a file, for excerpts; None if there is none."""
-        with contextlib.suppress(LehrError, KeyError):
-            return self._snapshot.read(path).decode(errors="replace")
-        return None
 
 
 async def look_at(directory: Path, store: Store | None, registry: Registry) -> WorkingTree:
@@ -95,6 +87,8 @@ def _validated(
     else:
         predecessor = StoredPredecessor(store.intent, registry, partition)
         changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
-    proposal = DeltaProposal(partition, registry, generated.limits or Limits(), changes, predecessor)
+    proposal = DeltaProposal(
+        partition, registry, generated.limits or Limits(), changes, predecessor, Locator(snapshot)
+    )
     diagnostics = (*generated.diagnostics, *validate(proposal))
     return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics)

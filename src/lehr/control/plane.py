@@ -23,6 +23,7 @@ from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
 from lehr.publish import Publisher
+from lehr.publish.locating import with_excerpts
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
@@ -219,5 +220,5 @@ async def partition_of(parts: Parts) -> Partition:
     snapshot = await parts.blocking.run(parts.source.newest)
     generated = await parts.generation.generate(snapshot)
     if generated.partition is None:
-        raise NotPublishableError(errors(generated.diagnostics))
+        raise NotPublishableError(with_excerpts(errors(generated.diagnostics), snapshot))
     return generated.partition

@@ -1,15 +1,21 @@
-"""From a value of an asset to its line in the source."""
+"""From problems to their lines in the source."""
 
 from __future__ import annotations
 
-from lehr.base.diagnostics import Position
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from lehr.base.diagnostics import Diagnostic, Excerpt, Position, errors
 from lehr.base.errors import LehrError
 from lehr.generate.plain import place_of
 from lehr.model.asset import Asset
 from lehr.sdk.source import Snapshot
 
 _MOST = 50
-"""Values looked up exactly; each costs reading its file again. The rest points to its asset."""
+"""Values looked up exactly, and files quoted; each costs reading a file again. The rest does without."""
+
+_LONGEST = 160  # characters of a line
 
 
 class Locator:
@@ -29,3 +35,28 @@ class Locator:
         except (KeyError, LehrError):
             return None  # another file declares it by now, or none: the asset's own place will do
         return place_of(asset.origin.file, content, asset.id, pointer)
+
+
+def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
+    """`diagnostics`, each with the line of `snapshot` that it points to."""
+    found = tuple(diagnostics)
+    worst_first = (item.at for item in (*errors(found), *found))
+    files = list(dict.fromkeys(at.file for at in worst_first if at is not None and at.line))
+    lines = {file: _lines(snapshot, file) for file in files[:_MOST]}
+    return tuple(replace(item, excerpt=_excerpt(item.at, lines)) for item in found)
+
+
+def _lines(snapshot: Snapshot, file: str) -> list[str]:
+    try:
+        return snapshot.read(file).decode(errors="replace").split("\n")
+    except (KeyError, LehrError):
+        return []  # it is not there, which may be the problem
+
+
+def _excerpt(at: Position | None, files: Mapping[str, Sequence[str]]) -> Excerpt | None:
+    lines = files.get(at.file, ()) if at is not None else ()
+    if at is None or not 0 < at.line <= len(lines):
+        return None
+    line = lines[at.line - 1].rstrip("\r")
+    first = max(0, at.column - _LONGEST // 2) if len(line) > _LONGEST else 0
+    return Excerpt(line[first : first + _LONGEST], at.column - 1 - first if at.column else None)

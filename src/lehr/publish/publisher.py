@@ -17,7 +17,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
-from lehr.publish.locating import Locator
+from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
 from lehr.sdk.source import Snapshot, Source
@@ -109,6 +109,8 @@ class Publisher:
 
     def _attempt(self, work: _Pass) -> Attempt:
         assert work.publication is not None
+        if work.snapshot is not None and work.generated is not None:
+            work.diagnostics = with_excerpts(work.diagnostics, work.snapshot)
         newest = self._store.intent.newest(self._partition)
         return Attempt(
             partition=self._partition,

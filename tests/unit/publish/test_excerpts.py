@@ -1,0 +1,51 @@
+"""Problems carry the line that they point to, for readers who do not have the source."""
+
+from __future__ import annotations
+
+from lehr.base.diagnostics import Diagnostic, Excerpt, Position, Severity
+from lehr.publish.locating import with_excerpts
+from lehr.testing.samples import MemorySnapshot
+
+SNAPSHOT = MemorySnapshot({"a.yaml": "id: web\r\npayload:\n  replicas: -1\n", "b.yaml": "x" * 4999 + "HERE"})
+
+
+def excerpt(*place: str | int) -> Excerpt | None:
+    at = Position(*place) if place else None  # type: ignore[arg-type]
+    [found] = with_excerpts([Diagnostic(code="GEN007", what="it is wrong", at=at)], SNAPSHOT)
+    return found.excerpt
+
+
+def test_an_excerpt_is_the_line_with_the_character_that_is_meant() -> None:
+    assert excerpt("a.yaml", 3, 3) == Excerpt("  replicas: -1", 2)
+    assert excerpt("a.yaml", 1) == Excerpt("id: web")
+
+
+def test_what_points_to_no_line_that_is_there_has_none() -> None:
+    assert [excerpt(), excerpt("a.yaml"), excerpt("a.yaml", 9, 1), excerpt("gone.yaml", 1, 1)] == [None] * 4
+
+
+def test_a_long_line_is_cut_around_the_character() -> None:
+    found = excerpt("b.yaml", 1, 5000)
+    assert found is not None
+    assert found.caret is not None
+    assert len(found.text) <= 160
+    assert found.text[found.caret :] == "HERE"
+
+
+def test_of_very_many_files_those_with_errors_are_quoted() -> None:
+    files = [f"{number:03}.yaml" for number in range(80)]
+    snapshot = MemorySnapshot(dict.fromkeys(files, "line\n"))
+    found = with_excerpts(
+        (
+            Diagnostic(
+                code="GEN010",
+                what="it is large",
+                at=Position(file, 1, 1),
+                severity=Severity.ERROR if file == files[-1] else Severity.WARNING,
+            )
+            for file in files
+        ),
+        snapshot,
+    )
+    assert len(snapshot.reads) == 50
+    assert [item.excerpt is not None for item in found] == [*[True] * 49, *[False] * 30, True]
