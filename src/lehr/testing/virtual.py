@@ -15,8 +15,9 @@ How it works:
 * Nothing ready and no timer set is a deadlock, and is raised as one, naming who waits where. A
   run whose timers go on for ever is not: bound it with `asyncio.timeout`, which is virtual too.
 * A task's exception that nobody retrieves fails the run.
-* What lives outside the loop has no virtual time: threads, sockets, processes and signals
-  raise `NotVirtualError`. Blocking calls go through `lehr.base.blocking.Inline`.
+* What lives outside the loop has no virtual time: threads, sockets, processes, signals, the wall
+  clock and unseeded randomness raise `NotVirtualError` (`lehr.testing.seal` says what is caught).
+  Blocking calls go through `lehr.base.blocking.Inline`.
 
 The jump of the clock is after trio's `autojump` clock, the seeded order after trio's own.
 """
@@ -35,6 +36,17 @@ from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
 from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
+from lehr.testing.seal import NotVirtualError, refuse_outside, sealed
+
+__all__ = [
+    "EPOCH",
+    "DeadlockError",
+    "NotVirtualError",
+    "UnhandledError",
+    "VirtualClock",
+    "VirtualLoop",
+    "run",
+]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -44,10 +56,6 @@ EPOCH = 1_767_571_200.0
 
 _TASK_STEP = "task step"
 _MANY_TIMERS = 100
-
-
-class NotVirtualError(LehrError):
-    """The code under test used what has no virtual time."""
 
 
 class DeadlockError(LehrError):
@@ -69,13 +77,14 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float =
 
     Raises:
         DeadlockError: nothing can ever happen again.
-        NotVirtualError: a thread, socket, process or signal was asked for.
+        NotVirtualError: a thread, socket, process or signal, the wall clock or unseeded randomness
+            was asked for.
         Exception: whatever `main()`, or a task that nobody awaited, raised; with a note that
             names the seed and the virtual time.
     """
     loop = VirtualLoop(seed, start)
     try:
-        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        with sealed(), asyncio.Runner(loop_factory=lambda: loop) as runner:
             result = runner.run(main())
         loop.raise_unhandled()
     except Exception as error:
@@ -132,7 +141,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> NoReturn:
         """Refused: threads have no virtual time."""
-        _refuse("run_in_executor")
+        refuse_outside("run_in_executor")
 
     def _run_once(self) -> None:
         if self._unhandled:
@@ -282,17 +291,9 @@ _OUTSIDE = (
 )
 
 
-def _refuse(name: str) -> NoReturn:
-    raise NotVirtualError(
-        f"{name} cannot run under virtual time",
-        why="threads, sockets, processes and signals live outside the loop",
-        fix=_FIX,
-    )
-
-
 def _refusal(name: str) -> Callable[..., NoReturn]:
     def refused(self: VirtualLoop, *args: Any, **kwargs: Any) -> NoReturn:
-        _refuse(name)
+        refuse_outside(name)
 
     return refused
 

@@ -2,6 +2,8 @@ import asyncio
 import functools
 import gc
 from collections.abc import Coroutine
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -334,20 +336,19 @@ def test_what_has_no_virtual_time_is_refused(call: str) -> None:
 
 def test_another_thread_cannot_call_in() -> None:
     caught: list[BaseException] = []
+    loops: SimpleQueue[asyncio.AbstractEventLoop] = SimpleQueue()
+
+    def elsewhere() -> None:
+        try:
+            loops.get().call_soon_threadsafe(int)
+        except NotVirtualError as error:
+            caught.append(error)
+
+    thread = Thread(target=elsewhere)  # begun before the run, in which none can be
+    thread.start()
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-
-        def elsewhere() -> None:
-            try:
-                loop.call_soon_threadsafe(int)
-            except NotVirtualError as error:
-                caught.append(error)
-
-        import threading
-
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
+        loops.put(asyncio.get_running_loop())
         thread.join()
 
     run(main, seed=1)
