@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import heapq
 import itertools
 from collections.abc import Iterator
@@ -64,11 +63,18 @@ class Agenda(Generic[T]):
 
     async def wait(self, clock: Clock) -> list[T]:
         """Wait until something is due by `clock`, and take all that is, in order."""
+        loop = asyncio.get_running_loop()
         while True:
             self._sooner.clear()
             if taken := list(self.pop(clock.monotonic())):
                 return taken
             due = self.next_due()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if due is None else max(0.0, due - clock.monotonic())):
-                    await self._sooner.wait()
+            # A bare timer: with asyncio.timeout, which cancels and catches, a wait took 21 us, not 9.
+            timer = None
+            if due is not None:
+                timer = loop.call_later(max(0.0, due - clock.monotonic()), self._sooner.set)
+            try:
+                await self._sooner.wait()
+            finally:
+                if timer is not None:
+                    timer.cancel()

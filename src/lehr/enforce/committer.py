@@ -17,7 +17,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.store import Store
-from lehr.store.writes import Write
+from lehr.store.writes import KeepLease, Write
 
 log = structlog.get_logger()
 
@@ -47,7 +47,12 @@ class Committer:
         self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._lease: tuple[KeepLease, ...] = ()
         self.trouble: TransientError | None = None
+
+    def under(self, lease: KeepLease) -> None:
+        """Write only as long as this lease stands. Invariant: I5."""
+        self._lease = (lease,)
 
     def post(self, writes: Sequence[Write]) -> None:
         """Write these down, whenever it is possible."""
@@ -77,15 +82,15 @@ class Committer:
         """Commit for ever.
 
         Raises:
-            StalledError: the store is broken and only a person can help.
+            StalledError: the store is broken and only a person can help; or another control plane
+                has taken over.
         """
         while True:
             await self._arrived.wait()
-            batch = self._take()
+            batch, lease = self._take(), self._lease
+            writes = [*lease, *(write for item in batch for write in item.writes)]
             try:
-                answers = await self._blocking.run(
-                    self._store.commit, [write for item in batch for write in item.writes]
-                )
+                answers = await self._blocking.run(self._store.commit, writes)
             except TransientError as error:
                 await self._put_back(batch, error)
                 continue
@@ -95,7 +100,7 @@ class Committer:
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store in order again, nothing was lost")
-            _tell(batch, answers)
+            _tell(batch, answers[len(lease) :])
             if not self._pending:
                 self._arrived.clear()
                 self._idle.set()

@@ -59,7 +59,7 @@ from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
-from lehr.store.writes import Finish, Refused, TakeLease
+from lehr.store.writes import Finish, KeepLease, Refused, TakeLease
 
 log = structlog.get_logger()
 
@@ -122,6 +122,7 @@ class Enforcer:
     async def start(self) -> None:
         """Take the lease, look up what was under way, and begin a turn of every asset."""
         [self._epoch] = await self._committer.ask(TakeLease(self.partition))
+        self._committer.under(KeepLease(self.partition, self._epoch))
         self._spawn(self._follow_agenda(), "agenda")
         self._spawn(self._follow_store(), "store")
         for lane in dict.fromkeys(self._lanes.values()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.errors import StalledError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
@@ -143,6 +144,22 @@ class TakeLease(msgspec.Struct, frozen=True):
     partition: Partition
 
 
+class KeepLease(msgspec.Struct, frozen=True):
+    """Go on only as long as this is the newest epoch. Answers None.
+
+    Raises `LeaseLostError` when another writer has taken the lease: nothing of the commit is
+    written. Put before all that a writer says of its own turns, it keeps one that was thought
+    dead, and was only stopped, from overwriting what its successor has found out.
+    """
+
+    partition: Partition
+    epoch: int
+
+
+class LeaseLostError(StalledError):
+    """Another writer has taken the lease."""
+
+
 class Audit(msgspec.Struct, frozen=True):
     """Keep a command for ever. Answers None."""
 
@@ -161,5 +178,6 @@ Write = (
     | SetControl
     | LiftControl
     | TakeLease
+    | KeepLease
     | Audit
 )

@@ -17,6 +17,7 @@ from lehr.store.writes import (
     Adopt,
     Audit,
     Finish,
+    KeepLease,
     LiftControl,
     Publish,
     Record,
@@ -97,5 +98,6 @@ _CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
     SetControl: records.set_control,
     LiftControl: records.lift_control,
     TakeLease: records.take_lease,
+    KeepLease: records.keep_lease,
     Audit: records.audit,
 }

@@ -17,7 +17,17 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.interface import Standing
 from lehr.store.sqlite.admission import usage
 from lehr.store.sqlite.connection import translated
-from lehr.store.writes import Audit, LiftControl, Record, RecordAttempt, SetControl, TakeLease, Touch
+from lehr.store.writes import (
+    Audit,
+    KeepLease,
+    LeaseLostError,
+    LiftControl,
+    Record,
+    RecordAttempt,
+    SetControl,
+    TakeLease,
+    Touch,
+)
 
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)
@@ -99,6 +109,18 @@ def take_lease(db: sqlite3.Connection, write: TakeLease) -> int:
         "UPDATE partition SET epoch = epoch + 1 WHERE name = ? RETURNING epoch", (write.partition,)
     ).fetchone()
     return int(row[0])
+
+
+def keep_lease(db: sqlite3.Connection, write: KeepLease) -> None:
+    """See that nobody has taken the lease since."""
+    row = db.execute("SELECT epoch FROM partition WHERE name = ?", (write.partition,)).fetchone()
+    epoch = 0 if row is None else int(row[0])
+    if epoch != write.epoch:
+        raise LeaseLostError(
+            f"another control plane has taken over partition {write.partition}",
+            why=f"its lease has epoch {epoch}, this one's had {write.epoch}",
+            fix="leave it to the other one, or end that and start this one again",
+        )
 
 
 def audit(db: sqlite3.Connection, write: Audit) -> None:
