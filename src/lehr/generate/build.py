@@ -10,7 +10,7 @@ from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.assembly import Assembly, Unit
 from lehr.generate.generators import Generators
-from lehr.generate.globs import matcher
+from lehr.generate.globs import matcher, may_lead_to
 from lehr.generate.output import Output
 from lehr.generate.plain import read_assets
 from lehr.generate.protocol import Built, Changed
@@ -54,12 +54,14 @@ class Build:
             self._read_workspace()
         workspace = self._workspace
         if workspace is None:
-            return self._refused()
+            return self._refused(changed.skipped)
         self._read_plain(workspace)
         code = {path for path in self._files if _any(workspace.generators, path)}
         problems = self._generators.generate(code, self._files, self._dirty)
         self._dirty.clear()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
+        wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)
+        others += _skipped(changed.skipped, wanted)
         upserts, removals, diagnostics = self._assembly.settle(others)
         return Built(
             workspace.partition,
@@ -70,9 +72,10 @@ class Build:
             tuple(diagnostics),
         )
 
-    def _refused(self) -> Built:
+    def _refused(self, skipped: Iterable[str]) -> Built:
         digest = digest_all((__version__, self._workspace_digest))
-        return Built(None, None, digest, (), (), tuple(self._workspace_problems))
+        problems = (*self._workspace_problems, *_skipped(skipped, [WORKSPACE_FILE]))
+        return Built(None, None, digest, (), (), problems)
 
     def _read_workspace(self) -> None:
         before = self._workspace
@@ -120,6 +123,21 @@ def _unmatched(workspace: Workspace, files: Iterable[str]) -> Iterator[Diagnosti
                 fix="mend the pattern, or delete it",
                 subject=WORKSPACE_FILE,
                 at=at,
+                severity=Severity.WARNING,
+            )
+
+
+def _skipped(paths: Iterable[str], patterns: Iterable[str]) -> Iterator[Diagnostic]:
+    for path in paths:
+        wanted = next((pattern for pattern in patterns if may_lead_to(path, pattern)), None)
+        if wanted is not None:
+            yield Diagnostic(
+                code="GEN013",
+                what=f"{path} is not read: it is a symbolic link, a submodule or a special file",
+                why=f"`{wanted}` may mean it, but what it leads to could lie anywhere, and change unseen",
+                fix="put the file itself there",
+                subject=path,
+                at=Position(path),
                 severity=Severity.WARNING,
             )
 

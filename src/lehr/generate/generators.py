@@ -50,6 +50,11 @@ class Generators:
         self._ordered: list[Generator] = []
         self._unfinished: set[Unit] = set()
 
+    @property
+    def patterns(self) -> list[str]:
+        """Those of the files that generators read, as known since the last call of `generate`."""
+        return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+
     def generate(
         self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str]
     ) -> list[Diagnostic]:

@@ -46,6 +46,12 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda path: match(path) is not None
 
 
+def may_lead_to(path: str, pattern: str) -> bool:
+    """Whether `pattern` matches `path`, or would match something below it if it were a folder."""
+    segments = pattern.split("/")
+    return any(matcher("/".join(segments[:length]))(path) for length in range(1, len(segments) + 1))
+
+
 def _expression(pattern: str) -> str:
     segments = pattern.split("/")
     parts: list[str] = []

@@ -8,7 +8,7 @@ from lehr.base.diagnostics import errors, in_order
 from lehr.generate.protocol import Built, Changed
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.generation import Generated
-from lehr.sdk.source import FileEntry, Snapshot
+from lehr.sdk.source import FileEntry, LeavesOut, Snapshot
 
 
 class Memory:
@@ -25,6 +25,7 @@ class Memory:
         return Changed(
             tuple(entry for path, entry in files.items() if self._files.get(path) != entry),
             tuple(path for path in self._files if path not in files),
+            snapshot.skipped if isinstance(snapshot, LeavesOut) else (),
         )
 
     def forget(self) -> None:

@@ -36,10 +36,15 @@ class SandboxLimits(msgspec.Struct, frozen=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """How the snapshot's files differ from those of the last conversation."""
+    """How the snapshot's files differ from those of the last conversation.
+
+    Attributes:
+        skipped: paths of all that is there and no part of the snapshot.
+    """
 
     files: tuple[FileEntry, ...]
     gone: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
 
 
 class Contents(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ The contract, for authors:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -49,6 +49,16 @@ class Snapshot(Protocol):
             KeyError: the snapshot has no such file.
             TransientError: it could not be read.
         """
+        ...
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A snapshot that says what is there and is not part of it. Offered by snapshots that have reason to."""
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Paths of what is neither read nor followed: symbolic links, submodules, special files."""
         ...
 
 

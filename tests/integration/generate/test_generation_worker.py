@@ -291,6 +291,33 @@ def test_a_written_pattern_that_matches_nothing_is_a_warning() -> None:
     assert only(made).at == Position("lehr.yaml", 2, 10)
 
 
+class Linked(MemorySnapshot):
+    """A snapshot with things beside its files that are not read."""
+
+    skipped = ("assets/shared", "docs/latest", "generators/more.py", "services/b.yaml")
+
+
+def test_a_link_where_files_are_looked_for_is_a_warning() -> None:
+    files: Files = {"lehr.yaml": WORKSPACE, "assets/a.yaml": service("a"), "generators/g.py": IMPORTS + GOOD}
+    made = Shared.runner.run(Shared.worker.generate(Linked(files)))
+    assert {(item.code, item.severity) for item in made.diagnostics} == {("GEN013", Severity.WARNING)}
+    assert [item.subject for item in made.diagnostics] == [
+        "assets/shared",
+        "generators/more.py",
+        "services/b.yaml",
+    ]
+    assert set(made.assets) == {"a"}
+    assert generate(files).diagnostics == ()
+
+
+def test_a_workspace_file_that_is_a_link_is_named_as_one() -> None:
+    class Empty(MemorySnapshot):
+        skipped = ("lehr.yaml",)
+
+    made = Shared.runner.run(Shared.worker.generate(Empty({"assets/a.yaml": service("a")})))
+    assert sorted(codes(made)) == ["GEN001", "GEN013"]
+
+
 # --- generators -------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.generate.globs import glob_problem, matcher
+from lehr.generate.globs import glob_problem, matcher, may_lead_to
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,17 @@ def test_a_pattern_matches_whole_paths(pattern: str, matching: list[str], other:
     matches = matcher(pattern)
     assert [path for path in matching if not matches(path)] == []
     assert [path for path in other if matches(path)] == []
+
+
+def test_a_folder_on_the_way_of_a_pattern_may_lead_to_it() -> None:
+    pattern = "assets/**/*.yaml"
+    assert all(may_lead_to(path, pattern) for path in ("assets", "assets/a", "assets/a/b", "assets/a.yaml"))
+    assert not any(may_lead_to(path, pattern) for path in ("docs", "docs/a.yaml", "assets2", "assets/.a"))
+    pattern = "a/?.{x,y}"
+    assert [path for path in ("a", "a/b.x", "a/bb.x", "a/b.x/c") if may_lead_to(path, pattern)] == [
+        "a",
+        "a/b.x",
+    ]
 
 
 @pytest.mark.parametrize(
