@@ -16,6 +16,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.cli.stored import open_reading
 from lehr.model.asset import AssetId
+from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.reading import Reading
@@ -27,6 +28,7 @@ from tests.faults.shop import Shop
 
 _ALL = 1_000_000
 _LOOK = 0.05
+_IN_FORCE = (Publication.PUBLISHED, Publication.UNCHANGED)
 
 
 class Witness:
@@ -127,8 +129,9 @@ class Witness:
             if reading is None:
                 return ["nothing is published"]
             attempt = reading.records.attempt(reading.partition)
-            if attempt is None or commit not in [item.revision for item in attempt.sources]:
-                return [f"the last pass is not over {commit}: {attempt}"]
+            passed = attempt is not None and attempt.publication in _IN_FORCE
+            if attempt is None or not passed or commit not in {item.revision for item in attempt.sources}:
+                return [f"{commit} is not in force: {attempt}"]
             left = not_converged(reading, rows(reading))
             open_ones = reading.records.open_operations(reading.partition)
             return [f"{row.id}: {row.status} {row.reason} {row.message}" for row in left] + [
