@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.cli.demo.client import PortRange
+from lehr.cli.demo.repository import Repository
 from lehr.cli.demo.shakespeare.audience import Audience
 
 PATIENCE = 20.0
@@ -77,3 +80,24 @@ def test_two_demos_with_the_same_luck_get_other_ports() -> None:
     again = PortRange(10, Chance(1))
     assert again.first == first
     again.release()
+
+
+def test_the_demo_commits_to_a_repository_of_its_own_wherever_it_lies(tmp_path: Path) -> None:
+    def git(*arguments: str, folder: Path = tmp_path) -> str:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--quiet", "--initial-branch=mine")
+    folder = tmp_path / "play"
+    folder.mkdir()
+    (folder / "first").touch()
+    repository = Repository(folder)
+
+    async def main() -> str:
+        await repository.make(["first"])
+        return await repository.commit("More", {"second": "2"})
+
+    commit = asyncio.run(main())
+    assert git("rev-list", "--count", "--all") == "0"
+    assert git("rev-parse", "HEAD", folder=folder) == commit
+    assert git("ls-files", folder=folder).split() == ["first", "second"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lehr.base.errors import LehrError
@@ -34,6 +34,19 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    async def make(self, paths: Sequence[str]) -> None:
+        """Make the folder a repository of its own, wherever it lies, with `paths` in the first commit.
+
+        Raises:
+            LehrError: git is not there, or refuses.
+        """
+        await self._git("init", "--quiet", "--initial-branch=main")
+        # Kept in the repository: whoever tries the demo out may not have told git a name yet.
+        for name, value in _SETTINGS.items():
+            await self._git("config", name, value)
+        await self._git("add", "--", *paths)
+        await self._git("commit", "--quiet", "-m", "A first workspace of Lehr")
+
     def read(self, path: str) -> str:
         """A file of the work tree."""
         return (self.folder / path).read_text()
@@ -60,14 +73,18 @@ class Repository:
         return (await self._git("rev-parse", "HEAD")).strip()
 
     async def _git(self, *arguments: str) -> str:
-        settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-        process = await asyncio.create_subprocess_exec(
-            *("git", *settings, *arguments),
-            cwd=self.folder,
-            env=environment(),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *("git", *arguments),
+                cwd=self.folder,
+                env=environment(),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except FileNotFoundError as error:
+            raise LehrError(
+                "there is no git here", fix="install git: the demo commits its changes"
+            ) from error
         output, errors = await process.communicate()
         if process.returncode:
             raise LehrError(f"git {arguments[0]} failed", why=errors.decode(errors="replace").strip())

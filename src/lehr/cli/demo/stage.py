@@ -11,7 +11,7 @@ from lehr.base.errors import LehrError
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.plane import Plane
 from lehr.cli.demo.repository import Repository
-from lehr.cli.init import first_commit, write_template
+from lehr.cli.init import write_template
 from lehr.model.attempt import Attempt
 
 _POLL = 0.03
@@ -53,7 +53,7 @@ class Stage:
     async def make_workspace(self, edits: Mapping[str, Callable[[str], str]]) -> str:
         """`lehr init`, and a commit with `edits`, by path. Returns the commit."""
         self.narrator.shell(("lehr", "init", "--template", self.example, str(self.workspace)))
-        first_commit(self.workspace, write_template(self.example, self.workspace))
+        await self.repository.make(write_template(self.example, self.workspace))
         changed: dict[str, str | None] = {
             path: edit(self.repository.read(path)) for path, edit in edits.items()
         }
