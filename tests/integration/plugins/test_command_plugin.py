@@ -130,8 +130,10 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
     def observe() -> object:
         return {path.name: path.read_bytes() for path in tmp_path.glob("production*")}
 
-    plugin = make_plugin(tmp_path, blocking())
-    asyncio.run(rule(Subject(plugin, REGISTRY, asset(1), asset(2), disturb, observe)))
+    def make() -> CommandPlugin:
+        return make_plugin(tmp_path, blocking())
+
+    asyncio.run(rule(Subject(make, REGISTRY, asset(1), asset(2), disturb, observe)))
 
 
 def test_exit_code_0_is_as_intended_and_1_says_what_differs(tmp_path: Path) -> None:

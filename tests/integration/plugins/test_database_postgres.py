@@ -133,7 +133,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], site: 
     author = Column("varchar(20)", default="'unknown'")
     index = {"by_title": Index(["title"])}
     subject = Subject(
-        plugin=DatabasePlugin(Path("/"), blocking(), SystemClock()),
+        make=lambda: DatabasePlugin(Path("/"), blocking(), SystemClock()),
         registry=REGISTRY,
         asset=asset_of(site.intent(Table({**PLAYS.columns, "author": author}, ["id"], index))),
         changed=asset_of(

@@ -87,7 +87,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
         return Table(PLAYS.columns, ["id"], {"by_title": Index(list(columns))})
 
     subject = Subject(
-        plugin=DatabasePlugin(tmp_path, blocking(), SystemClock()),
+        make=lambda: DatabasePlugin(tmp_path, blocking(), SystemClock()),
         registry=REGISTRY,
         asset=asset_of(intent(indexed("title"))),
         changed=asset_of(intent(indexed("title", "id"), version=2)),

@@ -79,7 +79,7 @@ def paths(found: Diff) -> list[str]:
 def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_path: Path) -> None:
     path = tmp_path / "etc" / "app.conf"
     subject = Subject(
-        plugin=make_plugin(tmp_path, blocking()),
+        make=lambda: make_plugin(tmp_path, blocking()),
         registry=REGISTRY,
         asset=asset_of(file_at("etc/app.conf", f"password={SECRET}\n", "0600")),
         changed=asset_of(file_at(path, f"password={SECRET}\nport=1\n", "0640")),

@@ -189,13 +189,14 @@ def test_keeps_the_contract_of_asset_plugins(rule: Rule, state: Path, ports: int
 
     secret = {"TOKEN": SECRET}
     subject = Subject(
-        plugin=ProcessPlugin(state, Inline(), SystemClock()),
+        make=lambda: ProcessPlugin(state, Inline(), SystemClock()),
         registry=REGISTRY,
         asset=web(ports, replicas=1, environment=secret),
         changed=web(ports, replicas=1, version="2", environment=secret),
         disturb=stop_by_hand,
         observe=running,
         secret=SECRET,
+        interruptions=6,
     )
     asyncio.run(rule(subject))
 

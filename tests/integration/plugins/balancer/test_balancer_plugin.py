@@ -67,12 +67,13 @@ def test_keeps_the_contract(rule: Rule, tmp_path: Path, envoy: Envoy, three: lis
         replace_by_hand(envoy, "cds.json", {"version_info": "by hand", "resources": []})
 
     subject = Subject(
-        plugin=BalancerPlugin(tmp_path, Threads("balancer", 4), SystemClock()),
+        make=lambda: BalancerPlugin(tmp_path, Threads("balancer", 4), SystemClock()),
         registry=REGISTRY,
-        asset=envoy.balancer(endpoints(three[0], three[1]), drain_seconds=0.2),
-        changed=envoy.balancer(endpoints(three[2]), drain_seconds=0.2),
+        asset=envoy.balancer(endpoints(three[0], three[1]), drain_seconds=0.05),
+        changed=envoy.balancer(endpoints(three[2]), drain_seconds=0.05),
         disturb=disturb,
         observe=envoy.files,
+        interruptions=3,
     )
     asyncio.run(rule(subject))
 

@@ -1,0 +1,73 @@
+"""Cancelling a coroutine in one of its waits, whichever that is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import types
+from collections.abc import Coroutine, Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_MOST_WAITS = 10_000
+
+
+@dataclass
+class _Waits:
+    cancel_at: int
+    seen: int = 0
+
+
+async def waits_of(coroutine: Coroutine[Any, Any, object]) -> int:
+    """Run `coroutine` to its end, and say how often it waited."""
+    waits = _Waits(sys.maxsize)
+    await asyncio.ensure_future(_cancel_at(waits, coroutine))
+    return waits.seen
+
+
+async def cancelled_at(step: int, coroutine: Coroutine[Any, Any, object]) -> bool:
+    """Run `coroutine`, cancelled while it waits for the `step`th time. False if it waits less often."""
+    waits = _Waits(step)
+    task = asyncio.ensure_future(_cancel_at(waits, coroutine))
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            raise
+    return waits.seen >= step
+
+
+def spread(waits: int, most: int | None) -> Iterator[int]:
+    """At which of `waits` waits to cancel: every one, or `most` that are evenly spread.
+
+    Goes on after the last wait if every one is wanted: the next run may wait more often than the
+    last. Whoever iterates stops after a run that waited less often than it was to be cancelled.
+    """
+    if most is None or waits <= most:
+        yield from range(1, _MOST_WAITS)
+    else:
+        yield from sorted({1 + (waits - 1) * number // max(1, most - 1) for number in range(most)})
+
+
+@types.coroutine
+def _cancel_at(waits: _Waits, coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """Awaits what `coroutine` awaits, and has its task cancelled from outside in one of the waits."""
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    thrown: BaseException | None = None
+    while True:
+        try:
+            waiting = coroutine.send(None) if thrown is None else coroutine.throw(thrown)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        waits.seen += 1
+        if waits.seen == waits.cancel_at and task is not None:
+            loop.call_soon(task.cancel)
+        thrown = None
+        try:
+            yield waiting
+        except BaseException as error:
+            thrown = error

@@ -1,0 +1,163 @@
+"""The rules of good conduct: what a plugin says of itself, what it shows, how it fails and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import structlog
+
+from lehr.base.errors import LehrError
+from lehr.model.asset import AssetKey, id_problem, partition_problem
+from lehr.model.diff import Goal
+from lehr.model.operation import Result
+from lehr.testing.conformance.asset_plugin.cancelling import cancelled_at
+from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule
+from lehr.testing.conformance.holding import hold
+from lehr.testing.plugins import FixedReader
+
+
+@rule
+async def traits_say_what_is_served(subject: Subject) -> None:
+    """Its types are registered and have a production; its limits are more than nothing."""
+    plugin, traits = subject.plugin, subject.plugin.traits
+    hold(subject.asset.type in plugin.types, f"{plugin.types} name the type of the asset")
+    for name in plugin.types:
+        hold(name in subject.registry.types, f"the type {name} is registered")
+        hold(not subject.registry.governs(name), f"the type {name} has a production")
+    hold(Goal.PRESENT not in traits.goals, "the goals are those beyond PRESENT")
+    limits = (traits.turns, traits.pushes, traits.diff_timeout, traits.push_timeout, traits.resync)
+    hold(min(limits) > 0, f"{traits} leaves room for a turn and a push")
+
+
+@rule
+async def secrets_are_not_shown(subject: Subject) -> None:
+    """In no diff, message, exception (its causes included) or line of a log, whatever goes wrong."""
+    with _logged() as logged:
+        await _every_way(subject)
+        await subject.restart()
+    for text in (*subject.shown, *logged):
+        hold(not subject.secret or subject.secret not in text, f"no secret is shown, as in {text!r}")
+
+
+@rule
+async def trouble_is_named(subject: Subject) -> None:
+    """Trouble is a `LehrError` or an outcome, never a bare exception; when it is over, a push converges."""
+    await subject.apply(subject.asset)
+    for trouble in subject.troubles:
+        with trouble():
+            for asset in (subject.asset, subject.changed):
+                with contextlib.suppress(LehrError):
+                    await subject.diff(asset)
+                with contextlib.suppress(LehrError):
+                    outcome = await subject.push(asset)
+                    if outcome.result is Result.DONE:
+                        hold((await subject.diff(asset)).empty, "what ends done in spite of trouble is done")
+        await subject.apply(subject.asset)
+
+
+@rule
+async def watch_names_assets(subject: Subject) -> None:
+    """Its hints are keys of assets; it touches nothing, and can be broken off and begun again."""
+    await subject.apply(subject.asset)
+    hints: list[object] = []
+    for _ in range(2):
+        listening = asyncio.ensure_future(_listen(subject, hints))
+        await subject.clock.sleep(subject.linger)
+        subject.disturb()
+        await subject.clock.sleep(subject.linger)
+        before = subject.observe()
+        await subject.clock.sleep(subject.linger)
+        hold(subject.observe() == before, "watch never writes")
+        listening.cancel()
+        await asyncio.wait({listening})
+        hold(listening.cancelled() or listening.exception() is None, "watch raises nothing")
+        await subject.apply(subject.asset)
+    for hint in hints:
+        hold(isinstance(hint, AssetKey) and _sound(hint), f"a hint is the key of an asset, not {hint!r}")
+
+
+@rule
+async def close_can_be_repeated(subject: Subject) -> None:
+    """`close` may be called twice, and production goes on."""
+    await subject.apply(subject.asset)
+    before = subject.observe()
+    await subject.plugin.close()
+    await subject.plugin.close()
+    hold(subject.observe() == before, "close leaves production alone")
+
+
+async def _every_way(subject: Subject) -> None:
+    """Have the plugin say all that it can be brought to say."""
+    for asset in (subject.asset, subject.changed):
+        await subject.diff(asset)
+        await subject.push(asset)
+        subject.disturb()
+        await subject.diff(asset)
+    push = subject.begin(Aim(subject.asset))
+    await cancelled_at(1, subject.push(subject.asset, push=push))
+    await subject.settle(push.operation)
+    for goal in Goal:
+        await _tried(subject, Aim(subject.asset, goal))
+    await _tried(subject, Aim(subject.asset), FixedReader([], subject.registry))
+    for trouble in subject.troubles:
+        with trouble():
+            await _tried(subject, Aim(subject.changed))
+
+
+async def _tried(subject: Subject, aim: Aim, reader: FixedReader | None = None) -> None:
+    # Of any kind: what the exceptions are is another rule's; what they show has been noted.
+    with contextlib.suppress(Exception):
+        await subject.diff(*aim, reader=reader)
+    with contextlib.suppress(Exception):
+        await subject.push(*aim, reader=reader)
+
+
+async def _listen(subject: Subject, hints: list[object]) -> None:
+    async for hint in subject.plugin.watch():
+        hints.append(hint)  # noqa: PERF401 - one by one, as the listening is broken off
+
+
+def _sound(key: AssetKey) -> bool:
+    return partition_problem(key.partition) is None and id_problem(key.id) is None
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[list[str]]:
+    """Every line that is logged meanwhile, whatever the level, with structlog or without."""
+    lines: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(self.format(record))
+
+    def note(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        lines.append(str(event))
+        raise structlog.DropEvent
+
+    root, listener = logging.getLogger(), Listener()
+    level = root.level
+    processors = structlog.get_config()["processors"]
+    usual = list(processors)
+    # In place, as loggers that are bound already hold this very list.
+    processors[:] = [structlog.processors.format_exc_info, note]
+    root.addHandler(listener)
+    root.setLevel(logging.NOTSET)
+    try:
+        yield lines
+    finally:
+        root.setLevel(level)
+        root.removeHandler(listener)
+        processors[:] = usual
+
+
+RULES: tuple[Rule, ...] = (
+    traits_say_what_is_served,
+    secrets_are_not_shown,
+    trouble_is_named,
+    watch_names_assets,
+    close_can_be_repeated,
+)

@@ -1,0 +1,90 @@
+"""The rules of `push` that does not run to its end, and of `status`, which says whether it may go on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+from lehr.model.operation import Operation, Progress
+from lehr.testing.conformance.asset_plugin.cancelling import cancelled_at, spread, waits_of
+from lehr.testing.conformance.asset_plugin.subject import Journey, Rule, Subject, rule
+from lehr.testing.conformance.holding import hold
+from lehr.testing.plugins import push_of, target_of
+
+
+@rule
+async def push_survives_cancellation(subject: Subject) -> None:
+    """Cancelled at any await, and ended as `status` says, a push can simply be repeated."""
+    async for _, journey in _interrupted(subject, subject.journeys()):
+        await subject.apply(*journey.end)
+
+
+@rule
+async def turndown_survives_cancellation(subject: Subject) -> None:
+    """So can a push to any goal that the traits name, and one that takes it back."""
+    async for _, journey in _interrupted(subject, subject.turndowns()):
+        await subject.apply(*journey.end)
+
+
+@rule
+async def push_survives_new_intent(subject: Subject) -> None:
+    """After a push that was cancelled at any await, a push of other content converges as well."""
+    async for _, _ in _interrupted(subject, subject.journeys()[1:]):
+        await subject.apply(subject.asset)
+
+
+@rule
+async def push_survives_a_crash(subject: Subject) -> None:
+    """Where a push was broken off, the plugin of a new process finds its way, to every goal."""
+    async for operation, journey in _interrupted(subject, [*subject.journeys(), *subject.turndowns()]):
+        await subject.restart()
+        await subject.settle(operation)
+        await subject.diff(*journey.end)
+        await subject.apply(*journey.end)
+
+
+@rule
+async def ended_operations_change_nothing(subject: Subject) -> None:
+    """Once `status` of a cancelled push is ENDED, production stays as it is, and so does the answer."""
+    async for operation, _ in _interrupted(subject, subject.journeys()):
+        before = subject.observe()
+        await subject.clock.sleep(subject.linger)
+        hold(subject.observe() == before, "an operation that has ended changes nothing")
+        hold(await subject.plugin.status(operation) is Progress.ENDED, "what has ended does not run again")
+
+
+@rule
+async def finished_operations_have_ended(subject: Subject) -> None:
+    """`status` of an operation that ended, or that the plugin never heard of, is ENDED."""
+    await subject.apply(subject.asset)
+    for id in ("operation-1", "never-heard-of"):
+        operation = push_of(target_of(subject.asset), id).operation
+        hold(await subject.plugin.status(operation) is Progress.ENDED, f"status of {id} is ended")
+
+
+async def _interrupted(
+    subject: Subject, journeys: Iterable[Journey]
+) -> AsyncIterator[tuple[Operation, Journey]]:
+    """Each journey, broken off at each await, after `status` said that it has ended."""
+    for journey in journeys:
+        await subject.start(journey)
+        waits = await waits_of(subject.push(*journey.end))
+        for step in spread(waits, subject.interruptions):
+            await subject.start(journey)
+            push = subject.begin(journey.end)
+            cancelled = await cancelled_at(step, subject.push(*journey.end, push=push))
+            await subject.settle(push.operation)
+            yield push.operation, journey
+            if not cancelled:
+                break
+        else:
+            hold(subject.interruptions is not None, "a push does not wait for ever")
+
+
+RULES: tuple[Rule, ...] = (
+    push_survives_cancellation,
+    turndown_survives_cancellation,
+    push_survives_new_intent,
+    push_survives_a_crash,
+    ended_operations_change_nothing,
+    finished_operations_have_ended,
+)

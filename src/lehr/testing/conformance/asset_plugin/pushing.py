@@ -1,0 +1,105 @@
+"""The rules of `push` that runs to its end: it converges, can be repeated, and obeys the goal."""
+
+from __future__ import annotations
+
+from lehr.model.diff import Goal
+from lehr.model.operation import Outcome, Result
+from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule, stalls
+from lehr.testing.conformance.holding import hold
+
+
+@rule
+async def push_converges(subject: Subject) -> None:
+    """From nothing, and from one content to another and back, the diff is empty after the push."""
+    for asset in (subject.asset, subject.changed, subject.asset):
+        hold(not (await subject.diff(asset)).empty, "what was not applied yet is a difference")
+        await subject.apply(asset)
+
+
+@rule
+async def push_is_idempotent(subject: Subject) -> None:
+    """A second push changes nothing that counts."""
+    await subject.apply(subject.asset)
+    before = subject.observe()
+    await subject.apply(subject.asset)
+    hold(subject.observe() == before, "a push that finds nothing to do changes nothing")
+
+
+@rule
+async def disturbance_is_seen_and_healed(subject: Subject) -> None:
+    """A change behind the plugin's back is a difference, and a push takes it back."""
+    await subject.apply(subject.asset)
+    before = subject.observe()
+    subject.disturb()
+    hold(not (await subject.diff(subject.asset)).empty, "diff sees a disturbance")
+    await subject.apply(subject.asset)
+    hold(subject.observe() == before, "a push heals a disturbance")
+
+
+@rule
+async def overtaken_pushes_are_honest(subject: Subject) -> None:
+    """Told that newer content has overtaken it, a push ends done and is, or failed and can be repeated."""
+    await subject.apply(subject.asset)
+    push = subject.begin(Aim(subject.changed), superseded=True)
+    outcome = await subject.push(subject.changed, push=push)
+    if outcome.result is Result.DONE:
+        hold((await subject.diff(subject.changed)).empty, "an overtaken push that ends done is done")
+    else:
+        hold(outcome.result is Result.FAILED, f"an overtaken push that stops early has failed, not {outcome}")
+    await subject.apply(subject.changed)
+
+
+@rule
+async def messages_are_one_line(subject: Subject) -> None:
+    """Of progress and of outcomes; a time to retry comes with what did not end done."""
+    for asset in (subject.asset, subject.changed):
+        push = subject.begin(Aim(asset))
+        outcome: Outcome = await subject.push(asset, push=push)
+        for message in (outcome.message, *push.messages):
+            hold(len(message.splitlines()) <= 1, f"a message is one line, unlike {message!r}")
+        hold(all(push.messages), "word of progress says something")
+        done = outcome.result is Result.DONE
+        hold(not done or outcome.retry_at is None, "what ended done is not retried")
+
+
+@rule
+async def unknown_goals_stall(subject: Subject) -> None:
+    """A goal that the traits do not name raises `StalledError` and touches nothing."""
+    await subject.apply(subject.asset)
+    before = subject.observe()
+    for goal in set(Goal) - {Goal.PRESENT, *subject.goals}:
+        await stalls(subject.diff(subject.asset, goal), f"diff for the goal {goal}")
+        await stalls(subject.push(subject.asset, goal), f"push for the goal {goal}")
+    hold(subject.observe() == before, "a goal that is not known touches nothing")
+
+
+@rule
+async def known_goals_are_reached_and_taken_back(subject: Subject) -> None:
+    """Each goal that the traits name is reached from PRESENT, again from itself, and left again."""
+    for goal in subject.goals:
+        await subject.apply(subject.asset)
+        hold(not (await subject.diff(subject.asset, goal)).empty, f"{goal} differs from present")
+        await subject.apply(subject.asset, goal)
+        await subject.apply(subject.asset, goal)
+        hold(not (await subject.diff(subject.asset)).empty, f"present differs from {goal}")
+    await subject.apply(subject.asset)
+
+
+@rule
+async def goals_follow_each_other(subject: Subject) -> None:
+    """A turndown passes through the goals in order, each from the one before."""
+    await subject.apply(subject.asset)
+    for goal in subject.goals:
+        await subject.apply(subject.asset, goal)
+
+
+RULES: tuple[Rule, ...] = (
+    push_converges,
+    push_is_idempotent,
+    disturbance_is_seen_and_healed,
+    overtaken_pushes_are_honest,
+    messages_are_one_line,
+    unknown_goals_stall,
+    known_goals_are_reached_and_taken_back,
+    goals_follow_each_other,
+)

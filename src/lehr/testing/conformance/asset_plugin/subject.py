@@ -1,0 +1,188 @@
+"""What the rules of asset plugins are held against."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from lehr.base.clock import Clock, SystemClock
+from lehr.base.errors import StalledError
+from lehr.model.asset import Asset
+from lehr.model.diff import Diff, Goal
+from lehr.model.operation import Operation, Outcome, Progress, Result
+from lehr.model.types import Registry
+from lehr.sdk.plugin import AssetPlugin
+from lehr.testing.conformance.holding import hold, named
+from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
+
+T = TypeVar("T")
+
+
+class Aim(NamedTuple):
+    """What production is to be brought to."""
+
+    asset: Asset
+    goal: Goal = Goal.PRESENT
+
+
+class Journey(NamedTuple):
+    """A push from where an earlier one led. `start` is None for production that was disturbed."""
+
+    start: Aim | None
+    end: Aim
+
+
+@dataclass
+class Subject:
+    """An asset plugin with a small production of its own, in which nothing was applied yet.
+
+    Attributes:
+        make: makes the plugin as it is shipped; called again, the plugin of a new process over the
+            same production. Each rule closes what it made.
+        registry: with the plugin's types.
+        asset: what is intended.
+        changed: the same id and type with other content.
+        disturb: changes production, applied from `asset`, behind the plugin's back.
+        observe: all of production that the plugin could touch, as a value to compare.
+        others: further assets that the plugin reads.
+        secret: a text in the intent that nothing may show; empty for none.
+        troubles: each makes a context manager: entered, production cannot be read or written as
+            usual (gone, in the way, not permitted, unreachable); left, all is as before.
+        interruptions: at how many awaits of each push, evenly spread, it is interrupted; None for
+            every one. For plugins whose pushes take seconds.
+        linger: seconds for which the suite looks whether something still happens.
+        clock: what the suite waits with.
+        plugin: the one that was made last.
+        shown: every diff, message and exception that came out of the plugin.
+    """
+
+    make: Callable[[], AssetPlugin]
+    registry: Registry
+    asset: Asset
+    changed: Asset
+    disturb: Callable[[], None]
+    observe: Callable[[], object]
+    others: tuple[Asset, ...] = ()
+    secret: str = ""
+    troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
+    interruptions: int | None = None
+    linger: float = 0.02
+    clock: Clock = field(default_factory=SystemClock)
+    plugin: AssetPlugin = field(init=False)
+    shown: list[str] = field(init=False, default_factory=list)
+    _pushes: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.plugin = self.make()
+
+    @property
+    def goals(self) -> list[Goal]:
+        """Goals beyond PRESENT that the plugin knows, in the order of a turndown."""
+        return [goal for goal in Goal if goal in self.plugin.traits.goals]
+
+    def journeys(self) -> list[Journey]:
+        """Pushes from nothing (or what was disturbed) to content, and from content to other content."""
+        nothing = Aim(self.asset, Goal.ABSENT) if Goal.ABSENT in self.goals else None
+        return [Journey(nothing, Aim(self.asset)), Journey(Aim(self.asset), Aim(self.changed))]
+
+    def turndowns(self) -> list[Journey]:
+        """Pushes from PRESENT to each goal, and back."""
+        pairs = [(Aim(self.asset), Aim(self.asset, goal)) for goal in self.goals]
+        return [Journey(*pair) for there in pairs for pair in (there, there[::-1])]
+
+    def reader(self, asset: Asset) -> FixedReader:
+        """Reads an incarnation in which the subject's asset is `asset`."""
+        return FixedReader([asset, *self.others], self.registry)
+
+    def begin(self, aim: Aim, *, superseded: bool = False) -> FixedPush:
+        """A new push to `aim`, with an operation of its own."""
+        self._pushes += 1
+        return push_of(target_of(*aim), f"operation-{self._pushes}", superseded=superseded)
+
+    async def diff(self, asset: Asset, goal: Goal = Goal.PRESENT, reader: FixedReader | None = None) -> Diff:
+        """What the plugin finds for `asset`."""
+        call = self.plugin.diff(target_of(asset, goal), reader or self.reader(asset))
+        found = await self._noted(call)
+        self.shown.append(msgspec.json.encode(found, enc_hook=repr).decode())
+        return found
+
+    async def push(
+        self,
+        asset: Asset,
+        goal: Goal = Goal.PRESENT,
+        push: FixedPush | None = None,
+        reader: FixedReader | None = None,
+    ) -> Outcome:
+        """What came of pushing `asset`."""
+        push = push or self.begin(Aim(asset, goal))
+        try:
+            call = self.plugin.push(target_of(asset, goal), reader or self.reader(asset), push)
+            outcome = await self._noted(call)
+        finally:
+            self.shown.extend(push.messages)
+        self.shown.append(outcome.message)
+        return outcome
+
+    async def apply(self, asset: Asset, goal: Goal = Goal.PRESENT) -> None:
+        """Push `asset`, which must end done and leave nothing to do."""
+        outcome = await self.push(asset, goal)
+        hold(outcome.result is Result.DONE, f"a push to {goal} ends done, not {outcome}")
+        found = await self.diff(asset, goal)
+        hold(found.empty, f"the diff is empty after a push to {goal}, not {found.changes}")
+
+    async def start(self, journey: Journey) -> None:
+        """Bring production to where `journey` starts."""
+        if journey.start is None:
+            await self.apply(self.asset)
+            self.disturb()
+        else:
+            await self.apply(*journey.start)
+
+    async def settle(self, operation: Operation) -> None:
+        """Wait until the plugin says that `operation` changes nothing any more."""
+        while await self.plugin.status(operation) is not Progress.ENDED:
+            await self.clock.sleep(0.005)
+
+    async def restart(self) -> None:
+        """Go on with the plugin of a new process."""
+        await self.plugin.close()
+        self.plugin = self.make()
+
+    async def _noted(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except BaseException as error:
+            # With its causes and notes: whoever logs an exception shows them all.
+            self.shown.extend(traceback.format_exception(error))
+            raise
+
+
+Rule = Callable[[Subject], Coroutine[Any, Any, None]]
+
+
+def rule(function: Rule) -> Rule:
+    """A rule: its failures begin with its name, and it closes the plugin."""
+
+    @functools.wraps(function)
+    async def run(subject: Subject) -> None:
+        try:
+            await function(subject)
+        finally:
+            await subject.plugin.close()
+
+    return named(run)
+
+
+async def stalls(call: Awaitable[object], what: str) -> None:
+    """Await `call`, which must raise `StalledError`."""
+    try:
+        await call
+    except StalledError:
+        return
+    raise AssertionError(f"{what} raises StalledError")
