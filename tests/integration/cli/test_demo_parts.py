@@ -16,6 +16,7 @@ from lehr.cli.demo.shakespeare.audience import Audience
 PATIENCE = 20.0
 GOOD = b"HTTP/1.1 200 OK\r\nVersion: v1\r\nCluster: eu\r\nProcess: 7\r\nContent-Length: 2\r\n\r\nhi"
 CLOSING = GOOD.replace(b"Process", b"Connection: close\r\nProcess")
+FAULTY = GOOD.replace(b"200 OK", b"500 Internal Server Error").replace(b"v1", b"v3")
 BAD = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\ngone"
 
 
@@ -62,6 +63,11 @@ def test_every_request_without_a_good_answer_is_lost() -> None:
     assert heard.lost == 2
     assert "503 gone" in heard.failures
     assert heard.answered.keys() == {("eu", "v1")}
+
+
+def test_errors_are_counted_for_the_version_that_answers_them() -> None:
+    heard = listen_to(then_good(FAULTY, BAD, FAULTY), lambda audience: audience.total > 20)
+    assert (heard.lost, heard.errors) == (3, {("eu", "v3"): 2})
 
 
 def test_a_connection_that_is_closed_in_good_order_loses_nothing() -> None:

@@ -26,9 +26,14 @@ def test_what_waits_stands_first_with_what_blocks_it() -> None:
     assert lines[2].split() == ["a", "Converged"]
 
 
+def test_a_reason_that_says_what_the_status_says_is_not_said_twice() -> None:
+    lines = shown([row("a", "Pushing", "Pushing", "push 1 is under way")], 40)
+    assert lines[1].split(maxsplit=2) == ["a", "Pushing", "push 1 is under way"]
+
+
 def test_a_small_terminal_shows_what_waits_and_counts_the_rest() -> None:
     rows = [*(row(f"a{number}") for number in range(20)), row("z", "Waiting", "Frozen", "by ana")]
-    lines = shown(rows, 11)
+    lines = shown(rows, 13)
     assert lines[1].startswith("z")
     assert lines[-1] == "and 18 more"
 

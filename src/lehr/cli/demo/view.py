@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _EVERY = 0.5  # seconds
-_KEPT_LINES = 8  # of the terminal, for what is told
+_KEPT_LINES = 10  # of the terminal, for what is told and the empty lines around the table
 _COLOURS = {"Converged": "green", "TurnedDown": "dim", "Pushing": "cyan", "Stalled": "red", "Unknown": "red"}
 
 
@@ -25,13 +25,16 @@ async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None
     if console is None:
         yield
         return
+    from rich.console import Group
     from rich.live import Live
 
     with Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False) as live:
 
         async def keep_up() -> None:
             while True:
-                live.update(table(_standing(stage), stage.traffic_told(), console.height), refresh=True)
+                shown = table(_standing(stage), stage.traffic_told(), console.height)
+                # The cursor rests on a line of its own: the terminal writes ^C there, and wraps nothing.
+                live.update(Group("", shown, ""), refresh=True)
                 await stage.clock.sleep(_EVERY)
 
         showing = asyncio.create_task(keep_up())
@@ -54,7 +57,8 @@ def table(found: Sequence[Row], traffic: str, height: int) -> Table:
     ordered = sorted(found, key=lambda row: (row.settled, row.id))
     most = max(height - _KEPT_LINES, 1)
     for row in ordered[:most]:
-        blocks = "" if row.settled else f"{row.reason}: {row.message}"
+        said = row.message if row.reason == row.status else f"{row.reason}: {row.message}"
+        blocks = "" if row.settled else said
         colour = _COLOURS.get(row.status, "yellow")
         shown.add_row(Text(row.id), Text(row.status, style=colour), Text(blocks))
     if len(ordered) > most:

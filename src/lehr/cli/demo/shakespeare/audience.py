@@ -30,7 +30,8 @@ class Audience:
 
     Attributes:
         answered: requests by (cluster, version) that were answered with 200.
-        lost: requests that were not.
+        errors: those by (cluster, version) that were answered otherwise, by a replica.
+        lost: requests that were not answered with 200.
         failures: what became of the lost ones, the newest last; a few of them.
         newest: the last answer.
     """
@@ -40,6 +41,7 @@ class Audience:
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
         self.answered: Counter[tuple[str, str]] = Counter()
+        self.errors: Counter[tuple[str, str]] = Counter()
         self.lost = 0
         self.failures: deque[str] = deque(maxlen=_KEPT_FAILURES)
         self.newest: Heard | None = None
@@ -77,6 +79,8 @@ class Audience:
             self.answered[heard.cluster, heard.version] += 1
             self.newest = heard
         else:
+            if heard.version:
+                self.errors[heard.cluster, heard.version] += 1
             self._lose(f"{heard.status} {heard.body.strip()}")
 
     def _lose(self, how: str) -> None:

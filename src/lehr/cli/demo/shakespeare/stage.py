@@ -72,9 +72,11 @@ class ShakespeareStage(Stage):
         audience = self.audience
         if audience is None or not audience.total:
             return ""
-        counts = [
-            f"{where} {version}: {count}" for (where, version), count in sorted(audience.answered.items())
-        ]
+        counts = []
+        for where, version in sorted(audience.answered | audience.errors):
+            errors = audience.errors[where, version]
+            failed = f" and {errors} errors" if errors else ""
+            counts.append(f"{where} {version}: {audience.answered[where, version]}{failed}")
         return f"answered  {'   '.join(counts)}   lost  {audience.lost}"
 
     def circumstances(self) -> list[str]:
