@@ -16,6 +16,13 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 Scene = Callable[[AnyStage], Coroutine[None, None, None]]
 
 
+class Suggestion(NamedTuple):
+    """Something for people to try: what there is to see, and the commands."""
+
+    text: str
+    commands: tuple[tuple[str, ...], ...]
+
+
 class Example(NamedTuple, Generic[AnyStage]):
     """An example's scenes, and what they play on.
 
@@ -23,12 +30,12 @@ class Example(NamedTuple, Generic[AnyStage]):
         stage: makes what the scenes play on.
         scenes: in order. Each but the first rests on the first alone; its title is the first line of
             its docstring.
-        things_to_try: commands for whoever has seen the last scene.
+        things_to_try: for whoever has seen the last scene.
     """
 
     stage: Callable[[Path, Narrator, Clock], AnyStage]
     scenes: Sequence[Scene[AnyStage]]
-    things_to_try: Callable[[AnyStage], list[tuple[str, ...]]]
+    things_to_try: Callable[[AnyStage], list[Suggestion]]
 
 
 def title(scene: Scene[AnyStage]) -> str:

@@ -34,10 +34,11 @@ class Narrator:
 
     def scene(self, number: int, title: str) -> None:
         """A new scene."""
-        if self.console is not None:
-            self._line(f"\n{number}. {title}", "bold blue")
-        else:
-            self._line(f"--- {number}. {title}")
+        self.heading(f"{number}. {title}")
+
+    def heading(self, text: str) -> None:
+        """What the lines that follow are about."""
+        self._line(f"--- {text}" if self.console is None else f"\n{text}", "bold blue")
 
     def say(self, text: str) -> None:
         """What is done now, and why it is worth watching."""

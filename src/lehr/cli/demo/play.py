@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.example import AnyStage, Example, play_scene
+from lehr.cli.demo.example import AnyStage, Example, Suggestion, play_scene
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.stage import Stage
 from lehr.cli.demo.view import live_view
@@ -52,12 +52,16 @@ async def _play(stage: AnyStage, example: Example[AnyStage], only: int | None) -
             await play_scene(stage, number, scene)
 
 
-async def _stay(stage: Stage, narrator: Narrator, commands: list[tuple[str, ...]]) -> None:
+async def _stay(stage: Stage, narrator: Narrator, suggestions: list[Suggestion]) -> None:
     lehr = _program()
-    narrator.say("It goes on running; Ctrl-C ends everything that the demo has started. In another terminal:")
+    narrator.heading("It goes on running")
+    narrator.say("Ctrl-C ends everything that the demo has started, and nothing else. In another terminal:")
     narrator.shell(("cd", str(stage.workspace)))
-    for command in commands:
-        narrator.shell((lehr, *command[1:]) if command[0] == "lehr" else command)
+    narrator.shell((lehr, "status"))
+    for suggestion in suggestions:
+        narrator.say(suggestion.text)
+        for command in suggestion.commands:
+            narrator.shell((lehr, *command[1:]) if command[0] == "lehr" else command)
     with contextlib.suppress(asyncio.CancelledError):
         async with live_view(stage, narrator.console):
             await stage.plane.ended()

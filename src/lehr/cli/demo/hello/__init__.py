@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.example import Example
+from lehr.cli.demo.example import Example, Suggestion
 from lehr.cli.demo.hello import ending, guarding, serving
 from lehr.cli.demo.hello.stage import SITE, HelloStage
 
@@ -18,14 +18,18 @@ SCENES = (
 )
 
 
-def things_to_try(stage: HelloStage) -> list[tuple[str, ...]]:
-    """Commands for whoever has seen the last scene."""
+def things_to_try(stage: HelloStage) -> list[Suggestion]:
+    """For whoever has seen the last scene."""
     return [
-        ("curl", f"http://127.0.0.1:{stage.port}/"),
-        ("sed", "-i", "s/greeting: .*/greeting: Hello, you/", SITE),
-        ("git", "commit", "--all", "--message", "Greet you"),
-        ("lehr", "status"),
-        ("lehr", "why", "hello/web"),
+        Suggestion(
+            "Change something, and see what becomes of it:",
+            (
+                ("sed", "-i", "s/greeting: .*/greeting: Hello, you/", SITE),
+                ("git", "commit", "--all", "--message", "Greet you"),
+                ("curl", f"http://127.0.0.1:{stage.port}/"),
+                ("lehr", "why", "hello/web"),
+            ),
+        )
     ]
 
 
