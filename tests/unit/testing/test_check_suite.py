@@ -1,106 +1,229 @@
-"""The conformance suite of checks catches checks that break its rules."""
+"""The conformance suite of checks finds what it claims to find."""
+
+from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 
+from lehr.base.errors import TransientError
 from lehr.model.addons import ADDONS
-from lehr.model.asset import AssetId, make_asset
+from lehr.model.asset import AssetId, Partition, make_asset
+from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
-from lehr.model.types import Registry
+from lehr.model.diff import NO_DIFF
+from lehr.model.selector import Selector
+from lehr.model.types import AssetType, Registry
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.testing.checks import FixedCheckReader, check_request
 from lehr.testing.conformance import check_plugin as suite
+from lehr.testing.conformance.check_plugin import RULES, Rule, Subject
 from lehr.testing.virtual import EPOCH
 
-Says = Callable[[CheckRequest, int], Verdict]
+ASSET = make_asset(AssetId("web"), "lehr.File", None, {})
 
 
-class ScriptedCheck(CheckPlugin):
-    """Says what a function of the request and the number of the call makes up."""
+class Limit(msgspec.Struct, frozen=True):
+    most: int
 
-    name = "scripted"
 
-    def __init__(self, says: Says) -> None:
-        self._says = says
-        self._calls = 0
+class Good(CheckPlugin):
+    """Lets so many pushes start in a minute, once `db` has nothing to do; who overrides it may go."""
+
+    name = "limit"
 
     async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
-        self._calls += 1
-        return [self._says(request, self._calls)]
+        found = []
+        for asset in read.governing("test.Limit"):
+            limit = read.registry.payload(asset, Limit)
+            found.append(await self.verdict(f"{self.name}/{asset.id}", limit, request, read))
+        return found
+
+    async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+        for control in read.controls():
+            if control.kind is ControlKind.OVERRIDE:
+                return Verdict(name, True, "Overridden", overridden=control.id)
+        if await read.diff(AssetId("db")) != NO_DIFF:
+            message, unblock = "db differs", "push db first"
+            return Verdict(name, False, "Differs", message, unblock, wait_for=(AssetId("db"),))
+        reservation = Reservation(name, limit.most, 60.0)
+        used, until = read.usage(reservation)
+        if used >= limit.most:
+            return Verdict(name, False, "LimitReached", "no push is left", "wait for a minute", until)
+        return Verdict(name, True, reservations=(reservation,))
 
 
-def subject(says: Says) -> suite.Subject:
-    asset = make_asset(AssetId("web"), "lehr.File", None, {})
-    reader = FixedCheckReader(Registry((), ADDONS))
-    allows = says(check_request(asset), 1).allow
-    return suite.Subject(lambda: ScriptedCheck(says), check_request(asset), reader, allows, governed=False)
+class ForgetsWhatItKnew(Good):
+    """Counts in its memory."""
+
+    pushes = 0
+
+    async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+        self.pushes += 1
+        found = await super().verdict(name, limit, request, read)
+        return msgspec.structs.replace(found, message=f"push {self.pushes}")
 
 
-def wait(
-    name: str = "scripted",
-    reason: str = "Why",
-    message: str = "m",
-    unblock: str = "u",
-    until: float | None = None,
-) -> Verdict:
-    return Verdict(name, False, reason, message, unblock, until)
+class LiftsControls(Good):
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        found = await super().check(request, read)
+        assert isinstance(read, FixedCheckReader)
+        read._controls = ()
+        return found
 
 
-def test_a_check_that_keeps_the_rules_passes_all_of_them() -> None:
-    for rule in suite.RULES:
-        asyncio.run(rule(subject(lambda _, __: wait())))
+class Mixes(Good):
+    """Keeps what it is asked by in itself, over an await."""
+
+    reader: CheckReader
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        self.reader = read
+        await asyncio.sleep(0)
+        return await super().check(request, self.reader)
 
 
-BREAKS: list[tuple[suite.Rule, Says]] = [
-    (suite.can_be_repeated, lambda _, calls: wait(message=f"call {calls}")),
-    (suite.verdicts_carry_its_name, lambda _, __: wait("other/limit")),
-    (suite.waiting_explains_itself, lambda _, __: wait(message="")),
-    (suite.waiting_explains_itself, lambda _, __: wait(unblock="")),
-    (suite.waiting_explains_itself, lambda _, __: wait(message="two\nlines")),
-    (suite.waiting_explains_itself, lambda _, __: wait(reason="not camel case")),
-    (suite.waiting_explains_itself, lambda _, __: wait(reason="Allowed")),
-    (suite.until_is_in_the_future, lambda request, _: wait(until=request.now)),
-    (suite.until_is_in_the_future, lambda _, __: wait(until=EPOCH - 60)),
+class NoAnswerIsYes(Good):
+    async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+        try:
+            return await super().verdict(name, limit, request, read)
+        except TransientError:
+            return Verdict(name, True)
+
+
+class NoAnswerIsSilence(Good):
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        try:
+            return await super().check(request, read)
+        except RuntimeError:
+            return []
+
+
+class KnowsItsLimits(Good):
+    """Goes on with the configuration that it saw first."""
+
+    limits: tuple[Verdict, ...] = ()
+
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        self.limits = self.limits or tuple(await super().check(request, read))
+        return list(self.limits)
+
+
+class Contradicts(Good):
+    async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+        found = await super().verdict(name, limit, request, read)
+        return Verdict(name, not found.allow, "Contrary", "m", "u")
+
+
+def saying(**fields: Any) -> type[Good]:
+    """A check whose verdicts have these fields."""
+
+    class Saying(Good):
+        async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+            found = await super().verdict(name, limit, request, read)
+            said = {key: value(request) if callable(value) else value for key, value in fields.items()}
+            return msgspec.structs.replace(found, **said)
+
+    return Saying
+
+
+class LetsGoEarly(Good):
+    """Says when, and is ready before."""
+
+    async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
+        found = await super().verdict(name, limit, request, read)
+        return found if found.allow or request.now == EPOCH else Verdict(name, True)
+
+
+class SaysItTwice(Good):
+    async def check(self, request: CheckRequest, read: CheckReader) -> list[Verdict]:
+        return 2 * await super().check(request, read)
+
+
+def override(**fields: Any) -> Control:
+    said = {"selector": Selector(ids=("web",)), "reason": "r", "actor": "a", "at": 0.0, **fields}
+    return Control(id="c1", kind=ControlKind.OVERRIDE, partition=Partition("test"), **said)
+
+
+def subject(make: Callable[[], CheckPlugin], case: str = "reached") -> Subject:
+    limit = make_asset(AssetId("gentle"), "test.Limit", Limit(1), {})
+    seen: dict[str, tuple[bool | None, dict[str, Any]]] = {
+        "free": (True, {"diffs": {AssetId("db"): NO_DIFF}}),
+        "reached": (False, {"diffs": {AssetId("db"): NO_DIFF}, "usages": {"limit/gentle": (1, EPOCH + 60)}}),
+        "differs": (False, {}),
+        "overridden": (True, {"controls": [override()]}),
+        "ungoverned": (None, {"governing": []}),
+    }
+    allows, given = seen[case]
+    registry = Registry([AssetType("test.Limit", Limit, governs=True)], ADDONS)
+    reader = FixedCheckReader(registry, **{"governing": [limit], **given})
+    return Subject(make, check_request(ASSET), reader, allows)
+
+
+CASES = ("free", "reached", "differs", "overridden", "ungoverned")
+
+BREAKS: list[tuple[Rule, str, type[Good]]] = [
+    (suite.answers_as_expected, "free", Contradicts),
+    (suite.changes_nothing, "overridden", LiftsControls),
+    (suite.can_be_repeated, "reached", ForgetsWhatItKnew),
+    (suite.asked_at_once_it_answers_apart, "free", Mixes),
+    (suite.no_answer_is_no_permission, "free", NoAnswerIsYes),
+    (suite.no_answer_is_no_permission, "free", NoAnswerIsSilence),
+    (suite.verdicts_can_be_stored, "reached", saying(message=b"bytes")),
+    (suite.verdicts_carry_its_name, "reached", saying(check="other/gentle")),
+    (suite.verdicts_carry_its_name, "reached", saying(check="limits")),
+    (suite.verdicts_carry_its_name, "reached", SaysItTwice),
+    (suite.waiting_explains_itself, "reached", saying(message="")),
+    (suite.waiting_explains_itself, "reached", saying(unblock="")),
+    (suite.waiting_explains_itself, "reached", saying(message="two\nlines")),
+    (suite.waiting_explains_itself, "reached", saying(reason="not camel case")),
+    (suite.waiting_explains_itself, "reached", saying(reason="Allowed")),
+    (suite.until_is_in_the_future, "reached", saying(until=lambda request: request.now)),
+    (suite.until_is_in_the_future, "reached", saying(until=EPOCH - 60)),
     (
         suite.until_is_in_the_future,
-        lambda request, _: wait(until=EPOCH + 60, message=f"{EPOCH + 60 - request.now:g} seconds to go"),
+        "reached",
+        saying(message=lambda request: f"{EPOCH + 60 - request.now:g} seconds to go"),
     ),
-    (
-        suite.until_is_in_the_future,
-        lambda request, _: wait(until=EPOCH + 60) if request.now == EPOCH else Verdict("scripted", True),
-    ),
-    (
-        suite.reservations_come_with_permission,
-        lambda _, __: Verdict("scripted", False, reservations=(Reservation("k", 1),)),
-    ),
-    (
-        suite.reservations_come_with_permission,
-        lambda _, __: Verdict("scripted", True, reservations=(Reservation("k", 0),)),
-    ),
-    (
-        suite.reservations_come_with_permission,
-        lambda _, __: Verdict("scripted", True, wait_for=(AssetId("db"),)),
-    ),
+    (suite.until_is_in_the_future, "reached", LetsGoEarly),
+    (suite.reservations_come_with_permission, "reached", saying(reservations=(Reservation("k", 1),))),
+    (suite.reservations_come_with_permission, "free", saying(reservations=(Reservation("k", 0),))),
+    (suite.reservations_come_with_permission, "free", saying(reservations=(Reservation("", 1),))),
+    (suite.reservations_come_with_permission, "free", saying(reservations=(Reservation("k", 1, 0.0),))),
+    (suite.reservations_come_with_permission, "free", saying(wait_for=(AssetId("db"),))),
+    (suite.it_waits_for_others, "differs", saying(wait_for=(ASSET.id,))),
+    (suite.it_waits_for_others, "differs", saying(wait_for=(AssetId("db"), AssetId("db")))),
+    (suite.it_waits_for_others, "differs", saying(wait_for=(AssetId("/"),))),
+    (suite.overrides_are_words_of_people, "overridden", saying(overridden="c2")),
+    (suite.overrides_are_words_of_people, "reached", saying(overridden="c1")),
+    (suite.is_governed_by_the_governing_incarnation, "reached", KnowsItsLimits),
 ]
 
 
-@pytest.mark.parametrize(("rule", "says"), BREAKS)
-def test_a_check_that_breaks_a_rule_is_caught_by_it(rule: suite.Rule, says: Says) -> None:
-    with pytest.raises(AssertionError):
-        asyncio.run(rule(subject(says)))
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_good_check_keeps_every_rule(rule: Rule, case: str) -> None:
+    asyncio.run(rule(subject(Good, case)))
 
 
-def test_a_check_that_is_governed_by_nothing_is_caught() -> None:
-    ungoverned = subject(lambda _, __: wait())
-    claims = suite.Subject(ungoverned.make, ungoverned.request, ungoverned.reader, False)
-    with pytest.raises(AssertionError, match="nothing that governs"):
-        asyncio.run(suite.is_governed_by_the_governing_incarnation(claims))
+@pytest.mark.parametrize(
+    ("rule", "case", "broken"), BREAKS, ids=lambda value: getattr(value, "__name__", value)
+)
+def test_a_check_that_breaks_a_rule_is_caught_by_it(rule: Rule, case: str, broken: type[Good]) -> None:
+    with pytest.raises(AssertionError, match=f"^{rule.__name__}: "):
+        asyncio.run(rule(subject(broken, case)))
 
 
-def test_a_check_that_answers_otherwise_than_declared_is_caught() -> None:
-    waits = subject(lambda _, __: wait())
-    claims = suite.Subject(waits.make, waits.request, waits.reader, allows=True)
-    with pytest.raises(AssertionError, match="the answer is True, not False"):
-        asyncio.run(suite.answers_as_expected(claims))
+def test_every_rule_of_checks_has_a_check_that_breaks_it() -> None:
+    assert {rule for rule, _, _ in BREAKS} == set(RULES)
+
+
+def test_an_override_that_has_run_out_or_is_for_another_asset_counts_for_nothing() -> None:
+    for control in (override(expires_at=EPOCH), override(selector=Selector(ids=("other",)))):
+        held = subject(Good, "overridden")
+        held.reader._controls = (control,)
+        with pytest.raises(AssertionError, match="c1 is one of"):
+            asyncio.run(suite.overrides_are_words_of_people(held))

@@ -1,7 +1,8 @@
 """The rules of `lehr.sdk.check`, for any check plugin.
 
-A test lists subjects that wait, that are allowed and that the check has no word on, and holds
-each of them to every rule:
+In: a check plugin, pushes that it is asked about, and all that it can look at. Out:
+`AssertionError` naming the rule that it breaks. A test lists subjects that wait, that are allowed
+and that the check has no word on, and holds each of them to every rule:
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
     @pytest.mark.parametrize("subject", SUBJECTS)
@@ -11,16 +12,23 @@ each of them to every rule:
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from lehr.model.decision import Verdict
-from lehr.sdk.check import CheckPlugin, CheckRequest
+from lehr.base.errors import TransientError
+from lehr.model.asset import Asset, AssetId, id_problem
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.diff import Diff
+from lehr.model.types import Registry
+from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
 from lehr.testing.checks import FixedCheckReader
+from lehr.testing.conformance.holding import hold, named
 
 _REASON = re.compile(r"[A-Z][A-Za-z0-9]*")
 
@@ -49,73 +57,180 @@ class Subject:
 
 Rule = Callable[[Subject], Coroutine[Any, Any, None]]
 
+_QUESTIONS = ("governing", "controls", "usage", "diff", "referrers")
 
+
+class _FailingReader:
+    """Passes on every question but one, which it answers with an error."""
+
+    def __init__(self, reader: CheckReader, question: str, error: Exception) -> None:
+        self.asked = False
+        self._reader = reader
+        self._question = question
+        self._error = error
+
+    @property
+    def registry(self) -> Registry:
+        return self._reader.registry
+
+    def governing(self, type: str) -> Sequence[Asset]:
+        self._ask("governing")
+        return self._reader.governing(type)
+
+    def controls(self) -> Sequence[Control]:
+        self._ask("controls")
+        return self._reader.controls()
+
+    def usage(self, reservation: Reservation) -> tuple[int, float | None]:
+        self._ask("usage")
+        return self._reader.usage(reservation)
+
+    async def diff(self, id: AssetId) -> Diff | None:
+        self._ask("diff")
+        return await self._reader.diff(id)
+
+    def referrers(self) -> Sequence[Referrer]:
+        self._ask("referrers")
+        return self._reader.referrers()
+
+    def _ask(self, question: str) -> None:
+        if question == self._question:
+            self.asked = True
+            raise self._error
+
+
+@named
 async def answers_as_expected(subject: Subject) -> None:
     """It allows, waits or says nothing, as the subject declares."""
     verdicts = await subject.verdicts()
     answer = all(verdict.allow for verdict in verdicts) if verdicts else None
-    _hold(answer == subject.allows, f"the answer is {subject.allows}, not {answer}: {verdicts}")
+    hold(answer == subject.allows, f"the answer is {subject.allows}, not {answer}: {verdicts}")
 
 
+@named
 async def changes_nothing(subject: Subject) -> None:
     """What it looks at is the same afterwards."""
     before = subject.reader.contents()
     await subject.verdicts()
-    _hold(subject.reader.contents() == before, "a check changes nothing")
+    hold(subject.reader.contents() == before, "a check changes nothing")
 
 
+@named
 async def can_be_repeated(subject: Subject) -> None:
     """Asked again, or anew after a restart, it says the same: it keeps no state that matters."""
     plugin = subject.make()
     first = await plugin.check(subject.request, subject.reader)
     second = await plugin.check(subject.request, subject.reader)
-    _hold(first == second, f"a check says the same twice, not {first} and {second}")
-    _hold(first == await subject.verdicts(), "a new instance says what the old one said")
+    hold(first == second, f"a check says the same twice, not {first} and {second}")
+    hold(first == await subject.verdicts(), "a new instance says what the old one said")
 
 
+@named
+async def asked_at_once_it_answers_apart(subject: Subject) -> None:
+    """One instance serves many assets at once: what it is asked in between changes no answer."""
+    plugin = subject.make()
+    readers = (subject.reader, subject.reader.ungoverned(), subject.reader)
+    alone = [await subject.make().check(subject.request, reader) for reader in readers]
+    together = await asyncio.gather(*(plugin.check(subject.request, reader) for reader in readers))
+    hold(together == alone, f"asked at once, it says {alone}, not {together}")
+
+
+@named
+async def no_answer_is_no_permission(subject: Subject) -> None:
+    """When what it looks at cannot be read, it raises or waits; it never allows, and is never silent."""
+    for question in _QUESTIONS:
+        for error in (TransientError("it cannot be read now"), RuntimeError("a bug")):
+            reader = _FailingReader(subject.reader, question, error)
+            try:
+                verdicts = await subject.make().check(subject.request, reader)
+            except Exception:  # noqa: S112 - whatever it raises counts as wait
+                continue
+            waits = any(not verdict.allow for verdict in verdicts)
+            hold(waits or not reader.asked, f"without an answer to `{question}` it does not say {verdicts}")
+
+
+@named
+async def verdicts_can_be_stored(subject: Subject) -> None:
+    """Each is the same after JSON, which decisions are kept as."""
+    for verdict in await subject.verdicts():
+        stored = msgspec.json.decode(msgspec.json.encode(verdict), type=Verdict)
+        hold(stored == verdict, f"a verdict is the same after JSON, unlike {verdict}")
+
+
+@named
 async def verdicts_carry_its_name(subject: Subject) -> None:
     """Each names the check, and each names another limit."""
     name = subject.make().name
     names = [verdict.check for verdict in await subject.verdicts()]
-    _hold(all(item == name or item.startswith(f"{name}/") for item in names), f"{names} begin with {name}")
-    _hold(len(set(names)) == len(names), f"each verdict is another limit's, not {names}")
+    hold(all(item == name or item.startswith(f"{name}/") for item in names), f"{names} begin with {name}")
+    hold(len(set(names)) == len(names), f"each verdict is another limit's, not {names}")
 
 
+@named
 async def waiting_explains_itself(subject: Subject) -> None:
     """A verdict that waits says why and what would unblock it, each in one line."""
     for verdict in await subject.verdicts():
-        _hold(bool(_REASON.fullmatch(verdict.reason)), f"the reason {verdict.reason!r} is CamelCase")
+        hold(bool(_REASON.fullmatch(verdict.reason)), f"the reason {verdict.reason!r} is CamelCase")
         texts = (verdict.message, verdict.unblock)
-        _hold(not any("\n" in text for text in texts), f"{texts} are one line each")
+        hold(not any("\n" in text for text in texts), f"{texts} are one line each")
         if not verdict.allow:
-            _hold(verdict.reason != "Allowed", "a verdict that waits has a reason of its own")
-            _hold(all(texts), f"a verdict that waits has a message and an unblock, not {texts}")
+            hold(verdict.reason != "Allowed", "a verdict that waits has a reason of its own")
+            hold(all(texts), f"a verdict that waits has a message and an unblock, not {texts}")
 
 
+@named
 async def until_is_in_the_future(subject: Subject) -> None:
     """`until` lies ahead, and before it the answer does not change by itself."""
     now = subject.request.now
     for verdict in await subject.verdicts():
         if verdict.allow or verdict.until is None:
             continue
-        _hold(verdict.until > now, f"until {verdict.until} is after {now}")
+        hold(verdict.until > now, f"until {verdict.until} is after {now}")
         halfway = msgspec.structs.replace(subject.request, now=(now + verdict.until) / 2)
         then = await subject.make().check(halfway, subject.reader)
         same = [item for item in then if item.check == verdict.check]
-        _hold(len(same) == 1 and not same[0].allow, f"{verdict.check} still waits before {verdict.until}")
-        _hold(same[0].message == verdict.message, "a message holds no running numbers")
+        hold(len(same) == 1 and not same[0].allow, f"{verdict.check} still waits before {verdict.until}")
+        hold(same[0].message == verdict.message, "a message holds no running numbers")
 
 
+@named
 async def reservations_come_with_permission(subject: Subject) -> None:
     """Only a verdict that allows sets something aside; only one that waits waits for assets."""
     for verdict in await subject.verdicts():
-        _hold(verdict.allow or not verdict.reservations, "a verdict that waits sets nothing aside")
-        _hold(not (verdict.allow and verdict.wait_for), "a verdict that allows waits for nothing")
+        hold(verdict.allow or not verdict.reservations, "a verdict that waits sets nothing aside")
+        hold(not (verdict.allow and verdict.wait_for), "a verdict that allows waits for nothing")
         for item in verdict.reservations:
-            _hold(bool(item.key) and item.limit >= 1, f"{item} names a limit of at least 1")
-            _hold(item.window is None or item.window > 0, f"the window of {item} is longer than nothing")
+            hold(bool(item.key) and item.limit >= 1, f"{item} names a limit of at least 1")
+            hold(item.window is None or item.window > 0, f"the window of {item} is longer than nothing")
 
 
+@named
+async def it_waits_for_others(subject: Subject) -> None:
+    """`wait_for` names other assets, each once: an asset that waited for itself would wait for ever."""
+    for verdict in await subject.verdicts():
+        ids = verdict.wait_for
+        hold(all(id_problem(id) is None for id in ids), f"{ids} are ids of assets")
+        hold(len(set(ids)) == len(ids), f"each of {ids} is named once")
+        hold(subject.request.asset.id not in ids, "it does not have an asset wait for itself")
+
+
+@named
+async def overrides_are_words_of_people(subject: Subject) -> None:
+    """What was overridden is allowed, by an override that stands and selects the asset."""
+    standing = {
+        control.id
+        for control in subject.reader.controls()
+        if control.kind is ControlKind.OVERRIDE
+        and control.stands(subject.request.now)
+        and control.selector.matches(subject.request.asset)
+    }
+    for verdict in await subject.verdicts():
+        if verdict.overridden is not None:
+            hold(verdict.allow, "what is overridden is allowed")
+            hold(verdict.overridden in standing, f"{verdict.overridden} is one of {standing}")
+
+
+@named
 async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
     """Without its governing assets and controls it has no word, even if it had one just before."""
     if not subject.governed:
@@ -123,21 +238,21 @@ async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
     plugin = subject.make()
     await plugin.check(subject.request, subject.reader)
     left = await plugin.check(subject.request, subject.reader.ungoverned())
-    _hold(not left, f"with nothing that governs it, there is no verdict, not {left}")
+    hold(not left, f"with nothing that governs it, there is no verdict, not {left}")
 
 
 RULES: tuple[Rule, ...] = (
     answers_as_expected,
     changes_nothing,
     can_be_repeated,
+    asked_at_once_it_answers_apart,
+    no_answer_is_no_permission,
+    verdicts_can_be_stored,
     verdicts_carry_its_name,
     waiting_explains_itself,
     until_is_in_the_future,
     reservations_come_with_permission,
+    it_waits_for_others,
+    overrides_are_words_of_people,
     is_governed_by_the_governing_incarnation,
 )
-
-
-def _hold(condition: bool, rule: str) -> None:
-    if not condition:
-        raise AssertionError(rule)
