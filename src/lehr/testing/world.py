@@ -279,7 +279,8 @@ class Plane:
         base = newest.sequence if newest else 0
         heads = {head.id: head.digest for head in self.store.intent.heads(PARTITION)}
         upserts = tuple(asset for asset in assets if heads.get(asset.id) != asset.digest)
-        removals = tuple(id for id in heads if id not in {asset.id for asset in assets})
+        intended = {asset.id for asset in assets}
+        removals = tuple(id for id in heads if id not in intended)
         candidate = Candidate(PARTITION, base, (), Digest("test"), upserts, removals)
         if newest is not None and candidate.changes_nothing:
             return newest
