@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,9 @@ async def no_turn(item: int) -> None:
 
 
 def lane(
-    answer: Answer = nothing, turn: Callable[[int], Awaitable[None]] = no_turn, traits: Traits = USUAL
+    answer: Answer = nothing,
+    turn: Callable[[int], Coroutine[Any, Any, None]] = no_turn,
+    traits: Traits = USUAL,
 ) -> Lane[int]:
     return Lane(Scripted(answer, traits), VirtualClock(), turn)
 
@@ -182,6 +185,57 @@ def test_turns_under_way_are_bounded_and_all_are_run() -> None:
     most, turned = run(main, seed=2)
     assert most == 6
     assert turned == 50
+
+
+def test_turns_that_wait_for_nothing_take_one_worker_and_a_turn_that_waits_delays_none() -> None:
+    async def main() -> tuple[set[str], list[int]]:
+        workers: set[str] = set()
+        turned: list[int] = []
+        late = asyncio.Event()
+
+        async def turn(item: int) -> None:
+            worker = asyncio.current_task()
+            assert worker is not None
+            workers.add(worker.get_name() + str(id(worker)))
+            if item == 5:
+                await late.wait()
+            turned.append(item)
+
+        tested = lane(turn=turn, traits=Traits(turns=2, pushes=2))
+        for item in range(5):
+            tested.add(item, urgent=True)
+        await asyncio.sleep(0)
+        first = set(workers)
+        for item in range(5, 10):
+            tested.add(item, urgent=True)
+        await asyncio.sleep(1)
+        assert turned == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+        late.set()
+        await asyncio.sleep(1)
+        await tested.stop()
+        return first, turned
+
+    first, turned = run(main, seed=3)
+    assert len(first) == 1
+    assert turned[-1] == 5
+
+
+def test_a_worker_that_dies_in_a_turn_leaves_the_others_their_turns() -> None:
+    async def main() -> list[int]:
+        turned: list[int] = []
+
+        async def turn(item: int) -> None:
+            if item == 0:
+                raise asyncio.CancelledError
+            turned.append(item)
+
+        tested = lane(turn=turn)
+        for item in range(4):
+            tested.add(item, urgent=True)
+        await asyncio.sleep(1)
+        return turned
+
+    assert run(main, seed=1) == [1, 2, 3]
 
 
 # --- places for pushes ---------------------------------------------------------
