@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Iterable, Sequence
 
 import structlog
@@ -66,6 +67,9 @@ log = structlog.get_logger()
 _SOON_SECONDS = 10.0
 _CATCH_UP_SECONDS = 5.0
 _DOUBT_SECONDS = 5.0
+
+_RESYNC_TICK = 0.25
+"""Seconds. Resyncs come due on whole ticks, so that one wake-up serves many."""
 
 
 class Enforcer:
@@ -136,6 +140,7 @@ class Enforcer:
         now = self._clock.now()
         self._governance = load(self._store, self._registry, newest, now)
         self._told = newest.sequence
+        self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
         for item in recovered:
             self._add(item.id, item.type, item.digest).state = item.state
@@ -177,12 +182,13 @@ class Enforcer:
             return
         if incarnation.sequence > self._told + 1:
             changed = self._changed_until(incarnation)
+        ids = list(changed)
+        self._intent.advance(self._told, incarnation.sequence, ids)
         if before.digest == incarnation.governance:
             self._governance = replace(before, incarnation=incarnation)
         else:
             self._governance = load(self._store, self._registry, incarnation, self._clock.now())
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
-        ids = list(changed)
         heads = {head.id: head for head in self._intent.heads(self.partition, ids)}
         for id in ids:
             head = heads.get(id)
@@ -402,7 +408,7 @@ class Enforcer:
         if asset is not None:
             read.know(asset)
         event = await slot.lane.diff(target, asset, read)
-        others = tuple(id for id in read.reads if id != slot.key.id)
+        others = read.others(slot.key.id)
         if others != slot.reads:
             self._readers.leave(slot.key.id, slot.reads)
             self._readers.join(slot.key.id, others)
@@ -511,9 +517,12 @@ class Enforcer:
     def _rest(self, slot: Slot, rest: Rest) -> None:
         id = slot.key.id
         resync = slot.lane.traits.resync * self._chance.uniform(0.5, 1.0)
-        delay = resync if rest.delay is None else min(rest.delay, resync)
-        due = self._clock.monotonic() + delay
-        slot.due = None if rest.delay is None else due
+        now = self._clock.monotonic()
+        due = math.ceil((now + resync) / _RESYNC_TICK) * _RESYNC_TICK
+        if rest.delay is None:
+            slot.due = None
+        else:
+            slot.due = due = min(due, now + rest.delay)
         self._agenda.set(id, due)
         if rest.wait_for != slot.waits:
             self._waiting.leave(id, slot.waits)

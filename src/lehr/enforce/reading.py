@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from lehr.base.digest import Digest, digest_all
@@ -18,7 +18,8 @@ T = TypeVar("T")
 class RememberedIntent:
     """Reads of single assets, with the latest ones kept.
 
-    An incarnation never changes (invariant I2), so what was read of one stays right for ever.
+    An incarnation never changes (invariant I2), so what was read of one stays right for ever, and
+    right for later ones that have not changed it, as far as `advance` told.
     """
 
     def __init__(self, intent: StoredIntent, size: int = 16_384) -> None:
@@ -27,15 +28,29 @@ class RememberedIntent:
         self._size = size
         # Of a plain dict, the oldest entry is found the slower the more were deleted before it.
         self._kept: OrderedDict[tuple[AssetKey, int], Asset | None] = OrderedDict()
+        # From the incarnation `_first` on: with which one each asset changed last, if it did.
+        self._first = self._newest = 0
+        self._changed_with: dict[AssetId, int] = {}
         self.last = intent.last
         self.newest = intent.newest
         self.heads = intent.heads
         self.addon_since = intent.addon_since
         self.once_mentioned_by = intent.once_mentioned_by
 
+    def advance(self, before: int, sequence: int, changed: Iterable[AssetId]) -> None:
+        """Incarnation `sequence` differs from incarnation `before` in `changed` alone."""
+        # What lies between the two is not known: what had changed there may have changed back.
+        adjoins = before == self._newest and sequence == before + 1
+        if not adjoins or len(self._changed_with) >= self._size:
+            self._first = sequence
+            self._changed_with.clear()
+        else:
+            self._changed_with.update(dict.fromkeys(changed, sequence))
+        self._newest = sequence
+
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         """As `StoredIntent.asset`."""
-        place = (key, sequence)
+        place = (key, self._same_as(key.id, sequence))
         try:
             return self._kept[place]
         except KeyError:
@@ -45,6 +60,13 @@ class RememberedIntent:
             self._kept.popitem(last=False)
         self._kept[place] = asset
         return asset
+
+    def _same_as(self, id: AssetId, sequence: int) -> int:
+        """The first incarnation that is known to have the asset as `sequence` has it."""
+        if not self._first <= sequence <= self._newest:
+            return sequence
+        since = self._changed_with.get(id, self._first)
+        return since if since <= sequence else sequence
 
 
 class RecordingReader:
@@ -71,14 +93,24 @@ class RecordingReader:
     def reads(self) -> dict[AssetId, Digest | None]:
         return {id: asset.digest if asset else None for id, asset in self._assets.items()}
 
+    def others(self, id: AssetId) -> tuple[AssetId, ...]:
+        """Ids of the assets that were asked for beside `id`."""
+        assets = self._assets
+        if len(assets) == 1 and id in assets:
+            return ()
+        return tuple(other for other in assets if other != id)
+
     def know(self, asset: Asset) -> None:
         """Spare a look-up: `asset` is how it stands in this incarnation."""
         self._assets[asset.id] = asset
 
     def asset(self, id: AssetId) -> Asset | None:
-        if id not in self._assets:
-            self._assets[id] = self._intent.asset(AssetKey(self._partition, id), self._sequence)
-        return self._assets[id]
+        try:
+            return self._assets[id]
+        except KeyError:
+            asset = self._intent.asset(AssetKey(self._partition, id), self._sequence)
+            self._assets[id] = asset
+            return asset
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
         asset = self._present(id)
@@ -101,6 +133,8 @@ class RecordingReader:
 
 def content_digest(asset: Asset, reads: Mapping[AssetId, Digest | None]) -> Digest:
     """Digest of an asset and of all that its plugin read to apply it."""
+    if len(reads) <= 1 and asset.id in reads:
+        return asset.digest
     others = sorted(id for id in reads if id != asset.id)
     if not others:
         return asset.digest

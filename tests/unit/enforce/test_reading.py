@@ -98,3 +98,60 @@ def test_what_an_incarnation_held_is_asked_for_once_within_the_size() -> None:
     assert remembered.asset(keys[0], 1) == A
     assert intent.asked["a"] == 2, "the oldest was forgotten"
     assert remembered.asset(keys[1], 2) is None, "another incarnation is another question"
+
+
+class Versions:
+    """Each incarnation has an asset `a` of its own; it counts what is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        self.asked.append(sequence)
+        return thing(key.id, str(sequence))
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+def test_what_an_incarnation_did_not_change_is_not_read_again() -> None:
+    versions = Versions()
+    intent = RememberedIntent(cast(StoredIntent, versions))
+    a, b = AssetKey(PARTITION, A.id), AssetKey(PARTITION, B.id)
+    for sequence, changed in ((5, ()), (6, (B.id,)), (7, ()), (8, (A.id,))):
+        intent.advance(sequence - 1, sequence, changed)
+    found = [intent.asset(b, sequence) for sequence in (5, 6, 7, 8)]
+    assert found == [thing("b", value) for value in ("5", "6", "6", "6")]
+    assert versions.asked == [5, 6]
+    found = [intent.asset(a, sequence) for sequence in (8, 7, 6, 5)]
+    assert found == [thing("a", value) for value in ("8", "7", "6", "5")], (
+        "when it changed before is forgotten"
+    )
+
+
+def test_of_an_incarnation_that_nobody_told_of_nothing_is_taken_for_unchanged() -> None:
+    versions = Versions()
+    intent = RememberedIntent(cast(StoredIntent, versions))
+    for before, sequence in ((0, 1), (1, 2), (2, 5), (5, 6)):
+        intent.advance(before, sequence, ())  # what changed with 3 may have changed back with 4
+    found = [intent.asset(AssetKey(PARTITION, A.id), sequence) for sequence in (2, 3, 4, 5, 6, 7)]
+    assert found == [thing("a", value) for value in ("2", "3", "4", "5", "5", "7")]
+
+
+def test_what_is_told_a_second_time_otherwise_is_not_relied_on() -> None:
+    versions = Versions()
+    intent = RememberedIntent(cast(StoredIntent, versions))
+    for before, sequence, changed in ((0, 6, ()), (6, 7, (A.id,)), (6, 8, ())):
+        intent.advance(before, sequence, changed)
+    assert intent.asset(AssetKey(PARTITION, A.id), 8) == thing("a", "8")
+
+
+def test_no_more_changes_are_remembered_than_assets() -> None:
+    versions = Versions()
+    intent = RememberedIntent(cast(StoredIntent, versions), size=2)
+    for sequence in range(1, 9):
+        intent.advance(sequence - 1, sequence, (AssetId(f"x{sequence}"),))
+    assert len(intent._changed_with) <= 2
+    key = AssetKey(PARTITION, AssetId("x8"))
+    assert intent.asset(key, 8) == thing("x8", "8")
+    assert intent.asset(key, 7) == thing("x8", "7")
