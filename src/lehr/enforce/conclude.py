@@ -6,6 +6,7 @@ each change of mind, with the number of turns that had confirmed the one before.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from lehr.store.writes import Record, Touch, Write
 
 _SAME_TIME = 1.0
 _BROKEN_SECONDS = 10.0
+
+_key = functools.lru_cache(1024)(Condition.key)
+"""Most turns end in one of few conditions, and a key takes 3 us."""
 
 
 def conclude(
@@ -45,9 +49,9 @@ def conclude(
         # What a person said runs out then, and the turn may come to something else.
         left = view.pinning.until - view.now
         delay = left if delay is None else min(delay, left)
+    key = _key(condition)
     if delay is not None:
         condition = replace(condition, next_at=view.now + delay)
-    key = condition.key()
     changed = key != state.standing
     if changed:
         writes = (*writes, Record(decision_of(state, condition, operation=operation)))

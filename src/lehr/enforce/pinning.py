@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -28,7 +28,7 @@ class Pinning(msgspec.Struct, frozen=True):
     until: float | None = None
 
 
-def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
+def pin(asset: Asset, governing: int, controls: Sequence[Control]) -> Pinning:
     """Choose the content incarnation of `asset`.
 
     Of several pins the newest wins, for it is a person's last word.
@@ -38,6 +38,8 @@ def pin(asset: Asset, governing: int, controls: Iterable[Control]) -> Pinning:
         governing: sequence of the newest incarnation.
         controls: those that stand now, in the order in which they were given.
     """
+    if not controls:
+        return Pinning(governing)
     chosen: Control | None = None
     pause: Control | None = None
     approved: set[Digest] = set()

@@ -60,6 +60,8 @@ RETRY = "retry"
 INEFFECTIVE_PUSHES = 3
 """Pushes in a row that may end well and leave the same diff, before a person is needed."""
 
+_AS_INTENDED = Condition(Status.CONVERGED, "AsIntended", "production is as intended")
+
 _FIRST_LOOK = 0.5
 _LOOK_AGAIN = 5.0
 _LOOK_AT_LEAST = 60.0
@@ -86,10 +88,10 @@ def _begin(state: State, event: Begin) -> Stepped:
     turn = Turn(view)
     if view.cause == RETRY:
         state = replace(state, trouble=CALM)
-    state = replace(state, turn=turn)
     if state.operation is not None:
         # Unknown outcomes are looked at before anything else is done.
-        return replace(state, phase=Phase.LOOKING), (Look(state.operation),)
+        return replace(state, turn=turn, phase=Phase.LOOKING), (Look(state.operation),)
+    state = replace(state, turn=turn, phase=Phase.DIFFING)
     if view.pinning.pause is not None:
         pause = view.pinning.pause
         message = f"paused by {pause.actor}: {pause.reason}"
@@ -107,7 +109,7 @@ def _begin(state: State, event: Begin) -> Stepped:
         return conclude(
             state, Condition(Status.STALLED, "NoPlugin", message, "install a plugin for this type")
         )
-    return replace(state, phase=Phase.DIFFING), (RunDiff(view.target),)
+    return state, (RunDiff(view.target),)
 
 
 # --- look --------------------------------------------------------------------
@@ -170,12 +172,12 @@ def _diffed(state: State, event: Diffed) -> Stepped:
     if state.phase is Phase.RESOLVING:
         return _resolve(state, event.diff)
     turn = replace(_turn(state), diff=event.diff, content_digest=event.content_digest)
-    verifying = state.phase is Phase.VERIFYING
-    state = replace(state, turn=turn)
-    if state.trouble.content_digest not in (None, _content_key(turn)):
-        state = replace(state, trouble=CALM)
-    elif state.trouble.failed_diffs:
-        state = replace(state, trouble=replace(state.trouble, failed_diffs=0))
+    verifying, trouble = state.phase is Phase.VERIFYING, state.trouble
+    if trouble.content_digest is not None and trouble.content_digest != _content_key(turn):
+        trouble = CALM
+    elif trouble.failed_diffs:
+        trouble = replace(trouble, failed_diffs=0)
+    state = replace(state, turn=turn, trouble=trouble)
     if event.diff.empty:
         return _converged(state)
     if verifying:
@@ -234,7 +236,8 @@ def _converged(state: State) -> Stepped:
     turn = _turn(state)
     view, digest = turn.view, turn.content_digest
     assert digest is not None
-    state = replace(state, trouble=CALM)
+    if state.trouble is not CALM:
+        state = replace(state, trouble=CALM)
     writes: tuple[Adopt, ...] = ()
     entry = state.ledger
     if entry is None or entry.content_digest != digest or entry.goal is not view.goal:
@@ -274,7 +277,7 @@ def _reached(view: View) -> tuple[Condition, float | None]:
     if pinned is not None:
         message = f"as incarnation {view.pinning.content} says; pinned by {pinned.actor}: {pinned.reason}"
         return Condition(Status.CONVERGED, "Pinned", message), None
-    return Condition(Status.CONVERGED, "AsIntended", "production is as intended"), None
+    return _AS_INTENDED, None
 
 
 def _pushed_and_still_different(state: State) -> Stepped:
