@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
 from lehr.checks import CHECKS, TYPES
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import AssetId, AssetKey, make_asset
@@ -485,6 +487,27 @@ def test_a_wall_clock_that_jumps_delays_nothing(tmp_path: Path) -> None:
         world.values["a"] = "by hand"
         await clock.sleep(90)
         assert world.values["a"] == "1"
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("days", [2, -2], ids=["ahead", "back"])
+def test_a_clock_that_jumps_removes_nothing_early_and_puts_no_removal_off(days: int, tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        await plane.publish(thing("a", "1", turned_down(stand=600, fence=600)))
+        await clock.sleep(10)
+        clock.jump(days * DAY)
+        await clock.sleep(400)
+        assert world.values["a"] == "1"
+        await clock.sleep(300)
+        assert world.values["a"] == "fenced 1"
+        clock.jump(days * DAY)
+        await clock.sleep(200)
+        assert world.values["a"] == "fenced 1"
+        await clock.sleep(300)
+        assert "a" not in world.values
 
     play(tmp_path, scenario)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lehr.base.digest import Digest
+from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
@@ -40,9 +41,11 @@ class Slot:
         inbox: end of a push, to be taken up by the next turn.
         reads: other assets that the plugin read in the last diff.
         waits: assets whose settling wakes this one.
+        ages: how long its turndown has stood; None without one.
     """
 
     __slots__ = (
+        "ages",
         "cause",
         "digest",
         "due",
@@ -78,3 +81,4 @@ class Slot:
         self.due: float | None = None
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
+        self.ages: Ages | None = None

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RememberedIntent
@@ -107,12 +108,15 @@ class Viewer:
         return has
 
     def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
-        since = self._intent.addon_since(slot.key, TURNDOWN)
+        ages = slot.ages = slot.ages or Ages(self._clock)
+        since, ledger = self._intent.addon_since(slot.key, TURNDOWN), slot.state.ledger
+        if ledger is not None:
+            ledger = replace(ledger, at=ages.since(ledger.goal, ledger.at))
         circumstances = Circumstances(
-            now if since is None else since,
+            now if since is None else ages.since(TURNDOWN, since),
             slot.lane.traits.goals,
             self._referrers(slot.key),
-            slot.state.ledger,
+            ledger,
         )
         return plan(addon, circumstances, now)
 
