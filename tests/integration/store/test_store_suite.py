@@ -2,244 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from lehr.base.digest import Digest, digest
+from lehr.base.digest import digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
-from lehr.model.operation import Outcome, Result
 from lehr.store import SqliteStore, Store
 from lehr.store.interface import Head, Standing
-from lehr.store.writes import (
-    Admit,
-    Adopt,
-    Basis,
-    Finish,
-    LiftControl,
-    Publish,
-    Record,
-    Refused,
-    TakeLease,
-    Touch,
+from lehr.store.sqlite import connection
+from lehr.testing.conformance.store import RULES, Rule, Subject, admission, handling, history, incarnations
+from lehr.testing.conformance.store.subject import PARTITION
+from tests.integration.store.broken_stores import (
+    AnswersInReverse,
+    Broken,
+    DecidesAnyway,
+    DecidesApart,
+    DigestsHistory,
+    EntersLateEnds,
+    EverythingGoverns,
+    FirstWordStands,
+    Forgets,
+    ForgetsUnknown,
+    KeepsLostLeases,
+    LastWriterWins,
+    LiftsForeignControls,
+    LosesReservations,
+    NeverEnds,
+    OneLease,
+    Piecemeal,
+    ReadsAsItWasOpened,
+    SaysNothing,
+    SaysWhatSqliteSays,
+    TouchDecides,
+    WritesAscii,
+    WritesAtTheEnd,
+    WritesHalf,
+    WritesLater,
+    _basis,
+    _controls,
+    _digest,
+    _gone,
+    _governance,
+    _newer,
+    locked,
+    refusing,
+    trusting,
+    with_intent,
+    with_records,
 )
-from lehr.testing.conformance.store import Rule, Subject, admission, history, incarnations
-from lehr.testing.conformance.store.subject import decision
-
-
-class Wrapped:
-    """A store that passes everything on; the broken ones below change one thing each."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
-class Broken(Wrapped):
-    """A store whose writes and answers go through `before` and `after`."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.intent = BrokenIntent(store.intent, self)
-        self.records = BrokenRecords(store.records, self)
-
-    def commit(self, writes: Sequence[Any]) -> list[Any]:
-        answers = self._store.commit([self.before(write) for write in writes])
-        return [self.after(write, answer) for write, answer in zip(writes, answers, strict=True)]
-
-    def before(self, write: Any) -> Any:
-        return write
-
-    def after(self, write: Any, answer: Any) -> Any:
-        return answer
-
-    def newest(self, partition: Partition) -> Incarnation | None:
-        found: Incarnation | None = self._store.intent.newest(partition)
-        return found
-
-
-class BrokenIntent(Wrapped):
-    def __init__(self, intent: Any, store: Broken) -> None:
-        super().__init__(intent)
-        self.store = store
-
-
-class BrokenRecords(BrokenIntent):
-    pass
-
-
-def with_intent(**methods: Callable[..., Any]) -> type[Broken]:
-    """A store whose reader of intent answers these questions wrongly; each gets the right reader."""
-    return _with("intent", methods)
-
-
-def with_records(**methods: Callable[..., Any]) -> type[Broken]:
-    """The same for its reader of records."""
-    return _with("records", methods)
-
-
-def _with(part: str, methods: dict[str, Callable[..., Any]]) -> type[Broken]:
-    class Lying(Broken):
-        def __init__(self, store: Store) -> None:
-            super().__init__(store)
-            right = getattr(store, part)
-            for name, method in methods.items():
-                setattr(
-                    getattr(self, part),
-                    name,
-                    lambda *args, _method=method, **kwargs: _method(right, *args, **kwargs),
-                )
-
-    return Lying
-
-
-# --- writes ------------------------------------------------------------------
-
-
-class Piecemeal(Broken):
-    """Commits each write on its own."""
-
-    def commit(self, writes: Sequence[Any]) -> list[Any]:
-        return [self._store.commit([write])[0] for write in writes]
-
-
-class LastWriterWins(Broken):
-    """Publishes over whatever is the newest."""
-
-    def before(self, write: Any) -> Any:
-        if not isinstance(write, Publish):
-            return write
-        newest = self.newest(write.candidate.partition)
-        return replace(write, candidate=replace(write.candidate, base=newest.sequence if newest else 0))
-
-
-class SaysNothing(Broken):
-    """Refuses without saying why."""
-
-    def after(self, write: Any, answer: Any) -> Any:
-        return replace(answer, message="") if isinstance(answer, Refused) else answer
-
-
-def trusting(**parts: Callable[[Broken, Admit], Any]) -> type[Broken]:
-    """A store that takes some parts of a push's basis as given instead of looking."""
-
-    class Trusting(Broken):
-        def before(self, write: Any) -> Any:
-            if not isinstance(write, Admit):
-                return write
-            return replace(write, **{name: part(self, write) for name, part in parts.items()})
-
-    return Trusting
-
-
-def _basis(**fields: Callable[[Broken, AssetKey], Any]) -> Callable[[Broken, Admit], Basis]:
-    def refreshed(store: Broken, admit: Admit) -> Basis:
-        return replace(
-            admit.basis, **{name: field(store, admit.operation.key) for name, field in fields.items()}
-        )
-
-    return refreshed
-
-
-def _governance(store: Broken, key: AssetKey) -> Digest:
-    newest = store.newest(key.partition)
-    return newest.governance if newest else Digest("")
-
-
-def _controls(store: Broken, key: AssetKey) -> int:
-    version: int = store.records.controls(key.partition, 0.0)[0]
-    return version
-
-
-def _digest(store: Broken, key: AssetKey) -> Digest | None:
-    heads: list[Head] = list(store.intent.heads(key.partition, [key.id]))
-    return heads[0].digest if heads else None
-
-
-class ForgetsUnknown(Broken):
-    """Takes an unknown outcome for a failure."""
-
-    def before(self, write: Any) -> Any:
-        if isinstance(write, Finish) and write.outcome.result is Result.UNKNOWN:
-            return replace(write, outcome=Outcome(Result.FAILED, write.outcome.message))
-        return write
-
-
-class NeverEnds(Broken):
-    """Takes a stalled push for one that goes on."""
-
-    def before(self, write: Any) -> Any:
-        if isinstance(write, Finish) and write.outcome.result is Result.STALLED:
-            return replace(write, outcome=Outcome(Result.UNKNOWN, write.outcome.message))
-        return write
-
-
-class EntersLateEnds(Broken):
-    """Writes the ledger of whoever claims to have ended."""
-
-    def commit(self, writes: Sequence[Any]) -> list[Any]:
-        answers = super().commit(writes)
-        entries = [write.ledger for write in writes if isinstance(write, Finish) and write.ledger]
-        self._store.commit([Adopt(entry) for entry in entries])
-        return answers
-
-
-class DecidesApart(Broken):
-    """Forgets the decision that comes with an admission."""
-
-    def before(self, write: Any) -> Any:
-        return replace(write, decision=None) if isinstance(write, Admit) else write
-
-
-class DecidesAnyway(Broken):
-    """Records the decision of a push that it refuses."""
-
-    def commit(self, writes: Sequence[Any]) -> list[Any]:
-        for write in writes:
-            if isinstance(write, Admit):
-                self._store.commit([Record(decision(write.operation.asset, "Pushing"))])
-        return super().commit(writes)
-
-
-class LosesReservations(Broken):
-    """Counts a windowed start only while its push runs."""
-
-    def before(self, write: Any) -> Any:
-        if isinstance(write, Admit):
-            return replace(write, reservations=tuple(replace(r, window=None) for r in write.reservations))
-        return write
-
-
-class OneLease(Broken):
-    """Hands the same epoch to everybody."""
-
-    def after(self, write: Any, answer: Any) -> Any:
-        return 1 if isinstance(write, TakeLease) else answer
-
-
-class TouchDecides(Broken):
-    """Takes a touch for a decision."""
-
-    def before(self, write: Any) -> Any:
-        if not isinstance(write, Touch):
-            return write
-        return Record(replace(decision(write.key.id), condition=write.condition))
-
-
-class LiftsForeignControls(Broken):
-    """Says that everything was lifted."""
-
-    def after(self, write: Any, answer: Any) -> Any:
-        return True if isinstance(write, LiftControl) else answer
-
-
-# --- reads -------------------------------------------------------------------
 
 
 def _latest_asset(right: Any, key: AssetKey, sequence: int) -> Asset | None:
@@ -298,7 +113,78 @@ def _controls_for_ever(right: Any, partition: Partition, now: float) -> tuple[in
     return found
 
 
+def _live_assets(right: Any, partition: Partition, sequence: int, types: Any = None) -> Iterator[Asset]:
+    ids = [item.id for item in right.assets(partition, sequence, types)]
+    for id in ids:
+        found = right.last(AssetKey(partition, id))
+        if found is not None:
+            yield found[0]
+
+
+def _live_standings(right: Any, partition: Partition) -> Iterator[Standing]:
+    for asset in [item.asset for item in right.standings(partition)]:
+        found = right.standing(AssetKey(partition, asset))
+        if found is not None:
+            yield found
+
+
 BREAKS: list[tuple[Rule, type[Broken]]] = [
+    (
+        incarnations.an_empty_store_knows_nothing,
+        with_intent(partitions=lambda right: right.partitions() or [PARTITION]),
+    ),
+    (incarnations.what_was_committed_outlives_the_process, Forgets),
+    (incarnations.answers_come_in_the_order_of_the_writes, AnswersInReverse),
+    (
+        incarnations.headers_say_what_an_incarnation_is,
+        with_intent(incarnations=lambda right, *args: right.incarnations(*args)[::-1]),
+    ),
+    (incarnations.equal_contents_have_equal_digests, DigestsHistory),
+    (incarnations.governance_is_of_governing_assets_alone, EverythingGoverns),
+    (
+        incarnations.partitions_do_not_see_each_other,
+        with_intent(mentioned_by=lambda right, key: right.mentioned_by(AssetKey(PARTITION, key.id))),
+    ),
+    (admission.unrelated_content_does_not_refuse, refusing(_newer)),
+    (admission.an_asset_that_left_intent_can_be_pushed, refusing(_gone)),
+    (
+        admission.a_clock_that_was_ahead_blocks_nothing,
+        with_records(usage=lambda right, limit, now: right.usage(limit, now + 1e6)),
+    ),
+    (
+        history.an_empty_store_has_no_history,
+        with_records(controls=lambda right, *args: (1 + right.controls(*args)[0], right.controls(*args)[1])),
+    ),
+    (
+        history.standings_come_by_id,
+        with_records(standings=lambda right, partition: reversed(list(right.standings(partition)))),
+    ),
+    (history.the_ledger_keeps_the_last_word, FirstWordStands),
+    (
+        history.the_last_attempt_is_kept,
+        with_records(
+            attempt=lambda right, partition: (
+                (found := right.attempt(partition)) and replace(found, diagnostics=())
+            )
+        ),
+    ),
+    (
+        history.commands_are_kept_for_ever,
+        with_records(audit=lambda right, partition, limit=100: right.audit(partition, 1)),
+    ),
+    (handling.what_was_committed_needs_no_close, WritesAtTheEnd),
+    (handling.handles_see_each_others_commits, ReadsAsItWasOpened),
+    (handling.answers_are_of_one_moment, with_intent(assets=_live_assets)),
+    (handling.answers_are_of_one_moment, with_records(standings=_live_standings)),
+    (handling.values_come_back_as_they_were, WritesAscii),
+    (
+        handling.partitions_are_known_from_the_first_word,
+        with_intent(partitions=lambda right: [name for name in right.partitions() if right.newest(name)]),
+    ),
+    (handling.a_lost_lease_writes_nothing, KeepsLostLeases),
+    (handling.trouble_is_named_and_loses_nothing, WritesLater),
+    (handling.trouble_is_named_and_loses_nothing, SaysWhatSqliteSays),
+    (handling.trouble_is_named_and_loses_nothing, WritesHalf),
     (incarnations.a_commit_is_whole_or_not_at_all, Piecemeal),
     (incarnations.publishing_compares_the_base, LastWriterWins),
     (incarnations.past_incarnations_never_change, with_intent(asset=_latest_asset)),
@@ -368,19 +254,25 @@ def _name(case: object) -> str:
     return str(getattr(case, "__name__", case))
 
 
+def subject(make: Callable[[Store], Store], path: Path) -> Subject:
+    return Subject(lambda: make(SqliteStore(path)), troubles=(lambda: locked(path),))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
+
+
 @pytest.mark.parametrize(("rule", "broken"), BREAKS, ids=_name)
 def test_a_store_that_breaks_a_rule_is_caught_by_it(rule: Rule, broken: type[Broken], tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        rule(Subject(lambda: broken(SqliteStore(tmp_path / "state"))))
+    with pytest.raises(AssertionError, match=f"^{rule.__name__}: "):
+        rule(subject(broken, tmp_path / "state"))
 
 
-def test_a_store_that_forgets_is_caught(tmp_path: Path) -> None:
-    files = iter(range(10))
-    forgetful = Subject(lambda: SqliteStore(tmp_path / f"state-{next(files)}"))
-    with pytest.raises(AssertionError, match="after opening again"):
-        incarnations.what_was_committed_outlives_the_process(forgetful)
+def test_every_rule_of_stores_has_a_store_that_breaks_it() -> None:
+    assert {rule for rule, _ in BREAKS} == set(RULES)
 
 
 def test_a_store_that_only_passes_on_keeps_the_rules(tmp_path: Path) -> None:
     for rule in dict.fromkeys(rule for rule, _ in BREAKS):
-        rule(Subject(lambda name=rule.__name__: Broken(SqliteStore(tmp_path / name))))  # type: ignore[misc]
+        rule(subject(Broken, tmp_path / rule.__name__))

@@ -13,6 +13,7 @@ from lehr.model.decision import Reservation
 from lehr.model.operation import DONE, Outcome, Result
 from lehr.store import Store
 from lehr.store.writes import Admit, Basis, LiftControl, SetControl, TakeLease
+from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,
     PARTITION,
@@ -28,7 +29,6 @@ from lehr.testing.conformance.store.subject import (
     entry,
     finish,
     governed,
-    hold,
     key,
     only,
     operation,
@@ -42,6 +42,7 @@ _FAILED = Outcome(Result.FAILED, "no")
 _STALLED = Outcome(Result.STALLED, "no such port")
 
 
+@named_plain
 def admission_starts_an_operation(subject: Subject) -> None:
     """Operation and decision are there together, also after opening again (I12)."""
     with subject.opened() as store:
@@ -54,6 +55,7 @@ def admission_starts_an_operation(subject: Subject) -> None:
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "a started push is remembered")
 
 
+@named_plain
 def an_overtaken_lease_admits_nothing(subject: Subject) -> None:
     """Another epoch than the newest, whether older or made up, is refused."""
     with subject.opened() as store:
@@ -78,41 +80,49 @@ def _after(change: Callable[[Store], object], reason: str) -> Rule:
     return rule
 
 
+@named_plain
 def changed_governance_refuses(subject: Subject) -> None:
     """A check's configuration was published meanwhile."""
     _after(lambda store: published(store, 1, asset("rule", "2", type=RULE)), "GovernanceChanged")(subject)
 
 
+@named_plain
 def changed_controls_refuse(subject: Subject) -> None:
     """A person said something meanwhile, or took it back."""
     _after(lambda store: commit(store, SetControl(control("c1"))), "ControlsChanged")(subject)
 
 
+@named_plain
 def changed_content_refuses(subject: Subject) -> None:
     """The asset itself was published anew meanwhile."""
     _after(lambda store: published(store, 1, asset("a", "2")), "Overtaken")(subject)
 
 
+@named_plain
 def vanished_content_refuses(subject: Subject) -> None:
     """The asset was removed from intent meanwhile."""
     _after(lambda store: published(store, 1, removals=["a"]), "Overtaken")(subject)
 
 
+@named_plain
 def changed_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do has new content."""
     _after(lambda store: published(store, 1, asset("b", "2")), "DependencyChanged")(subject)
 
 
+@named_plain
 def vanished_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do is gone."""
     _after(lambda store: published(store, 1, removals=["b"]), "DependencyChanged")(subject)
 
 
+@named_plain
 def pushed_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do is being pushed."""
     _after(lambda store: admitted(store, request(store, "o0", "b")), "DependencyBusy")(subject)
 
 
+@named_plain
 def unrelated_content_does_not_refuse(subject: Subject) -> None:
     """What the verdicts did not rest on may change."""
     with subject.opened() as store:
@@ -122,6 +132,7 @@ def unrelated_content_does_not_refuse(subject: Subject) -> None:
         admitted(store, asked)
 
 
+@named_plain
 def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
     """Its turndown goes on; what counts is that it is still gone."""
     with subject.opened() as store:
@@ -136,6 +147,7 @@ def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
         refused(store, gone, "Overtaken")
 
 
+@named_plain
 def at_most_one_push_per_asset(subject: Subject) -> None:
     """Invariant I5, also within one commit, and while the outcome is unknown."""
     with subject.opened() as store:
@@ -151,6 +163,7 @@ def at_most_one_push_per_asset(subject: Subject) -> None:
         admitted(store, request(store, "o2"))
 
 
+@named_plain
 def unknown_keeps_an_operation_open(subject: Subject) -> None:
     """It has a result, no end, and stays among the open ones until somebody knows."""
     with subject.opened() as store:
@@ -166,6 +179,7 @@ def unknown_keeps_an_operation_open(subject: Subject) -> None:
         hold((ended.result, ended.ended_at) == (Result.DONE, NOW + 9), "with its outcome and time")
 
 
+@named_plain
 def an_operation_ends_once(subject: Subject) -> None:
     """Finishing what is not open, or was never heard of, changes nothing: not even the ledger."""
     with subject.opened() as store:
@@ -182,6 +196,7 @@ def an_operation_ends_once(subject: Subject) -> None:
         )
 
 
+@named_plain
 def every_outcome_but_unknown_ends_it(subject: Subject) -> None:
     """Done, failed and stalled close an operation, with their message."""
     with subject.opened() as store:
@@ -202,6 +217,7 @@ def every_outcome_but_unknown_ends_it(subject: Subject) -> None:
         hold(len(store.records.operations(PARTITION, AssetId("a"), 2)) == 2, "no more than asked")
 
 
+@named_plain
 def a_window_counts_starts(subject: Subject) -> None:
     """A start counts until its window is over, however the push ended."""
     limit = Reservation("rate", 2, 60.0)
@@ -218,6 +234,7 @@ def a_window_counts_starts(subject: Subject) -> None:
         admitted(store, request(store, "o3", "c", at=NOW + 60, reservations=(limit,)))
 
 
+@named_plain
 def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
     """Starts from further ahead than a window come from a clock that was set back since."""
     limit = Reservation("rate", 1, 60.0)
@@ -229,6 +246,7 @@ def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
         refused(store, request(store, "o3", "c", at=NOW + 1, reservations=(limit,)), "LimitReached")
 
 
+@named_plain
 def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
     """A reservation without a window counts until the push has ended; unknown is no end."""
     limit = Reservation("slots", 1)
@@ -245,6 +263,7 @@ def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
         admitted(store, request(store, "o2", "b", reservations=(limit,)))
 
 
+@named_plain
 def all_limits_or_none(subject: Subject) -> None:
     """A push that finds one limit full takes nothing of the others; keys do not mix."""
     wide, tight = Reservation("wide", 5), Reservation("tight", 1)
@@ -257,6 +276,7 @@ def all_limits_or_none(subject: Subject) -> None:
         hold(store.records.usage(wide, NOW) == (2, None), "a limit counts its own key")
 
 
+@named_plain
 def an_approval_is_of_exactly_one_diff_of_one_asset(subject: Subject) -> None:
     """Of another diff, another asset or everything, lifted or run out, it does not count."""
     kind = ControlKind.APPROVAL
@@ -276,6 +296,7 @@ def an_approval_is_of_exactly_one_diff_of_one_asset(subject: Subject) -> None:
         admitted(store, request(store, "o1", approval=True))
 
 
+@named_plain
 def epochs_only_grow(subject: Subject) -> None:
     """Also after opening again."""
     with subject.opened() as store:

@@ -8,6 +8,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
 from lehr.store import Store
 from lehr.store.writes import Adopt, Audit, LiftControl, Record, RecordAttempt, SetControl, Touch
+from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,
     OTHER,
@@ -18,12 +19,12 @@ from lehr.testing.conformance.store.subject import (
     control,
     decision,
     entry,
-    hold,
     key,
     only,
 )
 
 
+@named_plain
 def an_empty_store_has_no_history(subject: Subject) -> None:
     """Every question has an answer before anything was written."""
     with subject.opened() as store:
@@ -40,6 +41,7 @@ def an_empty_store_has_no_history(subject: Subject) -> None:
         hold(records.audit(PARTITION) == [], "nothing was said")
 
 
+@named_plain
 def decisions_come_newest_first(subject: Subject) -> None:
     """By numbers that only grow, of all assets or of one, of this partition alone."""
     with subject.opened() as store:
@@ -60,6 +62,7 @@ def decisions_come_newest_first(subject: Subject) -> None:
         )
 
 
+@named_plain
 def a_standing_is_as_old_as_its_verdict(subject: Subject) -> None:
     """`since` moves when the condition's key changes, and only then."""
     with subject.opened() as store:
@@ -83,6 +86,7 @@ def a_standing_is_as_old_as_its_verdict(subject: Subject) -> None:
         hold(since() == NOW + 7, "and coming back is another verdict again")
 
 
+@named_plain
 def a_touch_is_no_decision(subject: Subject) -> None:
     """It moves the due time of what stands; without anything that stands it does nothing."""
     with subject.opened() as store:
@@ -97,6 +101,7 @@ def a_touch_is_no_decision(subject: Subject) -> None:
         hold(len(store.records.decisions(PARTITION)) == 1, "no decision was recorded")
 
 
+@named_plain
 def standings_come_by_id(subject: Subject) -> None:
     """Of every asset that had a turn, in this partition."""
     with subject.opened() as store:
@@ -107,6 +112,7 @@ def standings_come_by_id(subject: Subject) -> None:
         hold(found == [(id, "AsIntended") for id in "abc"], f"standings come by id, not {found}")
 
 
+@named_plain
 def the_ledger_keeps_the_last_word(subject: Subject) -> None:
     """One entry for each asset: what was last applied or adopted."""
     with subject.opened() as store:
@@ -119,6 +125,7 @@ def the_ledger_keeps_the_last_word(subject: Subject) -> None:
         hold(store.records.ledger(key("a", OTHER)) is None, "each partition has its own")
 
 
+@named_plain
 def controls_stand_until_lifted_or_run_out(subject: Subject) -> None:
     """Those that stand, in the order in which they were given."""
     with subject.opened() as store:
@@ -136,6 +143,7 @@ def controls_stand_until_lifted_or_run_out(subject: Subject) -> None:
         hold(kept == control("c2", expires_at=NOW + 10), "a control is kept as it was given")
 
 
+@named_plain
 def the_version_of_controls_grows_with_every_word(subject: Subject) -> None:
     """Given or taken back: whoever rested on an older version is refused."""
     with subject.opened() as store:
@@ -153,6 +161,7 @@ def the_version_of_controls_grows_with_every_word(subject: Subject) -> None:
         hold(store.records.controls(PARTITION, NOW)[0] == versions[-1], "the version is remembered")
 
 
+@named_plain
 def the_last_attempt_is_kept(subject: Subject) -> None:
     """With all its diagnostics."""
     problem = Diagnostic(code="GEN001", what="no", at=Position("a.yaml", 3, 7))
@@ -172,6 +181,7 @@ def the_last_attempt_is_kept(subject: Subject) -> None:
         hold(store.intent.partitions() == [PARTITION], "a partition is known from its first attempt")
 
 
+@named_plain
 def commands_are_kept_for_ever(subject: Subject) -> None:
     """Newest first."""
     with subject.opened() as store:

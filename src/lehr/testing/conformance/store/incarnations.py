@@ -6,6 +6,7 @@ from lehr.model.asset import AssetId
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import Refused, TakeLease
+from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,
     OTHER,
@@ -17,7 +18,6 @@ from lehr.testing.conformance.store.subject import (
     asset,
     commit,
     contents,
-    hold,
     key,
     publication,
     published,
@@ -26,6 +26,7 @@ from lehr.testing.conformance.store.subject import (
 _ADDON = "test.Addon"
 
 
+@named_plain
 def an_empty_store_knows_nothing(subject: Subject) -> None:
     """Every question has an answer before anything was written."""
     with subject.opened() as store:
@@ -42,6 +43,7 @@ def an_empty_store_knows_nothing(subject: Subject) -> None:
         hold(intent.addon_since(key("a"), _ADDON) is None, "no addon stands")
 
 
+@named_plain
 def what_was_committed_outlives_the_process(subject: Subject) -> None:
     """Opened again, the store knows what it knew."""
     with subject.opened() as store:
@@ -51,6 +53,7 @@ def what_was_committed_outlives_the_process(subject: Subject) -> None:
         hold(contents(store, 1) == [asset("a", "1")], "and so are its assets")
 
 
+@named_plain
 def a_commit_is_whole_or_not_at_all(subject: Subject) -> None:
     """When one write fails, none was written, and the store goes on."""
     with subject.opened() as store:
@@ -70,6 +73,7 @@ def a_commit_is_whole_or_not_at_all(subject: Subject) -> None:
         published(store, 1, asset("b", "1"))
 
 
+@named_plain
 def answers_come_in_the_order_of_the_writes(subject: Subject) -> None:
     """One answer for each write; a later write sees the earlier ones; a refusal stops nothing."""
     with subject.opened() as store:
@@ -90,6 +94,7 @@ def answers_come_in_the_order_of_the_writes(subject: Subject) -> None:
         hold(store.commit([]) == [], "no writes, no answers")
 
 
+@named_plain
 def publishing_compares_the_base(subject: Subject) -> None:
     """A candidate over anything but the newest incarnation is refused and leaves no trace."""
     with subject.opened() as store:
@@ -104,6 +109,7 @@ def publishing_compares_the_base(subject: Subject) -> None:
         hold(published(store, 1, asset("b", "1")).sequence == 2, "incarnations are numbered without gaps")
 
 
+@named_plain
 def headers_say_what_an_incarnation_is(subject: Subject) -> None:
     """Counts, sources, time; the newest first."""
     with subject.opened() as store:
@@ -121,6 +127,7 @@ def headers_say_what_an_incarnation_is(subject: Subject) -> None:
         hold([item.sequence for item in store.intent.incarnations(PARTITION, 1)] == [2], "no more than asked")
 
 
+@named_plain
 def past_incarnations_never_change(subject: Subject) -> None:
     """Invariant I2: whatever comes later, an incarnation reads as on its first day."""
     with subject.opened() as store:
@@ -145,6 +152,7 @@ def past_incarnations_never_change(subject: Subject) -> None:
             )
 
 
+@named_plain
 def digests_can_be_recomputed(subject: Subject) -> None:
     """Invariant I2: a header's digest follows from the incarnation's assets alone."""
     with subject.opened() as store:
@@ -157,6 +165,7 @@ def digests_can_be_recomputed(subject: Subject) -> None:
             hold(header.assets == len(pairs), f"{header.name} counts its assets")
 
 
+@named_plain
 def equal_contents_have_equal_digests(subject: Subject) -> None:
     """Whatever came and went before, in whatever order."""
     with subject.opened() as store:
@@ -168,6 +177,7 @@ def equal_contents_have_equal_digests(subject: Subject) -> None:
         hold(other.digest == first.digest, "in another partition too")
 
 
+@named_plain
 def governance_is_of_governing_assets_alone(subject: Subject) -> None:
     """It changes exactly when one of them comes, goes or changes."""
     with subject.opened() as store:
@@ -182,6 +192,7 @@ def governance_is_of_governing_assets_alone(subject: Subject) -> None:
         hold(gone.governance == none.governance, "without it all is as before")
 
 
+@named_plain
 def the_last_version_outlives_a_removal(subject: Subject) -> None:
     """`last` answers for assets that intent let go of, with the sequence they last came with."""
     with subject.opened() as store:
@@ -194,6 +205,7 @@ def the_last_version_outlives_a_removal(subject: Subject) -> None:
         hold(store.intent.last(key("a")) == (asset("a", "2"), 2), "its last version is no tombstone")
 
 
+@named_plain
 def types_select(subject: Subject) -> None:
     """Assets of some types, by id, in the newest incarnation and in past ones."""
     with subject.opened() as store:
@@ -210,6 +222,7 @@ def types_select(subject: Subject) -> None:
                 )
 
 
+@named_plain
 def heads_are_of_the_newest_incarnation(subject: Subject) -> None:
     """Id, type and digest; all, or those of some ids that exist."""
     with subject.opened() as store:
@@ -225,6 +238,7 @@ def heads_are_of_the_newest_incarnation(subject: Subject) -> None:
         hold(list(store.intent.heads(PARTITION, [])) == [], "no ids, no heads")
 
 
+@named_plain
 def changes_go_both_ways(subject: Subject) -> None:
     """How two incarnations differ, by id, forth and back; what ended as it began does not count."""
     with subject.opened() as store:
@@ -245,6 +259,7 @@ def changes_go_both_ways(subject: Subject) -> None:
         hold(everything == contents(store, 3), "against the empty one everything was added")
 
 
+@named_plain
 def mentions_follow_the_newest_incarnation(subject: Subject) -> None:
     """Who refers to an asset now: by source and path, whether or not the asset exists."""
     with subject.opened() as store:
@@ -259,6 +274,7 @@ def mentions_follow_the_newest_incarnation(subject: Subject) -> None:
         hold(len(store.intent.mentioned_by(key("b"))) == 1, "what was removed can still be referred to")
 
 
+@named_plain
 def mentions_of_the_past_are_remembered(subject: Subject) -> None:
     """Who ever referred to an asset, each once, by id."""
     with subject.opened() as store:
@@ -270,6 +286,7 @@ def mentions_of_the_past_are_remembered(subject: Subject) -> None:
         hold(found == ["a", "b", "c"], f"a, b and c once referred to x, not {found}")
 
 
+@named_plain
 def claims_follow_the_newest_incarnation(subject: Subject) -> None:
     """Who claims a thing in production now, by id."""
     with subject.opened() as store:
@@ -289,6 +306,7 @@ def claims_follow_the_newest_incarnation(subject: Subject) -> None:
         hold(claimed("port:80") == [], "who was removed claims nothing")
 
 
+@named_plain
 def an_addon_stands_since_it_came(subject: Subject) -> None:
     """Since the first of the versions that had it without a break; tombstones break nothing."""
     addon: dict[str, dict[str, str]] = {_ADDON: {}}
@@ -313,6 +331,7 @@ def an_addon_stands_since_it_came(subject: Subject) -> None:
         hold(since() == NOW + 7, "after a break it counts anew")
 
 
+@named_plain
 def partitions_do_not_see_each_other(subject: Subject) -> None:
     """Ids are unique in a partition; sequences count in it."""
     with subject.opened() as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from lehr.model.selector import Selector
 from lehr.model.types import Mention
 from lehr.store import Store
 from lehr.store.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+from lehr.testing.conformance.holding import hold
 
 T = TypeVar("T")
 
@@ -34,10 +36,13 @@ class Subject:
     """A store that is empty.
 
     Attributes:
-        open: opens it; called again after a `close`, it opens the same state.
+        open: opens it; called again, before or after a `close`, it opens the same state.
+        troubles: each makes a context manager: entered, nothing can be written (locked, no room,
+            unreachable); left, all is as before.
     """
 
     open: Callable[[], Store]
+    troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[Store]:
@@ -50,12 +55,6 @@ class Subject:
 
 
 Rule = Callable[[Subject], None]
-
-
-def hold(condition: bool, rule: str) -> None:
-    """Raise `AssertionError` naming `rule` unless `condition` is true."""
-    if not condition:
-        raise AssertionError(rule)
 
 
 def only(items: Sequence[T], rule: str) -> T:

@@ -1,0 +1,198 @@
+"""The rules of handles: what is committed is there for all, whole, at once, and whatever goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from lehr.base.diagnostics import Position
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.control import ControlKind
+from lehr.model.decision import Reservation, Verdict
+from lehr.model.diff import Change, Diff, Effects
+from lehr.store import Store
+from lehr.store.writes import Adopt, KeepLease, LeaseLostError, Record, SetControl, TakeLease, Write
+from lehr.testing.conformance.holding import hold, named_plain
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    OTHER,
+    PARTITION,
+    THING,
+    Rule,
+    Subject,
+    asset,
+    commit,
+    contents,
+    control,
+    decision,
+    entry,
+    governed,
+    key,
+    only,
+    published,
+    request,
+    trace,
+)
+
+_TEXT = "größe 名前 \U0001f9ca \u2028 \\ \" ' %s {x}"
+
+
+@named_plain
+def what_was_committed_needs_no_close(subject: Subject) -> None:
+    """A process that dies closes nothing: whoever opens the store next has all that was committed."""
+    with subject.opened() as dead:
+        governed(dead)
+        commit(dead, request(dead, "o1"))
+        with subject.opened() as store:
+            hold(contents(store, 1) == contents(dead, 1), "an incarnation is there without a close")
+            hold(len(store.records.open_operations(PARTITION)) == 1, "and so is a push that was started")
+
+
+@named_plain
+def handles_see_each_others_commits(subject: Subject) -> None:
+    """What one has committed, another that is open already reads at once."""
+    with subject.opened() as writer:
+        published(writer, 0, asset("a", "1"))
+        with subject.opened() as reader:
+            for sequence in (1, 2, 3):
+                newest = reader.intent.newest(PARTITION)
+                hold(
+                    newest is not None and newest.sequence == sequence,
+                    f"incarnation {sequence} is the newest",
+                )
+                commit(writer, Record(decision("a", f"Turn{sequence}")))
+                hold(len(reader.records.decisions(PARTITION)) == sequence, "each decision is seen")
+                published(writer, sequence, asset("a", str(sequence + 1)))
+
+
+@named_plain
+def answers_are_of_one_moment(subject: Subject) -> None:
+    """What is read piece by piece does not mix with what is committed meanwhile."""
+    with subject.opened() as store:
+        assets = [asset(f"a{number:03}", "1") for number in range(100)]
+        published(store, 0, *assets)
+        store.commit(
+            [write for item in assets for write in (Record(decision(item.id)), Adopt(entry(item.id)))]
+        )
+        questions: dict[str, Callable[[], Iterator[Any]]] = {
+            "assets": lambda: store.intent.assets(PARTITION, 1),
+            "heads": lambda: store.intent.heads(PARTITION),
+            "changes": lambda: store.intent.changes(PARTITION, 0, 1),
+            "standings": lambda: store.records.standings(PARTITION),
+            "ledgers": lambda: store.records.ledgers(PARTITION),
+        }
+        for turn, (name, ask) in enumerate(questions.items(), start=1):
+            expected = list(ask())
+            answer = ask()
+            first = next(answer)
+            _change_everything(store, assets, turn)
+            hold([first, *answer] == expected, f"`{name}` answers as of when it was asked")
+        hold(list(store.intent.assets(PARTITION, 1)) == assets, "and the past reads as on its first day")
+
+
+@named_plain
+def values_come_back_as_they_were(subject: Subject) -> None:
+    """Text of any script, large bodies, fractions, nothing, and values within values."""
+    body = {"text": _TEXT, "large": "x" * 100_000, "none": None, "number": 0.1, "list": [{"a": [1, -1]}]}
+    large = make_asset(
+        AssetId("deep/er@1:2"), THING, body, {"test.Addon": {_TEXT: _TEXT}}, Position("a", 3, 7)
+    )
+    limit = Reservation(_TEXT, 3, 0.5)
+    verdict = Verdict("c/a", False, "Why", _TEXT, _TEXT, NOW + 0.25, (AssetId("b"),), (limit,), "c1")
+    said = replace(
+        decision(large.id),
+        verdicts=(verdict,),
+        diff=Diff((Change("a/b", {"n": [1, None]}, None),), Effects(None, "1", "2", True, True)),
+        operation="o1",
+        evidence={"a": {"b": [0.1, _TEXT]}},
+    )
+    with subject.opened() as store:
+        published(store, 0, large)
+        commit(store, Record(said))
+        commit(store, SetControl(control("c1", ControlKind.PIN, selects="a/*", expires_at=NOW + 0.125)))
+    with subject.opened() as store:
+        hold(contents(store, 1) == [large], "an asset comes back as it was published")
+        _, found = only(store.records.decisions(PARTITION), "one decision was recorded")
+        hold(found == said, f"a decision comes back as it was recorded, not {found}")
+        kept = store.records.controls(PARTITION, NOW)[1]
+        expected = control("c1", ControlKind.PIN, selects="a/*", expires_at=NOW + 0.125)
+        hold(kept == [expected], "a control comes back as it was given")
+
+
+@named_plain
+def partitions_are_known_from_the_first_word(subject: Subject) -> None:
+    """A lease or a control makes a partition known, before anything was published; by name, each once."""
+    with subject.opened() as store:
+        commit(store, SetControl(control("c1", partition=OTHER)))
+        hold(store.intent.partitions() == [OTHER], "a control makes its partition known")
+        commit(store, TakeLease(PARTITION))
+        commit(store, TakeLease(PARTITION))
+        hold(store.intent.partitions() == sorted([PARTITION, OTHER]), "and so does a lease")
+        hold(store.intent.newest(PARTITION) is None, "that publishes nothing")
+
+
+@named_plain
+def a_lost_lease_writes_nothing(subject: Subject) -> None:
+    """`KeepLease` with any epoch but the newest raises, and takes the rest of its commit with it."""
+    with subject.opened() as store:
+        governed(store)
+        hold(commit(store, KeepLease(PARTITION, 1)) is None, "the newest epoch goes on")
+        hold(commit(store, TakeLease(PARTITION)) == 2, "another writer takes the lease")
+        before = trace(store)
+        for partition, epoch in ((PARTITION, 1), (PARTITION, 3), (Partition("never"), 1)):
+            writes: list[Write] = [Record(decision("a")), KeepLease(partition, epoch), Adopt(entry("a"))]
+            try:
+                store.commit(writes)
+            except LeaseLostError:
+                hold(trace(store) == before, "a commit under a lost lease writes nothing")
+                continue
+            raise AssertionError(f"epoch {epoch} of {partition} is not the newest: the lease is lost")
+
+
+@named_plain
+def trouble_is_named_and_loses_nothing(subject: Subject) -> None:
+    """In trouble a commit raises `TransientError` or `StalledError`; after it all is as before."""
+    with subject.opened() as store:
+        governed(store)
+        before, assets = trace(store), contents(store, 1)
+        for trouble in subject.troubles:
+            with trouble():
+                try:
+                    store.commit([Record(decision("a")), Adopt(entry("a"))])
+                except (TransientError, StalledError):
+                    pass
+                else:
+                    raise AssertionError("what cannot be written raises")
+                _reads_rightly_or_not_at_all(store, assets)
+            hold(trace(store) == before, "a commit that raised has written nothing")
+            hold(contents(store, 1) == assets, "nothing was lost")
+        commit(store, Record(decision("a")))
+        hold(store.records.standing(key("a")) is not None, "when the trouble is over, the store goes on")
+
+
+def _change_everything(store: Store, assets: list[Asset], turn: int) -> None:
+    published(store, turn, asset(f"b{turn}", "1"), *(asset(item.id, f"{turn + 1}") for item in assets))
+    store.commit([Record(decision(item.id, f"Turn{turn}")) for item in assets])
+    store.commit([Adopt(entry(item.id, content=turn + 1)) for item in assets])
+
+
+def _reads_rightly_or_not_at_all(store: Store, assets: list[Asset]) -> None:
+    try:
+        found = contents(store, 1)
+    except LehrError:
+        return
+    hold(found == assets, "what is read in trouble is what was written")
+
+
+RULES: tuple[Rule, ...] = (
+    what_was_committed_needs_no_close,
+    handles_see_each_others_commits,
+    answers_are_of_one_moment,
+    values_come_back_as_they_were,
+    partitions_are_known_from_the_first_word,
+    a_lost_lease_writes_nothing,
+    trouble_is_named_and_loses_nothing,
+)

@@ -1,0 +1,401 @@
+"""Stores that break one rule each, and the trouble that a store can be in."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.digest import Digest, digest
+from lehr.base.errors import TransientError
+from lehr.model.asset import AssetKey, Partition
+from lehr.model.decision import Decision
+from lehr.model.incarnation import Incarnation
+from lehr.model.operation import Outcome, Result
+from lehr.store import SqliteStore, Store
+from lehr.store.interface import Head, Standing
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Basis,
+    Finish,
+    KeepLease,
+    LiftControl,
+    Publish,
+    Record,
+    Refused,
+    TakeLease,
+    Touch,
+)
+from lehr.testing.conformance.store.subject import PARTITION, decision
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+class Wrapped:
+    """A store that passes everything on; the broken ones below change one thing each."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+class Broken(Wrapped):
+    """A store whose writes and answers go through `before` and `after`."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.intent = BrokenIntent(store.intent, self)
+        self.records = BrokenRecords(store.records, self)
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        answers = self._store.commit([self.before(write) for write in writes])
+        return [self.after(write, answer) for write, answer in zip(writes, answers, strict=True)]
+
+    def before(self, write: Any) -> Any:
+        return write
+
+    def after(self, write: Any, answer: Any) -> Any:
+        return answer
+
+    def newest(self, partition: Partition) -> Incarnation | None:
+        found: Incarnation | None = self._store.intent.newest(partition)
+        return found
+
+
+class BrokenIntent(Wrapped):
+    def __init__(self, intent: Any, store: Broken) -> None:
+        super().__init__(intent)
+        self.store = store
+
+
+class BrokenRecords(BrokenIntent):
+    pass
+
+
+def with_intent(**methods: Callable[..., Any]) -> type[Broken]:
+    """A store whose reader of intent answers these questions wrongly; each gets the right reader."""
+    return _with("intent", methods)
+
+
+def with_records(**methods: Callable[..., Any]) -> type[Broken]:
+    """The same for its reader of records."""
+    return _with("records", methods)
+
+
+def _with(part: str, methods: dict[str, Callable[..., Any]]) -> type[Broken]:
+    class Lying(Broken):
+        def __init__(self, store: Store) -> None:
+            super().__init__(store)
+            right = getattr(store, part)
+            for name, method in methods.items():
+                setattr(
+                    getattr(self, part),
+                    name,
+                    lambda *args, _method=method, **kwargs: _method(right, *args, **kwargs),
+                )
+
+    return Lying
+
+
+# --- writes ------------------------------------------------------------------
+
+
+class Piecemeal(Broken):
+    """Commits each write on its own."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        return [self._store.commit([write])[0] for write in writes]
+
+
+class LastWriterWins(Broken):
+    """Publishes over whatever is the newest."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, Publish):
+            return write
+        newest = self.newest(write.candidate.partition)
+        return replace(write, candidate=replace(write.candidate, base=newest.sequence if newest else 0))
+
+
+class SaysNothing(Broken):
+    """Refuses without saying why."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        return replace(answer, message="") if isinstance(answer, Refused) else answer
+
+
+def trusting(**parts: Callable[[Broken, Admit], Any]) -> type[Broken]:
+    """A store that takes some parts of a push's basis as given instead of looking."""
+
+    class Trusting(Broken):
+        def before(self, write: Any) -> Any:
+            if not isinstance(write, Admit):
+                return write
+            return replace(write, **{name: part(self, write) for name, part in parts.items()})
+
+    return Trusting
+
+
+def _basis(**fields: Callable[[Broken, AssetKey], Any]) -> Callable[[Broken, Admit], Basis]:
+    def refreshed(store: Broken, admit: Admit) -> Basis:
+        return replace(
+            admit.basis, **{name: field(store, admit.operation.key) for name, field in fields.items()}
+        )
+
+    return refreshed
+
+
+def _governance(store: Broken, key: AssetKey) -> Digest:
+    newest = store.newest(key.partition)
+    return newest.governance if newest else Digest("")
+
+
+def _controls(store: Broken, key: AssetKey) -> int:
+    version: int = store.records.controls(key.partition, 0.0)[0]
+    return version
+
+
+def _digest(store: Broken, key: AssetKey) -> Digest | None:
+    heads: list[Head] = list(store.intent.heads(key.partition, [key.id]))
+    return heads[0].digest if heads else None
+
+
+class ForgetsUnknown(Broken):
+    """Takes an unknown outcome for a failure."""
+
+    def before(self, write: Any) -> Any:
+        if isinstance(write, Finish) and write.outcome.result is Result.UNKNOWN:
+            return replace(write, outcome=Outcome(Result.FAILED, write.outcome.message))
+        return write
+
+
+class NeverEnds(Broken):
+    """Takes a stalled push for one that goes on."""
+
+    def before(self, write: Any) -> Any:
+        if isinstance(write, Finish) and write.outcome.result is Result.STALLED:
+            return replace(write, outcome=Outcome(Result.UNKNOWN, write.outcome.message))
+        return write
+
+
+class EntersLateEnds(Broken):
+    """Writes the ledger of whoever claims to have ended."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        answers = super().commit(writes)
+        entries = [write.ledger for write in writes if isinstance(write, Finish) and write.ledger]
+        self._store.commit([Adopt(entry) for entry in entries])
+        return answers
+
+
+class DecidesApart(Broken):
+    """Forgets the decision that comes with an admission."""
+
+    def before(self, write: Any) -> Any:
+        return replace(write, decision=None) if isinstance(write, Admit) else write
+
+
+class DecidesAnyway(Broken):
+    """Records the decision of a push that it refuses."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        for write in writes:
+            if isinstance(write, Admit):
+                self._store.commit([Record(decision(write.operation.asset, "Pushing"))])
+        return super().commit(writes)
+
+
+class LosesReservations(Broken):
+    """Counts a windowed start only while its push runs."""
+
+    def before(self, write: Any) -> Any:
+        if isinstance(write, Admit):
+            return replace(write, reservations=tuple(replace(r, window=None) for r in write.reservations))
+        return write
+
+
+class OneLease(Broken):
+    """Hands the same epoch to everybody."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        return 1 if isinstance(write, TakeLease) else answer
+
+
+class TouchDecides(Broken):
+    """Takes a touch for a decision."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, Touch):
+            return write
+        return Record(replace(decision(write.key.id), condition=write.condition))
+
+
+class LiftsForeignControls(Broken):
+    """Says that everything was lifted."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        return True if isinstance(write, LiftControl) else answer
+
+
+class Forgets(Broken):
+    """Takes its file with it when it is closed."""
+
+    def close(self) -> None:
+        self._store.close()
+        self._store._path.unlink()
+
+
+class WritesAtTheEnd(Broken):
+    """Keeps what it is told to commit until it is closed, and answers from memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._file: Path = store._path  # type: ignore[attr-defined]
+        store.close()
+        self._held = self._file.with_name(f"held-{id(self)}")
+        if self._file.exists():
+            shutil.copy(self._file, self._held)
+        super().__init__(SqliteStore(self._held))
+
+    def close(self) -> None:
+        self._store.close()
+        shutil.copy(self._held, self._file)
+
+
+class ReadsAsItWasOpened(Broken):
+    """Looks at a copy, unless it has written itself."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._first = store.intent.newest(PARTITION)
+        self._wrote = False
+        setattr(self.intent, "newest", self._newest)  # noqa: B010 - passed on otherwise
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        self._wrote = True
+        return super().commit(writes)
+
+    def _newest(self, partition: Partition) -> Incarnation | None:
+        found: Incarnation | None = self._store.intent.newest(partition)
+        return found if self._wrote else self._first
+
+
+class AnswersInReverse(Broken):
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        return super().commit(writes)[::-1]
+
+
+class DigestsHistory(Broken):
+    """Two incarnations never have the same digest."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        if not isinstance(answer, Incarnation):
+            return answer
+        return replace(answer, digest=digest([answer.digest, answer.sequence]))
+
+
+class EverythingGoverns(Broken):
+    def after(self, write: Any, answer: Any) -> Any:
+        return replace(answer, governance=answer.digest) if isinstance(answer, Incarnation) else answer
+
+
+def refusing(when: Callable[[Broken, Admit], bool]) -> type[Broken]:
+    """A store that refuses more than it must."""
+
+    class Refusing(Broken):
+        def commit(self, writes: Sequence[Any]) -> list[Any]:
+            if any(isinstance(write, Admit) and when(self, write) for write in writes):
+                return [Refused("Overtaken", "something has changed") for _ in writes]
+            return super().commit(writes)
+
+    return Refusing
+
+
+def _newer(store: Broken, write: Admit) -> bool:
+    newest = store.newest(write.operation.partition)
+    return newest is not None and newest.sequence > write.operation.governing
+
+
+def _gone(store: Broken, write: Admit) -> bool:
+    return write.basis.newest_digest is None
+
+
+class FirstWordStands(Broken):
+    """Keeps the first entry of the ledger."""
+
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, Adopt):
+            return write
+        key = AssetKey(write.ledger.partition, write.ledger.asset)
+        return Adopt(self.records.ledger(key) or write.ledger)
+
+
+class WritesAscii(Broken):
+    def before(self, write: Any) -> Any:
+        if not isinstance(write, Record):
+            return write
+        return Record(
+            msgspec.json.decode(msgspec.json.encode(write.decision).decode("ascii", "ignore"), type=Decision)
+        )
+
+
+class KeepsLostLeases(Broken):
+    """Does not mind who holds the lease."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        return super().commit([write for write in writes if not isinstance(write, KeepLease)]) or [None]
+
+
+class WritesLater(Broken):
+    """Says that it has written what it could not write."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        try:
+            return super().commit(writes)
+        except TransientError:
+            return [None for _ in writes]
+
+
+class SaysWhatSqliteSays(Broken):
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        try:
+            return super().commit(writes)
+        except TransientError as error:
+            raise sqlite3.OperationalError("database is locked") from error
+
+
+class WritesHalf(Broken):
+    """Writes what it could not write as soon as it can."""
+
+    pending: tuple[Any, ...] = ()
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._standings = store.records.standings
+        setattr(self.records, "standings", self._late)  # noqa: B010 - passed on otherwise
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        try:
+            return super().commit(writes)
+        except TransientError:
+            self.pending = tuple(writes)
+            raise
+
+    def _late(self, partition: Partition) -> Iterator[Standing]:
+        pending, self.pending = self.pending, ()
+        super().commit(pending)
+        return self._standings(partition)
