@@ -7,7 +7,9 @@ that one plugin's trouble delays no other (invariant I9).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections import Counter
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -49,3 +51,37 @@ class Inline:
 
     def close(self) -> None:
         pass
+
+
+class Tracked:
+    """Blocking calls that change something, known by what they change it for.
+
+    A thread cannot be cancelled: when whoever awaits a call is, the call goes on, and `busy` says so
+    until it has come back. An asset plugin's `status` is made of that.
+
+    Args:
+        blocking: runs the calls.
+    """
+
+    def __init__(self, blocking: Blocking) -> None:
+        self._blocking = blocking
+        self._calls: Counter[Hashable] = Counter()
+
+    async def run(self, of: Hashable, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `call` returns, raise what it raises; it is made on behalf of `of`."""
+        self._calls[of] += 1
+        task = asyncio.ensure_future(self._blocking.run(call, *args, **kwargs))
+        task.add_done_callback(functools.partial(self._ended, of))
+        await asyncio.wait({task})
+        return task.result()
+
+    def busy(self, of: Hashable) -> bool:
+        """True while a call on behalf of `of` has not come back."""
+        return self._calls[of] > 0
+
+    def _ended(self, of: Hashable, task: asyncio.Future[T]) -> None:
+        self._calls[of] -= 1
+        if not self._calls[of]:
+            del self._calls[of]
+        if not task.cancelled():
+            task.exception()  # retrieved, in case that nobody awaits it any more

@@ -6,14 +6,12 @@ go gets no new requests and is waited for; then it is taken away, from the liste
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import ParamSpec, TypeVar
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey
@@ -32,38 +30,17 @@ from lehr.plugins.balancer.envoy import (
 )
 from lehr.plugins.balancer.running import Running
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _POLL = 0.03  # seconds between two looks at something that is about to happen
 _PATIENCE = 5.0  # seconds that Envoy may take to read a file
 _QUIET = 1.0  # seconds without a request after which clients have gone elsewhere
 
 
-class Site:
-    """What all pushes share: threads, time, and which writes have not come back."""
+class Site(NamedTuple):
+    """What all pushes share: threads, writes that are known until they have come back, and time."""
 
-    def __init__(self, blocking: Blocking, clock: Clock) -> None:
-        self.clock = clock
-        self.blocking = blocking
-        self._writes: Counter[AssetKey] = Counter()
-
-    async def write(self, key: AssetKey, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `call` returns. A thread cannot be cancelled: until it has come back, `busy` says so."""
-        self._writes[key] += 1
-        task = asyncio.ensure_future(self.blocking.run(call, *args, **kwargs))
-
-        def done(task: asyncio.Future[T]) -> None:
-            self._writes[key] -= 1
-            if not task.cancelled():
-                task.exception()  # retrieved, in case that nobody waits for it any more
-
-        task.add_done_callback(done)
-        return await asyncio.shield(task)
-
-    def busy(self, key: AssetKey) -> bool:
-        """True while a write for `key` has not come back."""
-        return self._writes[key] > 0
+    blocking: Blocking
+    writes: Tracked
+    clock: Clock
 
 
 class Applying:
@@ -138,7 +115,7 @@ class Applying:
                 await self._await_closed()
         present = await self._site.blocking.run(folder.read, self._plan.folder)
         for name in sorted(present.keys() - files.keys()):
-            await self._site.write(self._key, folder.remove, self._plan.folder, name)
+            await self._site.writes.run(self._key, folder.remove, self._plan.folder, name)
 
     async def _await_closed(self) -> None:
         """Wait until the listener's connections are closed."""
@@ -157,7 +134,7 @@ class Applying:
         last one had the same version.
         """
         counts = await self._counts(name)
-        await self._site.write(self._key, folder.place, self._plan.folder, name, content)
+        await self._site.writes.run(self._key, folder.place, self._plan.folder, name, content)
         self._put[name] = content
         deadline = self._site.clock.monotonic() + _PATIENCE
         while counts is not None:

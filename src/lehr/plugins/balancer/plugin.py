@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
 from lehr.base.digest import digest
 from lehr.base.errors import StalledError, TransientError
@@ -59,7 +59,7 @@ class BalancerPlugin(AssetPlugin):
         self._base = str(base.absolute())
         self._blocking = blocking
         self._clock = clock
-        self._site = Site(blocking, clock)
+        self._site = Site(blocking, Tracked(blocking), clock)
         self._watched: dict[AssetKey, _Watched] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
@@ -84,7 +84,7 @@ class BalancerPlugin(AssetPlugin):
             if differences(plan, files, running, behind).empty:
                 return DONE
             if running is NOTHING:  # and ABSENT is the goal
-                await self._site.write(target.key, _clear, plan.folder)
+                await self._site.writes.run(target.key, _clear, plan.folder)
                 return DONE
             applying = Applying(self._site, target.key, plan, running)
             push.progress("adding")
@@ -105,7 +105,7 @@ class BalancerPlugin(AssetPlugin):
 
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a write that a cancelled push had begun has not come back."""
-        return Progress.RUNNING if self._site.busy(operation.key) else Progress.ENDED
+        return Progress.RUNNING if self._site.writes.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets whose Envoy was restarted, came back or read something, or whose files changed."""

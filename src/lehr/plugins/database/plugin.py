@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest, digest
 from lehr.base.errors import LehrError, StalledError, TransientError
@@ -60,7 +60,7 @@ class DatabasePlugin(AssetPlugin):
         self._base = base.absolute()
         self._blocking = blocking
         self._clock = clock
-        self._running: dict[str, asyncio.Task[str | None]] = {}
+        self._steps = Tracked(blocking)
         self._watched: dict[AssetKey, _Watched] = {}
         self._sessions: set[Session] = set()
 
@@ -83,7 +83,8 @@ class DatabasePlugin(AssetPlugin):
             for _ in range(steps):
                 if push.superseded:
                     return Outcome(Result.FAILED, "superseded")
-                done = await self._step(schema, push.operation)
+                approved = push.operation.diff_digest
+                done = await self._steps.run(target.key, self._advance, schema, approved)
                 if done is None:
                     break
                 push.progress(done)
@@ -97,7 +98,7 @@ class DatabasePlugin(AssetPlugin):
         What a killed process had begun, the server ends by itself; until then it holds the lock
         that every push takes first.
         """
-        return Progress.RUNNING if operation.id in self._running else Progress.ENDED
+        return Progress.RUNNING if self._steps.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets whose catalogue is another, or whose database comes or goes."""
@@ -125,20 +126,6 @@ class DatabasePlugin(AssetPlugin):
         self._blocking.close()
         for session in tuple(self._sessions):
             session.interrupt()  # or whoever ends this process would wait for a long build
-
-    async def _step(self, schema: DatabaseSchema, operation: Operation) -> str | None:
-        # A thread cannot be cancelled. When this coroutine is, the call goes on, and `status` says
-        # so until it has ended.
-        task = asyncio.ensure_future(self._blocking.run(self._advance, schema, operation.diff_digest))
-        self._running[operation.id] = task
-        task.add_done_callback(lambda done: self._ended(operation.id, done))
-        await asyncio.wait({task})
-        return task.result()
-
-    def _ended(self, operation: str, task: asyncio.Task[str | None]) -> None:
-        del self._running[operation]
-        if not task.cancelled():
-            task.exception()  # if nobody waits for it any more, nobody misses it
 
     def _note(self, key: AssetKey, schema: DatabaseSchema, seen: Digest | None) -> None:
         self._watched[key] = _Watched(schema, seen, self._clock.monotonic() + _WATCH_FOR)

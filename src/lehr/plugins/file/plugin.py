@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import grp
@@ -12,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Tracked
 from lehr.base.digest import digest_bytes, short
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetKey
@@ -49,7 +48,7 @@ class FilePlugin(AssetPlugin):
         self._blocking = blocking
         self._fsync = fsync
         self._watch = Watch()
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._writes = Tracked(blocking)
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         file = read.payload(target.id, File)
@@ -60,18 +59,11 @@ class FilePlugin(AssetPlugin):
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         file = read.payload(target.id, File)
-        call = self._blocking.run(self._carry_out, self._path(file), file, target.goal)
-        # A thread cannot be cancelled. When this coroutine is, the call goes on, and `status`
-        # says so until it has ended.
-        task = asyncio.ensure_future(call)
-        self._running[push.operation.id] = task
-        task.add_done_callback(lambda done: self._ended(push.operation.id, done))
-        await asyncio.wait({task})
-        task.result()
+        await self._writes.run(target.key, self._carry_out, self._path(file), file, target.goal)
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
-        return Progress.RUNNING if operation.id in self._running else Progress.ENDED
+        return Progress.RUNNING if self._writes.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         async for key in self._watch.keys():
@@ -83,11 +75,6 @@ class FilePlugin(AssetPlugin):
 
     def _path(self, file: File) -> str:
         return os.path.join(self._base, file.path)
-
-    def _ended(self, operation: str, task: asyncio.Task[None]) -> None:
-        del self._running[operation]
-        if not task.cancelled():
-            task.exception()  # if nobody waits for it any more, nobody misses it
 
     def _look(self, path: str, file: File, goal: Goal) -> tuple[Place | None, Diff]:
         # Watched before it is looked at, so that no change falls between the two.

@@ -97,7 +97,7 @@ class ProcessPlugin(AssetPlugin):
 
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a call that a cancelled push had begun has not come back."""
-        return Progress.RUNNING if self._site.busy(operation.key) else Progress.ENDED
+        return Progress.RUNNING if self._site.calls.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets of which a process, or whose supervisord, ended since the last diff."""

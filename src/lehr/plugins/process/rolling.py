@@ -6,12 +6,11 @@ import asyncio
 import os
 import shutil
 import signal
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey
@@ -40,39 +39,22 @@ class Site:
         blocking: runs what blocks.
         clock: time.
         inherited: the part of Lehr's environment that programs get.
+
+    Attributes:
+        calls: those that change something, for an asset.
     """
 
     def __init__(self, root: Path, blocking: Blocking, clock: Clock, inherited: Mapping[str, str]) -> None:
         self.root = root
         self.clock = clock
         self.inherited = inherited
+        self.calls = Tracked(blocking)
         self._blocking = blocking
         self._locks: dict[str, asyncio.Lock] = {}
-        self._calls: Counter[AssetKey] = Counter()
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What `call` returns, off the event loop; for calls that only look."""
         return await self._blocking.run(call, *args, **kwargs)
-
-    async def act(self, key: AssetKey, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `call` returns, off the event loop; for calls that change something for `key`.
-
-        A thread cannot be cancelled, so until the call has come back `busy` says so.
-        """
-        self._calls[key] += 1
-        task = asyncio.ensure_future(self._blocking.run(call, *args, **kwargs))
-
-        def done(task: asyncio.Future[T]) -> None:
-            self._calls[key] -= 1
-            if not task.cancelled():
-                task.exception()  # retrieved, in case that nobody waits for it any more
-
-        task.add_done_callback(done)
-        return await asyncio.shield(task)
-
-    def busy(self, key: AssetKey) -> bool:
-        """True while a call that changes something for `key` has not come back."""
-        return self._calls[key] > 0
 
     def supervisord(self, group: str) -> Supervisord:
         """The supervisord of `group`, whether it runs or not."""
@@ -135,9 +117,9 @@ class Rolling:
                 await self._forget(program.group, replica.index)
         supervisord = self._site.supervisord(replica.group)
         async with self._site.lock(replica.group):
-            name = await self._site.act(self._key, supervisord.define, self._key, replica)
+            name = await self._site.calls.run(self._key, supervisord.define, self._key, replica)
         mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
-        await self._site.act(self._key, supervisord.start, name)
+        await self._site.calls.run(self._key, supervisord.start, name)
         failure = await self._await_health(replica, replica.start_timeout, mark)
         if failure is not None:
             what = (
@@ -165,8 +147,8 @@ class Rolling:
         supervisord = self._site.supervisord(group)
         deadline = self._site.clock.monotonic() + _RETIRE_GRACE
         async with self._site.lock(group):
-            await self._site.act(self._key, supervisord.remove, self._key, index)
-            while not await self._site.act(self._key, supervisord.retire):
+            await self._site.calls.run(self._key, supervisord.remove, self._key, index)
+            while not await self._site.calls.run(self._key, supervisord.retire):
                 if self._site.clock.monotonic() >= deadline:
                     raise TransientError(f"supervisord of group {group} does not shut down")
                 await self._site.clock.sleep(_POLL)
@@ -190,7 +172,7 @@ class Rolling:
                     f"replica {index} does not end, not even on SIGKILL", why=f"it is {state}"
                 )
             if state in (State.RUNNING, State.STARTING, State.BACKOFF):
-                await self._site.act(self._key, supervisord.stop, name)
+                await self._site.calls.run(self._key, supervisord.stop, name)
             elif now >= deadline and found["pid"]:  # supervisord may still go by an older, longer limit
                 process = procfs.identify(found["pid"])
                 if process is not None:
