@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.ending import end_all_in
 from tests.faults.rounds import chance
 from tests.faults.shop import Shop
 
@@ -18,4 +19,4 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
     try:
         yield shop
     finally:
-        shop.stop_production()
+        end_all_in(tmp_path)

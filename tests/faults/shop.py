@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import signal
 import threading
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.bad_input.workspace import Running, Workspace, until
+from tests.e2e.bad_input.workspace import Running, Workspace
 
 FILES = 6
 COMMANDS = 2
@@ -50,6 +49,7 @@ class Shop(Workspace):
         self._serial = 0
         self._contents: dict[str, str] = {}
         self._guests: list[str] = []
+        self._leaving: list[str] = []
         self._gone: list[str] = []
         self.editions: list[Edition] = []
         self.editing = threading.Lock()
@@ -148,10 +148,16 @@ class Shop(Workspace):
         self.declare(WORKER, "lehr.Process", payload)
         self._contents[WORKER] = str(serial)
 
+    def settled(self) -> None:
+        """All that was committed so far is in force: what was turned down need not be declared any more."""
+        with self.editing:
+            self._gone += self._leaving
+            self._leaving.clear()
+
     def _change_guests(self) -> None:
-        """A file comes, is turned down, or, turned down long ago, is not declared any more."""
+        """A file comes, is turned down, or, turned down and removed, is not declared any more."""
         standing = [id for id in self._guests if id in self._contents]
-        if len(self._gone) > 2:
+        if self._gone:
             id = self._gone.pop(0)
             (self.repository / f"assets/{id}.json").unlink()
             self._guests.remove(id)
@@ -159,7 +165,7 @@ class Shop(Workspace):
             id = standing[0]
             self.declare(id, "lehr.File", self._guest(id), Turndown={"reason": "leaves"})
             del self._contents[id]
-            self._gone.append(id)
+            self._leaving.append(id)
         else:
             id = f"guest-{self._next()}"
             self.declare(id, "lehr.File", self._guest(id))
@@ -202,23 +208,6 @@ class Shop(Workspace):
             start = f"SHOP={self.mark}".encode()
             found += [item.removeprefix(start).decode() for item in environment if item.startswith(start)]
         return sorted(found)
-
-    def stop_production(self) -> None:
-        """End the supervisords of this shop, and with them what they run."""
-        for record in self.state.glob("supervisor/*/supervisord.pid"):
-            with contextlib.suppress(ProcessLookupError, ValueError, FileNotFoundError):
-                _end(int(record.read_text()), record.parent)
-
-
-def _end(pid: int, folder: Path) -> None:
-    """End a process, if it is the one that works in `folder`."""
-    handle = os.pidfd_open(pid)
-    try:
-        if os.path.samefile(f"/proc/{pid}/cwd", folder):
-            signal.pidfd_send_signal(handle, signal.SIGTERM)
-            until(f"process {pid} ends", lambda: not Path(f"/proc/{pid}").exists())
-    finally:
-        os.close(handle)
 
 
 def kill_after(running: Running, seconds: float) -> None:

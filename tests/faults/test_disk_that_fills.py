@@ -9,9 +9,10 @@ import time
 import pytest
 
 from tests.faults.disk import SmallDisk, disk_at
+from tests.faults.ending import end_all_in
 from tests.faults.rounds import Tally, chance, rounds, timeout
 from tests.faults.shop import Shop
-from tests.faults.witness import Witness
+from tests.faults.witness import ShopWitness
 
 ROUNDS = 1
 
@@ -19,10 +20,10 @@ ROUNDS = 1
 @timeout(ROUNDS)
 def test_filled_and_freed_at_any_moment_it_goes_on_by_itself(shop: Shop) -> None:
     moments = chance("moments of a full disk")
-    witness, tally = Witness(shop), Tally("full disk")
+    witness, tally = ShopWitness(shop), Tally("full disk")
     with contextlib.ExitStack() as ended:
         disk = ended.enter_context(disk_at(shop.state))
-        ended.callback(shop.stop_production)
+        ended.callback(end_all_in, shop.folder)
         running = ended.enter_context(shop.run())
         for _ in range(rounds(ROUNDS)):
             with shop.edited(moments):
@@ -40,10 +41,10 @@ def test_filled_and_freed_at_any_moment_it_goes_on_by_itself(shop: Shop) -> None
 @timeout(ROUNDS)
 def test_killed_on_a_full_disk_it_starts_again_when_there_is_room(shop: Shop) -> None:
     moments = chance("moments on a full disk")
-    witness, tally = Witness(shop), Tally("kill -9 of lehr run on a full disk")
+    witness, tally = ShopWitness(shop), Tally("kill -9 of lehr run on a full disk")
     with contextlib.ExitStack() as ended:
         disk = ended.enter_context(disk_at(shop.state))
-        ended.callback(shop.stop_production)
+        ended.callback(end_all_in, shop.folder)
         if not isinstance(disk, SmallDisk):
             pytest.skip("this user may not mount a file system")
         for _ in range(rounds(ROUNDS)):

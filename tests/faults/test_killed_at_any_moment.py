@@ -6,7 +6,7 @@ import contextlib
 
 from tests.faults.rounds import Tally, chance, rounds, timeout
 from tests.faults.shop import Shop, kill_after
-from tests.faults.witness import Witness
+from tests.faults.witness import ShopWitness
 
 ROUNDS = 4
 
@@ -14,7 +14,7 @@ ROUNDS = 4
 @timeout(ROUNDS)
 def test_killed_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     moments, pauses = chance("moments"), chance("pauses")
-    witness, tally = Witness(shop), Tally("kill -9 of lehr run")
+    witness, tally = ShopWitness(shop), Tally("kill -9 of lehr run")
     with contextlib.ExitStack() as ended:
         running = ended.enter_context(shop.run())
         for _ in range(rounds(ROUNDS)):

@@ -9,7 +9,7 @@ import time
 from tests.e2e.bad_input.workspace import until
 from tests.faults.rounds import Tally, chance, rounds, timeout
 from tests.faults.shop import Shop
-from tests.faults.witness import Witness
+from tests.faults.witness import ShopWitness
 
 ROUNDS = 2
 
@@ -22,7 +22,7 @@ def refused(shop: Shop) -> None:
 @timeout(ROUNDS)
 def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     moments = chance("moments of standing still")
-    witness, tally = Witness(shop), Tally("SIGSTOP and SIGCONT of lehr run")
+    witness, tally = ShopWitness(shop), Tally("SIGSTOP and SIGCONT of lehr run")
     with shop.run() as running:
         for _ in range(rounds(ROUNDS)):
             with shop.edited(moments):
@@ -40,7 +40,7 @@ def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
 
 @timeout(1)
 def test_what_a_push_came_to_while_nobody_looked_is_not_missed(shop: Shop) -> None:
-    witness = Witness(shop)
+    witness = ShopWitness(shop)
     with shop.run() as running:
         witness.converged()
         shop.slow_edit("command-0")
@@ -57,7 +57,7 @@ def test_what_a_push_came_to_while_nobody_looked_is_not_missed(shop: Shop) -> No
 
 @timeout(1)
 def test_killed_while_it_stood_still_the_next_waits_for_the_push_that_goes_on(shop: Shop) -> None:
-    witness = Witness(shop)
+    witness = ShopWitness(shop)
     with shop.run() as running:
         witness.converged()
         shop.slow_edit("command-0")

@@ -10,12 +10,13 @@ import contextlib
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.cli.stored import open_reading
-from lehr.model.asset import AssetId
+from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
@@ -32,10 +33,15 @@ _IN_FORCE = (Publication.PUBLISHED, Publication.UNCHANGED)
 
 
 class Witness:
-    """Remembers all that it has ever seen of a shop."""
+    """Remembers all that it has ever seen of the state in a folder.
 
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
+    Args:
+        dated: False when the clock is moved, so that dates of operations cannot be compared.
+    """
+
+    def __init__(self, state: Path, *, dated: bool = True) -> None:
+        self._state = state
+        self._dated = dated
         self._published: dict[int, Digest] = {}
         self._operations: dict[str, Operation] = {}
         self._ledgers: dict[AssetId, LedgerEntry] = {}
@@ -47,15 +53,10 @@ class Witness:
         pushes = f"{len(self._operations)} pushes, {len(self._interrupted)} of them interrupted"
         return f"{len(self._published)} incarnations, {pushes}"
 
-    def interrupted(self) -> None:
-        """Look while no program runs: the pushes that are open now were interrupted."""
-        self.look()
-        self._interrupted |= {item.id for item in self._operations.values() if item.open}
-
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Reading | None]:
         try:
-            with open_reading(self._shop.state, None) as reading:
+            with open_reading(self._state, None) as reading:
                 yield reading
         except LehrError:
             assert not self._published, "what was published cannot be read any more"
@@ -65,11 +66,22 @@ class Witness:
 
     def look(self) -> None:
         """See what is there now. What was seen before must still be there, as it was."""
-        with self._shop.editing, self._reading() as reading:
+        with self._reading() as reading:
             if reading is not None:
                 self._see_incarnations(reading)
                 self._see_operations(reading)
                 self._see_ledgers(reading)
+
+    def interrupted(self) -> None:
+        """Look while no program runs: the pushes that are open now were interrupted."""
+        self.look()
+        self._interrupted |= {item.id for item in self._operations.values() if item.open}
+
+    def pushing(self, id: str) -> bool:
+        """Whether a push of the asset is open."""
+        with self._reading() as reading:
+            open_ones = [] if reading is None else reading.records.open_operations(reading.partition)
+            return any(item.asset == id for item in open_ones)
 
     def _see_incarnations(self, reading: Reading) -> None:
         found = {item.sequence: item for item in reading.intent.incarnations(reading.partition, _ALL)}
@@ -79,17 +91,11 @@ class Witness:
             assert found[sequence].digest == digest, f"incarnation {sequence} is another"
         for sequence in found.keys() - self._published.keys():
             self._published[sequence] = found[sequence].digest
-            self._is_whole(reading, found[sequence])
+            self.is_whole(found[sequence], list(reading.intent.assets(reading.partition, sequence)))
 
-    def _is_whole(self, reading: Reading, incarnation: Incarnation) -> None:
-        """Its digest is that of its assets, and they are what one commit declares."""
-        assets = list(reading.intent.assets(reading.partition, incarnation.sequence))
+    def is_whole(self, incarnation: Incarnation, assets: Sequence[Asset]) -> None:
+        """Its digest is that of its assets."""
         assert incarnation_digest((item.id, item.digest) for item in assets) == incarnation.digest
-        commits = {source.revision for source in incarnation.sources}
-        [edition] = [item for item in self._shop.editions if item.commit in commits]
-        payloads = {item.id: item.document()["payload"] for item in assets}
-        for id, content in edition.contents.items():
-            assert payloads[AssetId(id)].get("content") in (content, None), f"{id} of {incarnation.name}"
 
     def _see_operations(self, reading: Reading) -> None:
         found = {item.id: item for item in reading.records.operations(reading.partition, limit=_ALL)}
@@ -105,26 +111,10 @@ class Witness:
             assert found[id].content >= before.content, f"{id} went back: {before}, {found[id]}"
         self._ledgers = found
 
-    def pushing(self, id: str) -> bool:
-        """Whether a push of the asset is open."""
-        with self._reading() as reading:
-            open_ones = [] if reading is None else reading.records.open_operations(reading.partition)
-            return any(item.asset == id for item in open_ones)
-
     # --- what is so at rest ----------------------------------------------------------------
 
-    def converged(self) -> float:
-        """Wait until all is as the last commit says; returns the seconds that took."""
-        began = time.monotonic()
-        while left := self._left():
-            seconds = time.monotonic() - began
-            assert seconds < CONVERGES, f"in {CONVERGES:g} s it did not converge:\n" + "\n".join(left)
-            time.sleep(_LOOK)
-        return time.monotonic() - began
-
-    def _left(self) -> list[str]:
-        """What is not yet as the last commit says, for people."""
-        commit = self._shop.editions[-1].commit
+    def left(self, commit: str) -> list[str]:
+        """What is not yet as `commit` says, for people."""
         with self._reading() as reading:
             if reading is None:
                 return ["nothing is published"]
@@ -139,14 +129,8 @@ class Witness:
             ]
 
     def judge(self) -> None:
-        """At rest: nothing is lost, production is as intended, and came there one push at a time."""
+        """At rest: nothing is lost, nothing is open, and there was one push at a time of each asset."""
         self.look()
-        assert self._shop.produced() == self._shop.intended()
-        assert not self._shop.violations.exists(), self._shop.violations.read_text()
-        self._one_push_at_a_time()
-        self._commands_never_went_back()
-
-    def _one_push_at_a_time(self) -> None:
         by_asset = defaultdict[AssetId, list[Operation]](list)
         for operation in sorted(self._operations.values(), key=lambda item: item.started_at):
             assert not operation.open, f"{operation} is open"
@@ -154,9 +138,45 @@ class Witness:
         for pushes in by_asset.values():
             for one, other in itertools.pairwise(pushes):
                 assert one.ended_at is not None
-                assert one.ended_at <= other.started_at, f"two pushes at a time: {one}, {other}"
+                one_by_one = one.ended_at <= other.started_at or not self._dated
+                assert one_by_one, f"two pushes at a time: {one}, {other}"
 
-    def _commands_never_went_back(self) -> None:
+
+class ShopWitness(Witness):
+    """Knows what its author wrote, and what production is to hold."""
+
+    def __init__(self, shop: Shop, *, dated: bool = True) -> None:
+        super().__init__(shop.state, dated=dated)
+        self._shop = shop
+
+    def look(self) -> None:
+        with self._shop.editing:
+            super().look()
+
+    def is_whole(self, incarnation: Incarnation, assets: Sequence[Asset]) -> None:
+        """Its assets are what one commit declares, too."""
+        super().is_whole(incarnation, assets)
+        commits = {source.revision for source in incarnation.sources}
+        [edition] = [item for item in self._shop.editions if item.commit in commits]
+        payloads = {item.id: item.document()["payload"] for item in assets}
+        for id, content in edition.contents.items():
+            assert payloads[AssetId(id)].get("content") in (content, None), f"{id} of {incarnation.name}"
+
+    def converged(self) -> float:
+        """Wait until all is as the last commit says; returns the seconds that took."""
+        began = time.monotonic()
+        while left := self.left(self._shop.editions[-1].commit):
+            seconds = time.monotonic() - began
+            assert seconds < CONVERGES, f"in {CONVERGES:g} s it did not converge:\n" + "\n".join(left)
+            time.sleep(_LOOK)
+        return time.monotonic() - began
+
+    def judge(self) -> None:
+        """Production is as intended, too, and no command ran beside itself or went back."""
+        super().judge()
+        assert self._shop.produced() == self._shop.intended()
+        assert not self._shop.violations.exists(), self._shop.violations.read_text()
         for journal in self._shop.folder.glob("*.journal"):
             serials = [int(line) for line in journal.read_text().split()]
             assert serials == sorted(serials), f"{journal.stem} went back: {serials}"
+        self._shop.settled()
