@@ -64,9 +64,16 @@ def state(tmp_path: Path) -> Iterator[Path]:
     root = directory.resolve() / "supervisor"
     while left := list(procfs.marked(root)):
         # supervisord first, or it would start its programs again
-        for process, environment in sorted(left, key=lambda item: procfs.REPLICA in item[1]):
-            procfs.send(process, signal.SIGKILL)
-            del environment
+        for process, _ in sorted(left, key=lambda item: procfs.REPLICA in item[1]):
+            started = children(process.pid)  # some of which may have no mark any more
+            for victim in (process, *started):
+                procfs.send(victim, signal.SIGKILL)
+
+
+def children(pid: int) -> list[procfs.ProcessId]:
+    """The processes that process `pid` has started and that are there."""
+    running = (procfs.parentage(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return [found.process for found in running if found is not None and found.parent == pid]
 
 
 @pytest.fixture
