@@ -26,7 +26,14 @@ PATIENCE = 30.0
 _PROGRAMS = {
     "lehr": "import sys; from lehr.cli.main import main; sys.exit(main())",
     # Not every machine has curl, but Python can get a page, too.
-    "curl": "import sys; from urllib.request import urlopen; print(urlopen(sys.argv[2]).read().decode())",
+    "curl": """
+import sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(sys.argv[2])
+except urllib.error.HTTPError as error:
+    answer = error
+print(answer.read().decode())
+""",
 }
 
 
@@ -99,6 +106,7 @@ def test_the_tutorial_leads_through_the_life_of_a_service(folder: Path, base: in
     said = output.read_text()
     assert code == 0, said
     assert "CapacityOrder" in said
+    assert "v3 forgets its lines" in said
     assert "frontend/asia/balancer" in said
     assert "columns/speaker" in said
 
