@@ -94,7 +94,8 @@ def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: 
     assert not processes_in(tmp_path)
 
 
-def test_an_interruption_ends_everything_that_was_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "terminal closed"])
+def test_an_interruption_ends_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "demo"
     demo = subprocess.Popen(
         [*LEHR, "demo", "--example", "hello", "--dir", str(folder)],
@@ -107,7 +108,7 @@ def test_an_interruption_ends_everything_that_was_started(tmp_path: Path) -> Non
         assert demo.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(number)
     output, _ = demo.communicate(timeout=PATIENCE)
     assert demo.returncode == 130, output
     assert f"What it made is in {folder}." in output

@@ -23,12 +23,12 @@ async def play(
     """Play every scene, or `only` one, below `folder`; and leave nothing running.
 
     Args:
-        stay: after the last scene, go on running until SIGINT or SIGTERM.
+        stay: after the last scene, go on running until SIGINT, SIGTERM or SIGHUP.
         keep: leave the folder.
 
     Raises:
         LehrError: a scene did not come out as it should.
-        asyncio.CancelledError: SIGINT or SIGTERM came before the end.
+        asyncio.CancelledError: SIGINT, SIGTERM or SIGHUP came before the end.
     """
     stage = example.stage(folder, narrator, SystemClock())
     with _ended_by_signals():
@@ -77,10 +77,13 @@ def _program() -> str:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """The first SIGINT or SIGTERM cancels the task that is running now, and no other disturbs its end."""
+    """The first of these signals cancels the task that is running now, and no other disturbs its end."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    signals = (signal.SIGINT, signal.SIGTERM)
+    # SIGHUP: somebody has closed the terminal. Where it is ignored, nohup wants that.
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
 
     def cancel() -> None:
         if not task.cancelling():
