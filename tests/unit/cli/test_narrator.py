@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from lehr.cli.demo.narrator import Narrator
@@ -28,3 +30,16 @@ def test_what_is_shown_is_never_taken_for_markup(capsys: pytest.CaptureFixture[s
 def test_a_silent_narrator_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     tell(Narrator(pretty=True, silent=True))
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [("x = 'y'", "\"x = 'y'\""), ("$x 'y'", "'$x '\"'\"'y'\"'\"''"), ("a b", "'a b'"), ("a", "a")],
+)
+def test_a_command_is_quoted_so_that_a_shell_takes_it_as_it_was_run(
+    word: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Narrator(pretty=False).shell(("echo", word))
+    line = capsys.readouterr().out.rstrip()
+    assert line == f"  $ echo {shown}"
+    assert shlex.split(line)[2:] == [word]

@@ -46,7 +46,7 @@ class Narrator:
 
     def shell(self, command: Sequence[str], output: str = "") -> None:
         """A command that was run, and what it printed."""
-        self._line(f"{_INDENT}$ {shlex.join(command)}", "bold cyan")
+        self._line(f"{_INDENT}$ {' '.join(map(_quoted, command))}", "bold cyan")
         lines = output.rstrip().splitlines()
         for line in lines[:_MOST_LINES]:
             self._line(f"{_INDENT}  {line}".rstrip(), "dim")
@@ -64,6 +64,13 @@ class Narrator:
             self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
         else:
             click.echo(text)
+
+
+def _quoted(word: str) -> str:
+    """`word` as people would write it in a shell: `shlex` knows single quotes alone."""
+    if "'" in word and not any(character in word for character in '"$`\\!'):
+        return f'"{word}"'
+    return shlex.quote(word)
 
 
 def _console() -> Console:
