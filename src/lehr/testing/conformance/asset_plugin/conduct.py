@@ -104,6 +104,7 @@ async def _every_way(subject: Subject) -> None:
         await _tried(subject, Aim(subject.asset, goal))
     await _tried(subject, Aim(subject.asset), FixedReader([], subject.registry))
     for trouble in subject.troubles:
+        await subject.apply(subject.asset)
         with trouble():
             await _tried(subject, Aim(subject.changed))
 
