@@ -1,7 +1,11 @@
 """The asset type `lehr.File`: one file of this machine, with content, mode and owner.
 
-In: payloads (`payload`). Out: files that are replaced whole or not at all (`plugin`, over the
-system calls of `replace`), hints of drift (`watch`), and diagnostics (`validators`).
+In: payloads `File`. Out: files that are replaced whole or not at all, and hints of drift.
+
+    payload.py   what people write           disk.py     system calls on one file
+    compare.py   diff                        watch.py    hints, from the kernel's inotify
+    owners.py    users and groups            errors.py   what the system says, in our words
+    plugin.py    the asset plugin
 
 Architecture invariants: only regular files and symbolic links are ever replaced or removed,
 never directories, devices or pipes; content of files never appears in a diff or a message.

@@ -1,0 +1,67 @@
+"""What differs between a file and its intent. Blocks.
+
+The content of files never shows: it may be a secret. Sizes, digests and numbers of lines do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lehr.base.digest import digest_bytes, short
+from lehr.model.diff import Change, Goal
+from lehr.plugins.file import disk
+from lehr.plugins.file.disk import Found, Kind
+from lehr.plugins.file.owners import gid_of, group_of, uid_of, user_of
+from lehr.plugins.file.payload import File
+
+
+def changes(path: str, file: File, goal: Goal) -> Iterator[Change]:
+    """Everything at and beside `path` that is not as `goal` asks.
+
+    Raises:
+        OSError: it cannot be seen.
+        StalledError: there is no such owner or group.
+    """
+    if disk.kind_of(disk.temporary_of(path)) is not None:
+        yield Change("temporary", None, "left by a push that did not end")
+    if goal is Goal.PRESENT:
+        yield from _content_changes(file, disk.look(path))
+    elif (kind := disk.kind_of(path)) is not None:
+        yield Change("type", None, kind.value)
+    if goal is not Goal.FENCED and disk.kind_of(disk.fenced_of(path)) is not None:
+        yield Change("fenced", None, Kind.FILE.value)
+
+
+def _content_changes(file: File, found: Found | None) -> Iterator[Change]:
+    data = file.data
+    if found is None:
+        yield Change("content", _described(data, len(data)), None)
+        return
+    if found.kind is not Kind.FILE:
+        yield Change("type", Kind.FILE.value, found.kind.value)
+        return
+    if found.data != data:
+        observed = _described(found.data, found.size)
+        observed["line"] = _first_line_that_differs(data, found.data)
+        yield Change("content", _described(data, len(data)), observed)
+    if found.mode != file.permissions:
+        yield Change("mode", f"{file.permissions:04o}", f"{found.mode:04o}")
+    if file.owner is not None and found.uid != uid_of(file.owner):
+        yield Change("owner", file.owner, user_of(found.uid))
+    if file.group is not None and found.gid != gid_of(file.group):
+        yield Change("group", file.group, group_of(found.gid))
+
+
+def _described(data: bytes, size: int) -> dict[str, Any]:
+    """Content without its text, which may be a secret. A huge file's digest is not worth reading it."""
+    return {"size": size, "digest": short(digest_bytes(data)) if size == len(data) else None}
+
+
+def _first_line_that_differs(intended: bytes, observed: bytes) -> int:
+    """Counts from 1."""
+    ours, theirs = intended.split(b"\n"), observed.split(b"\n")
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=False), start=1):
+        if mine != other:
+            return number
+    return min(len(ours), len(theirs)) + 1

@@ -1,0 +1,41 @@
+"""What the system says about a path, in words of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+
+_FIXES: dict[int, tuple[type[LehrError], str]] = {
+    errno.EACCES: (
+        StalledError,
+        "run Lehr as a user that may do this, or change the directory's permissions",
+    ),
+    errno.EPERM: (StalledError, "run Lehr as a user that may do this; look for an immutable attribute"),
+    errno.EROFS: (StalledError, "mount the file system for writing, or choose another path"),
+    errno.ENOTDIR: (StalledError, "a part of the path is no directory: remove it, or choose another path"),
+    errno.EEXIST: (StalledError, "a part of the path is no directory: remove it, or choose another path"),
+    errno.EISDIR: (StalledError, "a directory is in the way: remove it by hand, or choose another path"),
+    errno.ENAMETOOLONG: (StalledError, "choose a shorter path"),
+    errno.ELOOP: (StalledError, "directories on the way are symbolic links in a circle: mend them"),
+    errno.EAGAIN: (TransientError, "another push is writing this file: it goes on when that has ended"),
+    errno.ENOSPC: (TransientError, "free space or inodes on this file system; the old file is intact"),
+    errno.EDQUOT: (TransientError, "free some of the quota; the old file is intact"),
+}
+
+
+@contextlib.contextmanager
+def errors_of(path: str) -> Iterator[None]:
+    """Translate what the system says about `path`.
+
+    Raises:
+        StalledError: somebody has to mend it.
+        TransientError: it may go away by itself.
+    """
+    try:
+        yield
+    except OSError as error:
+        kind, fix = _FIXES.get(error.errno or 0, (TransientError, ""))
+        raise kind(f"{path} cannot be kept as intended", why=error.strerror or str(error), fix=fix) from error

@@ -1,0 +1,54 @@
+"""Owners and groups of files: from names to numbers, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import pwd
+
+from lehr.base.errors import StalledError
+
+ANY = -1
+"""Whoever it is, as in chown(2)."""
+
+
+def uid_of(owner: str | None) -> int:
+    """The uid of a name or number; `ANY` for none.
+
+    Raises:
+        StalledError: there is no such user.
+    """
+    if owner is None:
+        return ANY
+    try:
+        return int(owner) if owner.isdecimal() else pwd.getpwnam(owner).pw_uid
+    except KeyError as error:
+        raise StalledError(f"there is no user {owner}", fix="make the user, or change `owner`") from error
+
+
+def gid_of(group: str | None) -> int:
+    """The gid of a name or number; `ANY` for none.
+
+    Raises:
+        StalledError: there is no such group.
+    """
+    if group is None:
+        return ANY
+    try:
+        return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
+    except KeyError as error:
+        raise StalledError(f"there is no group {group}", fix="make the group, or change `group`") from error
+
+
+def user_of(uid: int) -> str:
+    """The name of a uid, or the number where it has none."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(uid).pw_name
+    return str(uid)
+
+
+def group_of(gid: int) -> str:
+    """The name of a gid, or the number where it has none."""
+    with contextlib.suppress(KeyError):
+        return grp.getgrgid(gid).gr_name
+    return str(gid)
