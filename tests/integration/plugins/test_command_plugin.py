@@ -26,10 +26,12 @@ from lehr.plugins.command.payload import COMMAND, TYPES, Command
 from lehr.plugins.command.plugin import CommandPlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
 PATIENCE = 10.0  # seconds; what takes longer fails the test
 GRACE = 0.2  # seconds, for commands that do not end when asked to
+SECRET = "hunter2-hunter2"
 TIME = 250.0  # seconds that a command has, unless `TimeIsUpWhen` says otherwise
 
 
@@ -116,12 +118,15 @@ def leftovers(base: Path) -> list[str]:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_path: Path) -> None:
     production = tmp_path / "production"
+    (tmp_path / "bin").mkdir()
 
     def asset(value: int) -> Asset:
         return asset_of(
-            check=f'test "$(cat production 2>&1)" = {value} || {{ cat production 2>&1; exit 1; }}',
-            apply=("sh", "-c", f"echo {value} > production.new && mv production.new production"),
-            remove=("rm", "-f", "production"),
+            check=f'test "$(cat ../production 2>&1)" = {value} || {{ cat ../production 2>&1; exit 1; }}',
+            apply=("sh", "-c", f"echo {value} > ../production.new && mv ../production.new ../production"),
+            remove=("rm", "-f", "../production"),
+            environment={"TOKEN": SECRET},
+            directory="bin",
         )
 
     def disturb() -> None:
@@ -133,7 +138,17 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
     def make() -> CommandPlugin:
         return make_plugin(tmp_path, blocking())
 
-    asyncio.run(rule(Subject(make, REGISTRY, asset(1), asset(2), disturb, observe)))
+    subject = Subject(
+        make,
+        REGISTRY,
+        asset(1),
+        asset(2),
+        disturb,
+        observe,
+        secret=SECRET,
+        troubles=(lambda: troubles.file_at(tmp_path / "state"), lambda: troubles.gone(tmp_path / "bin")),
+    )
+    asyncio.run(rule(subject))
 
 
 def test_exit_code_0_is_as_intended_and_1_says_what_differs(tmp_path: Path) -> None:

@@ -102,6 +102,13 @@ class Site:
     def drop_index(self) -> None:
         self.sql("DROP INDEX by_title")
 
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """The database lets nobody in."""
+        self.server.run(f"ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS false")
+        yield
+        self.server.run(f"ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS true")
+
     def has(self, name: str) -> bool:
         return self.sql("SELECT to_regclass(%s)", f"{self.schema}.{name}")[0][0] is not None
 
@@ -148,6 +155,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], site: 
         ),
         disturb=site.drop_index,
         observe=site.everything,
+        troubles=(site.closed,),
     )
     asyncio.run(rule(subject))
 

@@ -22,6 +22,7 @@ from lehr.plugins.database.payload import DATABASE_SCHEMA, TYPES, Column, Databa
 from lehr.plugins.database.plugin import DatabasePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
 FILE = "plays.sqlite"
@@ -93,6 +94,10 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
         changed=asset_of(intent(indexed("title", "id"), version=2)),
         disturb=lambda: sql(tmp_path, "DROP INDEX by_title").clear(),
         observe=lambda: everything(tmp_path),
+        troubles=(
+            lambda: troubles.directory_at(tmp_path / FILE),
+            lambda: troubles.file_at(tmp_path / FILE, b"no database, but a text of some length" * 100),
+        ),
     )
     asyncio.run(rule(subject))
 

@@ -25,6 +25,7 @@ from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
 SECRET = "hunter2-hunter2"
@@ -86,6 +87,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
         disturb=lambda: edit(path),
         observe=lambda: tree(tmp_path),
         secret=SECRET,
+        troubles=(lambda: troubles.directory_at(path), lambda: troubles.file_at(path.parent)),
     )
     asyncio.run(rule(subject))
 

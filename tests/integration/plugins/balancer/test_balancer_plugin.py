@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import threading
@@ -24,6 +25,7 @@ from lehr.plugins.balancer.plugin import BalancerPlugin
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.integration.plugins import troubles
 from tests.integration.plugins.balancer.town import (
     REGISTRY,
     Backend,
@@ -61,6 +63,14 @@ def endpoints(*some: Backend) -> dict[str, Any]:
     return {"endpoints": [backend.address for backend in some]}
 
 
+@contextlib.contextmanager
+def down(envoy: Envoy) -> Iterator[None]:
+    """Envoy does not run for a time."""
+    envoy.kill()
+    yield
+    envoy.start()
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_keeps_the_contract(rule: Rule, tmp_path: Path, envoy: Envoy, three: list[Backend]) -> None:
     def disturb() -> None:
@@ -73,6 +83,7 @@ def test_keeps_the_contract(rule: Rule, tmp_path: Path, envoy: Envoy, three: lis
         changed=envoy.balancer(endpoints(three[2]), drain_seconds=0.05),
         disturb=disturb,
         observe=envoy.files,
+        troubles=(lambda: troubles.file_at(envoy.folder), lambda: down(envoy)),
         interruptions=3,
     )
     asyncio.run(rule(subject))
