@@ -8,7 +8,7 @@ others can require, kept in the database itself.
     plan.py         diff and order of edits: pure
     conversion.py   what changing a column's type takes: pure
     statements.py   edits as SQL: pure
-    session.py      what the plugin asks of a database
+    databases.py    opens and makes databases     session.py     what is asked of one
     postgres.py     ... of PostgreSQL             sqlite.py      ... of SQLite
     plugin.py       the asset plugin
 

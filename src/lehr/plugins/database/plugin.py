@@ -1,11 +1,15 @@
-"""The asset plugin of `lehr.DatabaseSchema`."""
+"""The asset plugin of `lehr.DatabaseSchema`: from here an author of plugins can read top to bottom.
+
+Its neighbours: `payload` is what people write, `connection` where a database is; `catalogue` holds a schema
+as values; `plan` says what differs, and which edits in which order put it right; `conversion` knows
+what becomes of rows when a type changes; `statements` writes edits as SQL; `databases` opens databases;
+`session` is what is asked of one, `postgres` and `sqlite` answer it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,11 +22,10 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetKey
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.database import sqlite
-from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema
 from lehr.plugins.database.plan import Plan, missing_database, plan
-from lehr.plugins.database.session import ConnectionLostError, Session
+from lehr.plugins.database.session import ConnectionLostError
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
 _WATCH_EVERY = 2.0  # seconds
@@ -42,7 +45,21 @@ class _Watched(msgspec.Struct, frozen=True):
 class DatabasePlugin(AssetPlugin):
     """Keeps tables, columns and indexes as intended.
 
-    Databases are never taken down: PRESENT is the only goal.
+    * Production is the database's own catalogue, and the version that is kept beside it.
+    * A diff names tables, columns, indexes and the version, in the database's words. Its effects have both
+      versions, which others wait for, and say whether rows, values or guarantees would be lost.
+    * A push takes one step after the other: the database, if it is to be made; one transaction with all
+      edits but indexes; each index, built beside the traffic. Every step compares anew and takes a lock
+      first, so that two pushes never meet, and none acts on what has changed since.
+    * Its outcome is unknown when the connection ends in a step: nobody knows whether that was carried out.
+      `status` waits for the thread; what a killed process had begun, the server ends by itself.
+    * It never reads rows, takes a database down, or destroys anything but as part of the very diff that a
+      person has approved.
+
+    Args:
+        base: what relative paths are relative to.
+        blocking: a pool of this plugin's own, of `threads`, closed with it.
+        clock: time.
     """
 
     types = (DATABASE_SCHEMA,)
@@ -50,23 +67,15 @@ class DatabasePlugin(AssetPlugin):
     threads: ClassVar[int] = traits.turns + traits.pushes + _WATCH_AT_ONCE
 
     def __init__(self, base: Path, blocking: Blocking, clock: Clock) -> None:
-        """Serve databases that this machine reaches.
-
-        Args:
-            base: what relative paths are relative to.
-            blocking: a pool of this plugin's own, of `threads`, closed with it.
-            clock: time.
-        """
-        self._base = base.absolute()
+        self._databases = Databases(base.absolute())
         self._blocking = blocking
-        self._clock = clock
         self._steps = Tracked(blocking)
+        self._clock = clock
         self._watched: dict[AssetKey, _Watched] = {}
-        self._sessions: set[Session] = set()
 
     async def diff(self, target: Target, read: Reader) -> Diff:
-        """Compare the catalogue with intent. Effects always have both versions."""
-        schema = _read(target, read)
+        """Compare the catalogue with intent; see `plan.plan` for the paths."""
+        schema = _intended(target, read)
         before = self._watched.get(target.key)
         self._note(target.key, schema, None if before is None else before.seen)
         found, seen = await self._blocking.run(self._look, schema)
@@ -75,15 +84,14 @@ class DatabasePlugin(AssetPlugin):
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one step after the other, each from what there is then, until none is left."""
-        schema = _read(target, read)
+        schema, approved = _intended(target, read), push.operation.diff_digest
         # The database, the transaction, each index, the version. What differs still is for the
         # diff that follows to say.
-        steps = 3 + sum(len(table.indexes) for table in schema.tables.values())
+        most = 3 + sum(len(table.indexes) for table in schema.tables.values())
         try:
-            for _ in range(steps):
+            for _ in range(most):
                 if push.superseded:
                     return Outcome(Result.FAILED, "superseded")
-                approved = push.operation.diff_digest
                 done = await self._steps.run(target.key, self._advance, schema, approved)
                 if done is None:
                     break
@@ -95,8 +103,7 @@ class DatabasePlugin(AssetPlugin):
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a step that a cancelled push had begun has not come back.
 
-        What a killed process had begun, the server ends by itself; until then it holds the lock
-        that every push takes first.
+        What a killed process had begun holds the lock that every push takes first.
         """
         return Progress.RUNNING if self._steps.busy(operation.key) else Progress.ENDED
 
@@ -124,8 +131,7 @@ class DatabasePlugin(AssetPlugin):
 
     async def close(self) -> None:
         self._blocking.close()
-        for session in tuple(self._sessions):
-            session.interrupt()  # or whoever ends this process would wait for a long build
+        self._databases.interrupt()  # or whoever ends this process would wait for a long build
 
     def _note(self, key: AssetKey, schema: DatabaseSchema, seen: Digest | None) -> None:
         self._watched[key] = _Watched(schema, seen, self._clock.monotonic() + _WATCH_FOR)
@@ -133,19 +139,17 @@ class DatabasePlugin(AssetPlugin):
     # --- in a thread -------------------------------------------------------------
 
     def _look(self, schema: DatabaseSchema) -> tuple[Diff, Digest]:
-        with self._open(schema) as session:
-            if session is not None:
-                with session.transaction(write=False):
-                    observed = session.observed(schema)
-                    return plan(session.intended(schema), observed).diff, digest(observed)
-        if not schema.create_database:
-            raise _no_database(schema)
-        return missing_database(schema.address.place, schema.version), _NOTHING
+        with self._databases.open(schema) as session:
+            if session is None:
+                return missing_database(schema.address.place, schema.version), _NOTHING
+            with session.transaction(write=False):
+                observed = session.observed(schema)
+                return plan(session.intended(schema), observed).diff, digest(observed)
 
     def _fingerprint(self, schema: DatabaseSchema) -> Digest | None:
         """Digest of all that `diff` compares with; None while it cannot be seen."""
         try:
-            with self._open(schema) as session:
+            with self._databases.open(schema) as session:
                 if session is None:
                     return _NOTHING
                 with session.transaction(write=False):
@@ -159,9 +163,10 @@ class DatabasePlugin(AssetPlugin):
         Invariant: I4. What destroys is carried out only as part of the very diff that the push was
         admitted with, in the transaction that has found it again.
         """
-        with self._open(schema) as session:
+        with self._databases.open(schema) as session:
             if session is None:
-                return self._create(schema)
+                self._databases.create(schema)
+                return "made the database"
             with session.transaction(write=True):
                 todo = plan(session.intended(schema), session.observed(schema))
                 _allow(todo, approved)
@@ -174,51 +179,8 @@ class DatabasePlugin(AssetPlugin):
                 return f"built index {build.index}"
         return None
 
-    def _create(self, schema: DatabaseSchema) -> str:
-        if not schema.create_database:
-            raise _no_database(schema)
-        address = schema.address
-        if isinstance(address, SqliteAddress):
-            sqlite.create_database(address, self._base)
-        else:
-            with _driver():
-                from lehr.plugins.database import postgres  # noqa: PLC0415
-            postgres.create_database(address, self._base)
-        return "made the database"
 
-    @contextlib.contextmanager
-    def _open(self, schema: DatabaseSchema) -> Iterator[Session | None]:
-        address = schema.address
-        opened: AbstractContextManager[Session | None]
-        if isinstance(address, SqliteAddress):
-            opened = sqlite.session(address, self._base)
-        else:
-            with _driver():
-                from lehr.plugins.database import postgres  # noqa: PLC0415
-            opened = postgres.session(address, schema.schema, self._base)
-        with opened as session:
-            if session is None:
-                yield None
-                return
-            self._sessions.add(session)
-            try:
-                yield session
-            finally:
-                self._sessions.discard(session)
-
-
-@contextlib.contextmanager
-def _driver() -> Iterator[None]:
-    """The driver is imported when an asset needs it: it may be missing, and takes its time."""
-    try:
-        yield
-    except ImportError as error:
-        raise StalledError(
-            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
-        ) from error
-
-
-def _read(target: Target, read: Reader) -> DatabaseSchema:
+def _intended(target: Target, read: Reader) -> DatabaseSchema:
     schema = read.payload(target.id, DatabaseSchema)
     if target.goal is not Goal.PRESENT:
         raise StalledError(
@@ -227,13 +189,6 @@ def _read(target: Target, read: Reader) -> DatabaseSchema:
             fix="drop tables with `absent: true`, then let the asset go from Lehr's care",
         )
     return schema
-
-
-def _no_database(schema: DatabaseSchema) -> StalledError:
-    return StalledError(
-        f"there is no database {schema.address.place}",
-        fix="correct `connection`, make the database, or set `create_database: true`",
-    )
 
 
 def _allow(todo: Plan, approved: Digest) -> None:

@@ -1,0 +1,90 @@
+"""Opens and makes databases, whichever they are. Blocks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from lehr.base.errors import StalledError
+from lehr.plugins.database import sqlite
+from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.payload import DatabaseSchema
+from lehr.plugins.database.session import Session
+
+
+class Databases:
+    """The databases that this machine reaches.
+
+    Args:
+        base: what relative paths are relative to.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._sessions: set[Session] = set()
+
+    @contextlib.contextmanager
+    def open(self, schema: DatabaseSchema) -> Iterator[Session | None]:
+        """A session of the database of `schema`; None if it is not there, and is to be made.
+
+        Raises:
+            StalledError, TransientError: it cannot be opened; or it is not there, and not to be made.
+        """
+        with self._opened(schema) as session:
+            if session is None:
+                if not schema.create_database:
+                    raise _no_database(schema)
+                yield None
+                return
+            self._sessions.add(session)
+            try:
+                yield session
+            finally:
+                self._sessions.discard(session)
+
+    def create(self, schema: DatabaseSchema) -> None:
+        """Make the database of `schema`, unless it is there.
+
+        Raises:
+            StalledError, TransientError: it cannot be made.
+        """
+        address = schema.address
+        if isinstance(address, SqliteAddress):
+            sqlite.create_database(address, self._base)
+            return
+        with _driver():
+            from lehr.plugins.database import postgres  # noqa: PLC0415
+        postgres.create_database(address, self._base)
+
+    def interrupt(self) -> None:
+        """Have all that is under way fail, from another thread."""
+        for session in tuple(self._sessions):
+            session.interrupt()
+
+    def _opened(self, schema: DatabaseSchema) -> AbstractContextManager[Session | None]:
+        address = schema.address
+        if isinstance(address, SqliteAddress):
+            return sqlite.session(address, self._base)
+        with _driver():
+            from lehr.plugins.database import postgres  # noqa: PLC0415
+        return postgres.session(address, schema.schema, self._base)
+
+
+@contextlib.contextmanager
+def _driver() -> Iterator[None]:
+    """The driver is imported when an asset needs it: it may be missing, and takes its time."""
+    try:
+        yield
+    except ImportError as error:
+        raise StalledError(
+            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
+        ) from error
+
+
+def _no_database(schema: DatabaseSchema) -> StalledError:
+    return StalledError(
+        f"there is no database {schema.address.place}",
+        fix="correct `connection`, make the database, or set `create_database: true`",
+    )
