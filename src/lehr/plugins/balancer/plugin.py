@@ -1,4 +1,9 @@
-"""The asset plugin of `lehr.LoadBalancer`."""
+"""The asset plugin of `lehr.LoadBalancer`: from here an author of plugins can read top to bottom.
+
+Its neighbours: `payload` is what people write, `intent` makes a plan of it, `envoy` the files that say so;
+`admin` asks Envoy what it runs, `running` holds the answers as values; `compare` says what differs, and
+what putting it right would do; `applying` does it in steps, through the files in `folder`.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +48,16 @@ class _Watched(msgspec.Struct):
 class BalancerPlugin(AssetPlugin):
     """Keeps Envoys configured as intended.
 
-    DRAINED fails the health check, so that balancers in front of this one go elsewhere, and waits
-    for that; ABSENT closes the listener and then removes everything behind it.
+    * Production is what a running Envoy says that it runs, and the files that it would start with.
+    * A diff names the listener, weights, endpoints and files that differ. Its effects have the capacity
+      behind the balancer before and after: from both follows whether a job goes first, or its balancer.
+    * A push puts what is new beside the old, file by file, and waits until Envoy has read each; then lets
+      what is to go finish the requests that it has; then takes it away. DRAINED fails the health check, so
+      that balancers in front of this one go elsewhere, and waits for that; ABSENT closes the listener and
+      then removes everything behind it.
+    * Its outcome is looked up: `status` waits for the write that a cancelled push had begun, and every push
+      starts from what Envoy runs then.
+    * It never takes anything away from requests that are under way, and never starts or stops an Envoy.
 
     Args:
         base: what relative folders are relative to.
@@ -79,29 +92,24 @@ class BalancerPlugin(AssetPlugin):
         """Put what is new beside the old, let the old finish, take it away, and look again."""
         plan = plan_for(target, read, self._base)
         behind = units(plan, read, target.id)
-        try:
-            files, running = await self._look(plan, target.goal)
-            if differences(plan, files, running, behind).empty:
-                return DONE
-            if running is NOTHING:  # and ABSENT is the goal
-                await self._site.writes.run(target.key, _clear, plan.folder)
-                return DONE
-            applying = Applying(self._site, target.key, plan, running)
-            push.progress("adding")
-            await applying.grow()
-            push.progress("draining")
-            await applying.await_idle()
-            if plan.drained:
-                await applying.await_quiet()
-            if push.superseded:
-                return Outcome(Result.FAILED, "superseded")
-            push.progress("removing")
-            await applying.shrink()
-            return await self._settled(plan, target.goal, behind)
-        except StalledError as error:
-            return Outcome(Result.STALLED, str(error))
-        except TransientError as error:
-            return Outcome(Result.FAILED, str(error))
+        files, running = await self._look(plan, target.goal)
+        if differences(plan, files, running, behind).empty:
+            return DONE
+        if running is NOTHING:  # and ABSENT is the goal
+            await self._site.writes.run(target.key, _clear, plan.folder)
+            return DONE
+        applying = Applying(self._site, target.key, plan, running)
+        push.progress("adding")
+        await applying.grow()
+        push.progress("draining")
+        await applying.await_idle()
+        if plan.drained:
+            await applying.await_quiet()
+        if push.superseded:
+            return Outcome(Result.FAILED, "superseded")
+        push.progress("removing")
+        await applying.shrink()
+        return await self._settled(plan, target.goal, behind)
 
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a write that a cancelled push had begun has not come back."""

@@ -1,4 +1,8 @@
-"""The asset plugin of `lehr.Command`."""
+"""The asset plugin of `lehr.Command`: from here an author of plugins can read top to bottom.
+
+Its neighbours: `payload` is what people write; `process` runs programs, bounds their time and output, and
+ends all that they have started; `mark` finds the processes of a push again, after a crash of Lehr.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,21 @@ _TO_END = 30.0  # seconds that ending a process, and starting it, may take on to
 class CommandPlugin(AssetPlugin):
     """Runs scripts: `check` is the diff, `apply` the push, `remove` the push to ABSENT.
 
-    A push that newer content has overtaken is let run: half a script is worse than an old one.
+    * Production is whatever the scripts look at and change; Lehr knows nothing of it.
+    * A diff is an exit code of `check` that is not the intended one, with the first lines that it printed.
+    * A push runs a script to its end. One that newer content has overtaken is let run: half a script is worse
+      than an old one.
+    * Its outcome is unknown while processes of the script are left. They carry a mark that outlives Lehr, and
+      `status` says RUNNING until the last of them has ended.
+    * It never runs a second script for an asset beside one that still runs, and nothing of one in Lehr's own
+      process.
+
+    Args:
+        base: where commands run, and what their directories are relative to.
+        state: a directory of this plugin's own, which survives restarts.
+        blocking: a pool of this plugin's own, closed with it.
+        clock: time.
+        grace: seconds that a command has to end when it is asked to, before it is killed.
     """
 
     types = (COMMAND,)
@@ -52,14 +70,6 @@ class CommandPlugin(AssetPlugin):
     def __init__(
         self, base: Path, state: Path, blocking: Blocking, clock: Clock, *, grace: float = 5.0
     ) -> None:
-        """Run commands on this machine.
-
-        Args:
-            base: where commands run, and what their directories are relative to.
-            state: a directory of this plugin's own, which survives restarts.
-            blocking: a pool of this plugin's own, closed with it.
-            grace: seconds that a command has to end when it is asked to, before it is killed.
-        """
         self._base = base.absolute()
         self._state = state.absolute()
         self._blocking = blocking
@@ -67,6 +77,7 @@ class CommandPlugin(AssetPlugin):
         self._environment = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
+        """Run `check`. Read-only as far as the script is."""
         command = read.payload(target.id, Command)
         _script(command, target.goal)
         launch = self._launch(command, command.check, target)
@@ -85,6 +96,7 @@ class CommandPlugin(AssetPlugin):
         return Diff((Change("check", f"exit code {intended}", observed),))
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        """Run `apply`, or `remove` for the goal ABSENT."""
         command = read.payload(target.id, Command)
         script = _script(command, target.goal)
         launch = self._launch(command, script, target)
@@ -93,6 +105,7 @@ class CommandPlugin(AssetPlugin):
         return _outcome(await self._processes.run(launch))
 
     async def status(self, operation: Operation) -> Progress:
+        """RUNNING while a process of the push's script runs, whoever has started it."""
         mark = self._mark(operation)
         running = self._processes.runs(mark) or await self._blocking.run(mark.running)
         return Progress.RUNNING if running else Progress.ENDED

@@ -20,10 +20,10 @@ import msgspec
 
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import Diff, Goal
-from lehr.model.operation import DONE, Outcome
+from lehr.model.operation import DONE, Outcome, Result
 from lehr.model.types import Registry
 from lehr.plugins.balancer import admin
 from lehr.plugins.balancer.payload import LOAD_BALANCER, TYPES, LoadBalancer
@@ -187,7 +187,12 @@ class Town:
 
     def push(self, asset: Asset, goal: Goal = Goal.PRESENT) -> Outcome:
         target = target_of(asset, goal)
-        found = self.run(lambda plugin: plugin.push(target, self.reader(asset), push_of(target)))
+        try:
+            found = self.run(lambda plugin: plugin.push(target, self.reader(asset), push_of(target)))
+        except StalledError as error:
+            return Outcome(Result.STALLED, str(error))
+        except TransientError as error:
+            return Outcome(Result.FAILED, str(error))
         assert isinstance(found, Outcome)
         return found
 
