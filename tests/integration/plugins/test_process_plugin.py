@@ -19,7 +19,7 @@ import pytest
 
 from lehr.base.blocking import Inline, Threads
 from lehr.base.clock import SystemClock
-from lehr.base.errors import LehrError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Diff, Goal
 from lehr.model.operation import DONE, Outcome, Result
@@ -129,7 +129,12 @@ class Site:
     def push(self, asset: Asset, goal: Goal = Goal.PRESENT, push: FixedPush | None = None) -> Outcome:
         target = target_of(asset, goal)
         word = push or push_of(target)
-        found = self.run(lambda plugin: plugin.push(target, FixedReader([asset], REGISTRY), word))
+        try:
+            found = self.run(lambda plugin: plugin.push(target, FixedReader([asset], REGISTRY), word))
+        except StalledError as error:
+            return Outcome(Result.STALLED, str(error))
+        except TransientError as error:
+            return Outcome(Result.FAILED, str(error))
         assert isinstance(found, Outcome)
         return found
 

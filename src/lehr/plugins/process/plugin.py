@@ -1,4 +1,10 @@
-"""The asset plugin of `lehr.Process`."""
+"""The asset plugin of `lehr.Process`: from here an author of plugins can read top to bottom.
+
+Its neighbours: `payload` is what people write, `render` makes replicas of it; `observe` says what of them
+runs (values in `observation`), from supervisord and from `procfs`; `health` probes; `plan` says what
+differs, and which steps in which order put it right; `rolling` carries steps out through `supervisord`,
+which speaks `rpc`; `launch` becomes the program.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from pathlib import Path
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.errors import StalledError
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -39,9 +45,21 @@ _DOING = {
 class ProcessPlugin(AssetPlugin):
     """Keeps programs running, with the number of replicas and the content that intent asks for.
 
+    * Production is processes. Each carries marks, in a note and in its environment, that say which replica
+      of which asset it is and what content it was started with; nothing is remembered beside them.
+    * A diff names replicas that are missing, too many, of other content or unhealthy. Its effects have the
+      replicas and the version before and after, which balancers and schemas wait for.
+    * A push takes a few replicas at a time: it ends the old process and all that is left of it, starts the
+      new one under a supervisord, and waits until that is healthy; it stops at the first that is not.
+      FENCED stops replicas and keeps them defined, ABSENT takes them away.
+    * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and what a push
+      that died with Lehr has left is what the next diff finds.
+    * It never starts a replica while a process of the same replica lives, ends a process without its
+      marks, or takes a port from somebody else.
+
     Args:
         state: Lehr's state directory; the supervisords live in `state/supervisor`.
-        blocking: runs file access and XML-RPC.
+        blocking: a pool of this plugin's own, closed with it: for files and XML-RPC.
         clock: time.
         base: what relative directories are relative to.
         environment: Lehr's own environment, of which programs get PATH and a few more.
@@ -67,6 +85,7 @@ class ProcessPlugin(AssetPlugin):
         own = os.environ if environment is None else environment
         inherited = {name: own[name] for name in _INHERITED if name in own}
         self._site = Site(state.resolve() / "supervisor", blocking, clock, inherited)
+        self._blocking = blocking
         self._base = str(base.absolute())
         self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
 
@@ -78,20 +97,15 @@ class ProcessPlugin(AssetPlugin):
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one replica at a time to the intent; stop at the first that does not become healthy."""
-        payload = read.payload(target.id, Process)
+        patience = read.payload(target.id, Process).stop_timeout_seconds
         intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
-        rolling = Rolling(self._site, target.key, intended, observation, payload.stop_timeout_seconds)
-        try:
-            for batch in batches(steps(intended, observation, health, target.goal)):
-                if push.superseded:
-                    return Outcome(Result.FAILED, "superseded")
-                push.progress(", ".join(_DOING[step.action].format(index=step.index) for step in batch))
-                await _take(rolling, batch)
-        except StalledError as error:
-            return Outcome(Result.STALLED, str(error))
-        except TransientError as error:
-            return Outcome(Result.FAILED, str(error))
+        rolling = Rolling(self._site, target.key, intended, observation, patience)
+        for batch in batches(steps(intended, observation, health, target.goal)):
+            if push.superseded:
+                return Outcome(Result.FAILED, "superseded")
+            push.progress(", ".join(_DOING[step.action].format(index=step.index) for step in batch))
+            await _take(rolling, batch)
         await self._observe(target, intended)  # so that `watch` knows the new processes
         return DONE
 
@@ -107,6 +121,9 @@ class ProcessPlugin(AssetPlugin):
                 # Said once; the diff that follows notes the new processes.
                 if self._watched.pop(key, None) is not None:
                     yield key
+
+    async def close(self) -> None:
+        self._blocking.close()
 
     async def _look(self, target: Target, intended: list[Replica]) -> tuple[Observation, dict[int, Health]]:
         observation = await self._observe(target, intended)
