@@ -40,7 +40,9 @@ from lehr.testing.seal import NotVirtualError, refuse_outside, sealed
 
 __all__ = [
     "EPOCH",
+    "HOST",
     "DeadlockError",
+    "Host",
     "NotVirtualError",
     "UnhandledError",
     "VirtualClock",
@@ -93,6 +95,26 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float =
     return result
 
 
+class Host:
+    """A simulated machine or process: what runs on it can be held, and ended, as one.
+
+    Tasks belong to the host on which they were begun; `run_on` begins the first.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def run_on(self, coroutine: Coroutine[Any, Any, T], name: str | None = None) -> asyncio.Task[T]:
+        """Begin `coroutine` as a task on this host."""
+        context = contextvars.copy_context()
+        context.run(HOST.set, self)
+        return context.run(lambda: asyncio.get_running_loop().create_task(coroutine, name=name))
+
+
+HOST: contextvars.ContextVar[Host | None] = contextvars.ContextVar("host", default=None)
+"""The host that the running code belongs to."""
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """The event loop behind `run`. `time()` counts virtual seconds from 0.
 
@@ -112,6 +134,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._chance = Chance(seed)
         self._births = itertools.count()
         self._tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
+        self._hosts: weakref.WeakKeyDictionary[asyncio.Task[Any], Host] = weakref.WeakKeyDictionary()
+        self._held: dict[Host, list[asyncio.Handle]] = {}
         self._unhandled: list[Exception] = []
         self.set_task_factory(self._make_task)
         self.set_exception_handler(self._on_exception)
@@ -119,6 +143,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._seconds
+
+    def tasks_of(self, host: Host) -> list[asyncio.Task[Any]]:
+        """Tasks begun on `host`, oldest first; those that have ended as long as anybody holds them."""
+        return [task for task in self._in_order(self._tasks) if self._hosts.get(task) is host]
+
+    def hold(self, host: Host) -> None:
+        """Let nothing of `host` go on, as a stopped process: what becomes ready or due waits."""
+        self._held.setdefault(host, [])
+
+    def release(self, host: Host) -> None:
+        """Let `host` go on where it was held; what had waited comes in the order it became ready."""
+        self._ready.extend(self._held.pop(host, ()))
 
     def raise_unhandled(self) -> None:
         """Raise the first problem that no task or caller has seen, if there is one."""
@@ -150,6 +186,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not self._ready and not self._stopping:
             self._jump()
         self._collect_due()
+        if self._held:
+            self._put_held_aside()
         if len(self._ready) > 1:
             self._ready = collections.deque(self._ordered(self._ready))
         for _ in range(len(self._ready)):
@@ -174,6 +212,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
             timer = heapq.heappop(self._scheduled)
             timer._scheduled = False  # type: ignore[attr-defined]
             self._ready.append(timer)
+
+    def _put_held_aside(self) -> None:
+        ready: collections.deque[asyncio.Handle] = collections.deque()
+        for handle in self._ready:
+            host = handle._context.get(HOST)  # type: ignore[attr-defined]
+            aside = None if host is None else self._held.get(host)
+            (ready if aside is None else aside).append(handle)
+        self._ready = ready
 
     def _drop_cancelled_timers(self) -> None:
         """As in the base class: a cancelled timer must neither set the time nor pile up."""
@@ -211,6 +257,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **kwargs: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=loop, **kwargs)
         self._tasks[task] = next(self._births)
+        host = HOST.get()
+        if host is not None:
+            self._hosts[task] = host
         return task
 
     def _in_order(self, tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
@@ -218,6 +267,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         message = str(context.get("message", "unhandled problem"))
+        task = context.get("task") or context.get("future")
+        if isinstance(task, asyncio.Task):
+            message = f"{message}: {_where(task)}"
         self._unhandled.append(_noted(context.get("exception"), message))
 
     def _process_events(self, event_list: list[Any]) -> None:

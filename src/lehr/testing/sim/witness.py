@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.errors import TransientError
+from lehr.base.digest import digest, short
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
@@ -22,11 +22,12 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
-from lehr.store import Store
+from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import (
     Admit,
     Adopt,
     Finish,
+    KeepLease,
     LiftControl,
     Publish,
     Record,
@@ -34,8 +35,12 @@ from lehr.store.writes import (
     TakeLease,
     Write,
 )
-from lehr.testing.world import THING, Crash
-from tests.simulation.histories.capacity import CAPACITY
+from lehr.testing.sim.capacity import CAPACITY
+from lehr.testing.sim.trace import Trace
+from lehr.testing.world import THING
+
+_ROUNDING = 0.001
+"""Seconds by which sums of times may differ."""
 
 
 class Published(msgspec.Struct):
@@ -54,9 +59,13 @@ class Witness:
         open: operations that have not ended, by asset.
         admitted: ids of all operations there ever were.
         ledger: the last entry of each asset.
+        revisions: digests by id of what each revision of the source declares; None for one that
+            nothing may be published from.
+        let_go: ids that some revision has let go.
+        fenced: True where the provider itself keeps late writers out.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, trace: Trace) -> None:
         self.violations: list[str] = []
         self.incarnations: dict[int, Published] = {}
         self.controls: dict[str, Control] = {}
@@ -64,7 +73,11 @@ class Witness:
         self.admitted: list[str] = []
         self.ledger: dict[str, LedgerEntry] = {}
         self.decisions: dict[str, Decision] = {}
+        self.revisions: dict[str, dict[str, str] | None] = {}
+        self.let_go: set[str] = set()
         self.jumped = False
+        self.fenced = False
+        self._trace = trace
         self._registry = registry
         self._begun: set[str] = set()
         self._epoch = 0
@@ -158,6 +171,8 @@ class Witness:
             take_up = self._answers.get(type(write))
             if take_up is not None:
                 take_up(write, answer)
+            if not isinstance(write, KeepLease):
+                self._trace.note("write", f"{type(write).__name__} {_told(write, answer)}")
 
     def begins(self, target: Target, operation: Operation) -> None:
         """A push begins in production."""
@@ -166,7 +181,7 @@ class Witness:
             self._broken("I3", f"push of {target.id} without an open operation")
         if operation.id in self._begun:
             self._broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
-        if operation.epoch != self._epoch:
+        if operation.epoch != self._epoch and not self.fenced:
             self._broken("I5", f"push of {target.id} under a lease that is lost")
         same = (target.incarnation, target.goal) == (operation.content, operation.goal)
         if not same:
@@ -179,11 +194,31 @@ class Witness:
     def _published(self, write: Publish, answer: object) -> None:
         if not isinstance(answer, Incarnation):
             return
-        assets = dict(self.assets())
+        before = self.assets()
+        assets = dict(before)
         assets.update({asset.id: asset for asset in write.candidate.upserts})
         for id in write.candidate.removals:
             del assets[id]
+            if self.turndown(before[id]) is None and id not in self.let_go and before[id].type == THING:
+                self._broken("I4", f"{id} is gone from intent, and nobody has turned it down or let it go")
         self.incarnations[answer.sequence] = Published(answer, assets)
+        self._as_declared(write, answer, assets)
+        self._trace.note("publish", f"{answer.name}: {answer.assets} assets, {answer.changed} changed")
+
+    def _as_declared(self, write: Publish, incarnation: Incarnation, assets: dict[str, Asset]) -> None:
+        """An incarnation is what its revision declares, and a digest of just that (I2, I11)."""
+        revision = write.candidate.sources[0].revision
+        declared = self.revisions.get(revision)
+        found = {id: str(asset.digest) for id, asset in assets.items()}
+        if declared is None:
+            self._broken("I4", f"{incarnation.name} is published from a revision that is not whole")
+        elif declared != found:
+            differing = sorted(
+                id for id in declared.keys() | found.keys() if declared.get(id) != found.get(id)
+            )
+            self._broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
+        if incarnation.digest != incarnation_digest((asset.id, asset.digest) for asset in assets.values()):
+            self._broken("I2", f"the digest of {incarnation.name} is not that of its assets")
 
     def _lifted(self, id: str) -> None:
         self.controls.pop(id, None)
@@ -258,7 +293,11 @@ class Witness:
             self._broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
         if goal is Goal.ABSENT and not self.jumped:
             entry = self.ledger.get(id)
-            if entry is not None and entry.goal is Goal.FENCED and now < entry.at + addon.fence_seconds:
+            if (
+                entry is not None
+                and entry.goal is Goal.FENCED
+                and now < entry.at + addon.fence_seconds - _ROUNDING
+            ):
                 self._broken("I4", f"{id} is removed before its fence has stood")
 
     def _approved(self, operation: Operation, decision: Decision | None) -> None:
@@ -304,6 +343,7 @@ class Witness:
         id, condition = decision.asset, decision.condition
         before = self.decisions.get(id)
         self.decisions[id] = decision
+        self._trace.note("decision", f"{id} is {condition.status} {condition.reason}: {condition.message}")
         if not 1 <= decision.governing <= max(self.incarnations, default=0):
             self._broken("I1", f"decision on {id} is governed by {decision.governing}, which is none")
         if decision.content > decision.governing and "pin" not in decision.evidence:
@@ -318,61 +358,11 @@ class Witness:
         return any(id not in item.assets for item in self.incarnations.values())
 
 
-class _Read:
-    """What is read of a store that now and then cannot be read."""
-
-    def __init__(self, part: object, store: WatchedStore) -> None:
-        self._part = part
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        read = getattr(self._part, name)
-
-        def reading(*args: object, **named: object) -> Any:
-            if self._store.unreadable:
-                raise TransientError("the state file is locked")
-            return read(*args, **named)
-
-        return reading
-
-
-class WatchedStore:
-    """A store that a witness watches, that can be out of order, and at which one may die.
-
-    Attributes:
-        out_of_order: commits raise `TransientError`; unreadable: reads do.
-        dies: None, or "before" or "after" the next commit.
-    """
-
-    def __init__(self, store: Store, witness: Witness) -> None:
-        self._store = store
-        self._witness = witness
-        self.out_of_order = False
-        self.unreadable = False
-        self.dies: str | None = None
-        self.dead = False
-        self.intent: Any = _Read(store.intent, self)
-        self.records: Any = _Read(store.records, self)
-
-    def commit(self, writes: Sequence[Write]) -> list[Any]:
-        if self.dead:
-            raise Crash
-        if self.out_of_order:
-            raise TransientError("the disk is full")
-        if self.dies == "before":
-            self.dead = True
-            raise Crash
-        answers = self._store.commit(writes)
-        self._witness.committed(writes, answers)
-        if self.dies == "after":
-            self.dead = True
-            raise Crash
-        return answers
-
-    def close(self) -> None:
-        self._store.close()
-
-
 def things(assets: Iterable[Asset]) -> list[Asset]:
     """Those that have production."""
     return [asset for asset in assets if asset.type == THING]
+
+
+def _told(write: Write, answer: object) -> str:
+    """What distinguishes a write, in a line: equal runs write the same."""
+    return f"{short(digest(write))} {type(answer).__name__}"

@@ -8,8 +8,9 @@ import msgspec
 
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.testing.world import thing
-from tests.simulation.histories.dice import Dice
+from lehr.model.types import Registry
+from lehr.testing.sim.dice import Dice
+from lehr.testing.world import PARTITION, thing
 
 IDS = tuple(f"t{number}" for number in range(8))
 GOVERNING: dict[str, tuple[str, dict[str, Any]]] = {
@@ -36,9 +37,11 @@ class Spec(msgspec.Struct):
 class Intent:
     """The lines in the source of truth."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: Dice, registry: Registry) -> None:
         self._dice = dice
+        self._registry = registry
         self._values = 0
+        self.let_go: set[str] = set()
         self.things: dict[str, Spec] = {}
         self.governing: dict[str, Asset] = {}
         for id in IDS[: dice.number(2, len(IDS))]:
@@ -46,6 +49,14 @@ class Intent:
 
     def assets(self) -> list[Asset]:
         return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.values()]
+
+    def files(self) -> dict[str, bytes]:
+        """As they stand in the source: a workspace, and a file for each asset."""
+        workspace = {"partition": PARTITION, "let_go": dict.fromkeys(sorted(self.let_go), "not ours")}
+        workspace["shrink"] = {"percent": 100, "floor": 1000}
+        return {"lehr.yaml": encode(workspace)} | {
+            f"assets/{asset.id}.json": encode(asset.document()) for asset in self.assets()
+        }
 
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
@@ -63,6 +74,7 @@ class Intent:
 
     def _declare(self, id: str) -> None:
         self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.1))
+        self.let_go.discard(id)
 
     def _next(self) -> int:
         self._values += 1
@@ -102,6 +114,8 @@ class Intent:
         id = self._dice.pick(gone)
         if self.things[id].turndown is None and not self._dice.happens(0.3):
             return
+        if self.things[id].turndown is None:
+            self.let_go.add(id)
         del self.things[id]
         for spec in self.things.values():
             spec.depends_on = [other for other in spec.depends_on if other != id]
@@ -119,7 +133,10 @@ class Intent:
         type, payload = GOVERNING[name]
         some = [id for id in IDS if self._dice.happens(0.4)] or [IDS[0]]
         selecting = {} if name == "budget" else {"select": {"ids": some}}
-        self.governing[name] = make_asset(AssetId(name), type, {**payload, **selecting}, {})
+        kind = self._registry.types[type].payload
+        self.governing[name] = make_asset(
+            AssetId(name), type, msgspec.convert({**payload, **selecting}, kind), {}
+        )
 
     def _some(self) -> str:
         return self._dice.pick(list(self.things))
@@ -132,3 +149,8 @@ def _asset(id: str, spec: Spec) -> Asset:
     if spec.turndown is not None:
         addons[TURNDOWN] = spec.turndown
     return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)
+
+
+def encode(document: object) -> bytes:
+    """A document as a file that people could have written."""
+    return msgspec.json.format(msgspec.json.encode(document, order="sorted"), indent=2)

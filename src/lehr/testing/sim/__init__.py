@@ -1,0 +1,17 @@
+"""Simulation: the whole program in a seeded world where everything goes wrong.
+
+In: a seed, a scenario or a fault plan. Out: what happened (`Trace`), and which invariants of the
+architecture were broken, if any. The same seed gives the same run, bit by bit.
+
+| module | what |
+|---|---|
+| `process` | control planes: the real program, over what follows |
+| `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
+| `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
+| `history`, `intent`, `edits`, `dice` | random histories from a seed |
+| `witness`, `verdict` | what must hold at every step, and at the end |
+| `trace` | what happened: compared, replayed, told |
+
+Architecture invariant: nothing here is a model of the program. Everything from the control plane down
+to the interfaces of source, store and plugin is the code that runs in production.
+"""

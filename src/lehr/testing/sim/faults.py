@@ -1,0 +1,56 @@
+"""What can go wrong with a push of an asset, and with a look at it."""
+
+from __future__ import annotations
+
+import enum
+
+
+class PushFault(enum.StrEnum):
+    """What becomes of a push.
+
+    Attributes:
+        FAIL, STALL: it says so, and has changed nothing.
+        APPLIED: it has changed everything, and says that it failed.
+        PARTIAL: it has changed a part, and says that it failed.
+        IDLE: it says that it is done, and has changed nothing.
+        WAIT: it says when to come again.
+        RAISE, NONSENSE: a mistake in the plugin, before anything was changed.
+        LOST: it has changed everything, and its answer is lost.
+        HANG: it does not end by itself.
+        DETACHED: it goes on by itself, whatever becomes of the coroutine and of the control plane.
+    """
+
+    FAIL = "fail"
+    STALL = "stall"
+    APPLIED = "applied"
+    PARTIAL = "partial"
+    IDLE = "idle"
+    WAIT = "wait"
+    RAISE = "raise"
+    NONSENSE = "nonsense"
+    LOST = "lost"
+    HANG = "hang"
+    DETACHED = "detached"
+
+
+class LookFault(enum.StrEnum):
+    """What becomes of a look at production.
+
+    Attributes:
+        TRANSIENT, STALL: it says so.
+        RAISE, NONSENSE: a mistake in the plugin.
+        HANG, SLOW: it takes longer than it may, or almost.
+    """
+
+    TRANSIENT = "transient"
+    STALL = "stall"
+    RAISE = "raise"
+    NONSENSE = "nonsense"
+    HANG = "hang"
+    SLOW = "slow"
+
+
+PASSING_PUSHES = tuple(fault for fault in PushFault if fault not in (PushFault.STALL, PushFault.IDLE))
+"""Faults that need neither a person nor new intent once they are over."""
+
+PASSING_LOOKS = tuple(fault for fault in LookFault if fault is not LookFault.STALL)

@@ -1,0 +1,53 @@
+"""Generation in this process: the real builds and memory, without worker, forks and sandbox."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+
+from lehr.base.clock import Clock
+from lehr.generate.build import Build
+from lehr.generate.memory import Memory
+from lehr.generate.protocol import SandboxLimits
+from lehr.generate.runs import Run
+from lehr.generate.sandbox import Ended, Work
+from lehr.model.types import Registry
+from lehr.sdk.generation import Generated
+from lehr.sdk.source import Snapshot
+
+
+class InlineGeneration:
+    """`lehr.sdk.generation.Generation` where it stands. For trusted generators only."""
+
+    def __init__(self, registry: Registry, clock: Clock) -> None:
+        self._memory = Memory()
+        self._snapshot: Snapshot | None = None
+        self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here))
+
+    def _fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
+        assert self._snapshot is not None
+        yield from map(self._snapshot.read, paths)
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        self._snapshot = snapshot
+        told = self._memory.changed(snapshot)
+        return self._memory.take(snapshot, told, self._build.build(told))
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+
+def _run_here(work: Work, limits: SandboxLimits, clock: Clock) -> Ended:
+    """Call `work` in this process, and leave no trace of what it has imported."""
+    frames: list[bytes] = []
+    modules, finders = dict(sys.modules), list(sys.meta_path)
+    handler = signal.getsignal(signal.SIGPROF)
+    try:
+        work(frames.append)
+    finally:
+        signal.signal(signal.SIGPROF, handler)
+        sys.meta_path[:] = finders
+        for name in sys.modules.keys() - modules.keys():
+            del sys.modules[name]
+    return Ended(frames, b"", "", 0)

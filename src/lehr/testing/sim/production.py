@@ -1,0 +1,335 @@
+"""Simulated production, of assets of any type, that misbehaves as it is told.
+
+`Production` is what there is, whoever looks; `SimulatedPlugin` is one control plane's way to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError, WaitingError
+from lehr.model.asset import AssetKey
+from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
+from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.faults import LookFault, PushFault
+from lehr.testing.sim.trace import Trace
+
+PUSH_TIMEOUT = 20.0
+LOOK_TIMEOUT = 5.0
+_PART_SECONDS = 1.0
+_SIGHTS = 16
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What production of one asset type is like.
+
+    Attributes:
+        wish: what production is to hold for a target that is to be PRESENT; plain data.
+        effects: of going to `intended` from `observed`, which may both be None for absent:
+            `effects(target, read, intended, observed)`.
+    """
+
+    type: str
+    wish: Callable[[Target, Reader], Any]
+    effects: Callable[[Target, Reader, Any, Any], Effects] = lambda target, read, intended, observed: (
+        Effects()
+    )
+
+
+def plain(type: str) -> Kind:
+    """Production that holds the asset's payload as it stands, without effects on others."""
+    return Kind(type, _payload)
+
+
+def _payload(target: Target, read: Reader) -> Any:
+    asset = read.asset(target.id)
+    if asset is None:
+        raise StalledError(f"the incarnation has no asset {target.id}")
+    return asset.document()["payload"]
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What production held from a moment on, in seconds of the loop."""
+
+    since: float
+    value: Any
+
+
+class Production:
+    """All that the control planes under test manage.
+
+    Attributes:
+        values: what there is, by asset id; `put` and `take` change it.
+        applied: how often each (asset id, goal) was carried out; the summary of what was done.
+        seconds: how long a push takes.
+        looking: how long a look takes, by asset id.
+        push_faults, look_faults: what goes wrong now, by asset id.
+        mute: ids of which nothing can be told of a push.
+        hidden: seconds after which a change can be seen, by asset id.
+        unreachable: True while no control plane can reach it.
+        running: operations under way, by id.
+        fencing: what keeps a late writer out.
+    """
+
+    def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
+        """Production of `kinds`; what is left open is up to `dice`."""
+        self.kinds: Mapping[str, Kind] = {kind.type: kind for kind in kinds}
+        self.fencing = fencing
+        self.dice = dice
+        self.trace = trace
+        self.begins: Callable[[Target, Operation], None] = lambda target, operation: None
+        self.values: dict[str, Any] = {}
+        self.applied: Counter[tuple[str, str]] = Counter()
+        self.seconds = 1.0
+        self.looking: dict[str, float] = {}
+        self.push_faults: dict[str, PushFault] = {}
+        self.look_faults: dict[str, LookFault] = {}
+        self.mute: set[str] = set()
+        self.hidden: dict[str, float] = {}
+        self.unreachable = False
+        self.running: dict[str, Operation] = {}
+        self.broken: list[str] = []
+        self._sights: dict[str, deque[Sight]] = {}
+        self._epochs: dict[str, int] = {}
+
+    def heal(self, but: frozenset[str] = frozenset()) -> None:
+        """Nothing goes wrong any more, except with the assets `but`."""
+        for faults in (self.push_faults, self.look_faults, self.hidden):
+            for id in faults.keys() - but:
+                del faults[id]
+        self.mute &= but
+        self.unreachable = False
+
+    # --- what there is -------------------------------------------------------------
+
+    def put(self, id: str, value: Any) -> None:
+        """Make production hold `value`."""
+        self._remember(id)
+        self.values[id] = value
+
+    def take(self, id: str) -> None:
+        """Make production hold nothing."""
+        self._remember(id)
+        self.values.pop(id, None)
+
+    def _remember(self, id: str) -> None:
+        sights = self._sights.setdefault(id, deque(maxlen=_SIGHTS))
+        sights.append(Sight(asyncio.get_running_loop().time(), self.values.get(id)))
+
+    def seen(self, id: str) -> Any:
+        """What a look finds now: what there was some time ago, where changes show late."""
+        delay = self.hidden.get(id)
+        if delay is not None:
+            now = asyncio.get_running_loop().time()
+            for sight in self._sights.get(id, ()):
+                if sight.since + delay > now:
+                    return sight.value
+        return self.values.get(id)
+
+    # --- pushes ----------------------------------------------------------------------
+
+    def begin(self, target: Target, operation: Operation) -> bool:
+        """A push begins. False if the provider refuses its writer as one of the past."""
+        if self.fencing is Fencing.NATIVE:
+            if operation.epoch < self._epochs.get(target.id, 0):
+                self.trace.note("push", f"{operation.id} of {target.id} is refused: a newer writer was here")
+                return False
+            self._epochs[target.id] = operation.epoch
+        self.begins(target, operation)
+        others = [other.id for other in self.running.values() if other.asset == target.id]
+        if others and self.fencing is Fencing.NONE:
+            self.broken.append(f"I5: two pushes at once of {target.id}")
+        self.running[operation.id] = operation
+        self.trace.note("push", f"{target.id} to {target.goal} of @{target.incarnation} begins")
+        return True
+
+    def apply(self, target: Target, operation: Operation, value: Any, based_on: Any) -> bool:
+        """Carry a push out. False if the provider refuses it."""
+        late = self.fencing is Fencing.NATIVE and operation.epoch < self._epochs.get(target.id, 0)
+        moved = self.fencing is Fencing.COMPARE_AND_SWAP and self.values.get(target.id) != based_on
+        if late or moved:
+            self.trace.note("push", f"{target.id} is refused: production has changed meanwhile")
+            return False
+        self.applied[target.id, str(target.goal)] += 1
+        if value is None:
+            self.take(target.id)
+        else:
+            self.put(target.id, value)
+        self.trace.note("push", f"{target.id} is {_show(value)} now")
+        return True
+
+    def end(self, operation: Operation) -> None:
+        """A push has ended, however."""
+        self.running.pop(operation.id, None)
+
+
+class SimulatedPlugin(AssetPlugin):
+    """Serves every kind of a `Production`, for one control plane."""
+
+    def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
+        self.types = tuple(production.kinds)  # type: ignore[misc]
+        self.traits = traits  # type: ignore[misc]
+        self.production = production
+        self.hints: asyncio.Queue[AssetKey] = asyncio.Queue()
+        self._clock = clock
+
+    # --- looking ---------------------------------------------------------------------
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        production = self.production
+        self._reach()
+        if (seconds := production.looking.get(target.id)) is not None:
+            await self._clock.sleep(seconds)
+        fault = production.look_faults.get(target.id)
+        if fault is LookFault.NONSENSE:
+            return "no diff at all"  # type: ignore[return-value]
+        await self._look(fault)
+        kind = production.kinds[target.type]
+        intended, observed = _wish(kind, target, read), production.seen(target.id)
+        changes = tuple(compare(intended, observed))
+        return Diff(changes, kind.effects(target, read, intended, observed))
+
+    async def _look(self, fault: LookFault | None) -> None:
+        match fault:
+            case LookFault.TRANSIENT:
+                raise TransientError("no connection")
+            case LookFault.STALL:
+                raise StalledError("this cannot be compared", fix="mend the access rights")
+            case LookFault.RAISE:
+                raise ValueError("a mistake in the plugin")
+            case LookFault.HANG:
+                await self._clock.sleep(10 * LOOK_TIMEOUT)
+            case LookFault.SLOW:
+                await self._clock.sleep(self.production.dice.seconds(0.0, LOOK_TIMEOUT * 0.9))
+
+    def _reach(self) -> None:
+        if self.production.unreachable:
+            raise TransientError("production cannot be reached", why="no route to host")
+
+    async def status(self, operation: Operation) -> Progress:
+        self._reach()
+        if operation.asset in self.production.mute:
+            raise TransientError("no connection")
+        return Progress.RUNNING if operation.id in self.production.running else Progress.ENDED
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        while True:
+            yield await self.hints.get()
+
+    # --- pushing ---------------------------------------------------------------------
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        production, operation = self.production, push.operation
+        self._reach()
+        if not production.begin(target, operation):
+            return Outcome(Result.FAILED, "a newer control plane has taken over")
+        value = _wish(production.kinds[target.type], target, read)
+        based_on = production.values.get(target.id)
+        fault = production.push_faults.get(target.id)
+        if fault is PushFault.DETACHED:
+            return await self._detached(target, operation, value, based_on)
+        try:
+            await self._work(push)
+            if push.superseded and production.dice.happens(0.7):
+                return Outcome(Result.FAILED, "superseded")
+            return await self._come_to(fault, target, operation, value, based_on)
+        finally:
+            production.end(operation)
+
+    async def _work(self, push: Push) -> None:
+        waited, seconds = 0.0, self.production.seconds
+        while waited < seconds and not push.superseded:
+            pause = min(_PART_SECONDS, seconds - waited)
+            await self._clock.sleep(pause)
+            waited += pause
+
+    async def _come_to(
+        self, fault: PushFault | None, target: Target, operation: Operation, value: Any, based_on: Any
+    ) -> Outcome:
+        production = self.production
+        if fault is not None:
+            production.trace.note("fault", f"the push of {target.id} comes to: {fault}")
+        if fault in _SAYING:
+            return _SAYING[fault]
+        match fault:
+            case PushFault.WAIT:
+                raise WaitingError("busy", until=self._clock.now() + 5.0)
+            case PushFault.RAISE:
+                raise ValueError("a mistake in the plugin")
+            case PushFault.NONSENSE:
+                return "no outcome at all"  # type: ignore[return-value]
+            case PushFault.HANG:
+                await self._clock.sleep(10 * PUSH_TIMEOUT)
+            case PushFault.PARTIAL:
+                production.apply(target, operation, half(value, based_on), based_on)
+                return Outcome(Result.FAILED, "the connection broke in the middle")
+        if not production.apply(target, operation, value, based_on):
+            return Outcome(Result.FAILED, "production has changed meanwhile")
+        if fault is PushFault.APPLIED:
+            return Outcome(Result.FAILED, "no answer in time")
+        if fault is PushFault.LOST:
+            raise ConnectionError("lost")
+        return DONE
+
+    async def _detached(self, target: Target, operation: Operation, value: Any, based_on: Any) -> Outcome:
+        production, loop = self.production, asyncio.get_running_loop()
+        ended: asyncio.Future[Outcome] = loop.create_future()
+        production.trace.note("fault", f"the push of {target.id} goes on by itself")
+
+        def end() -> None:
+            applied = production.apply(target, operation, value, based_on)
+            production.end(operation)
+            if not ended.done():
+                ended.set_result(DONE if applied else Outcome(Result.FAILED, "refused"))
+
+        # In no control plane's context: it goes on while that one is held, and when it is dead.
+        seconds = production.dice.seconds(0.0, 2 * PUSH_TIMEOUT)
+        loop.call_later(seconds, end, context=contextvars.Context())
+        return await ended
+
+
+_SAYING = {
+    PushFault.FAIL: Outcome(Result.FAILED, "no connection"),
+    PushFault.STALL: Outcome(Result.STALLED, "it refuses"),
+    PushFault.IDLE: DONE,
+}
+"""Faults that change nothing, and what they say."""
+
+
+def _wish(kind: Kind, target: Target, read: Reader) -> Any:
+    """What production is to hold for the goal of `target`; None for nothing."""
+    if target.goal is Goal.ABSENT:
+        return None
+    value = kind.wish(target, read)
+    return value if target.goal is Goal.PRESENT else {str(target.goal): value}
+
+
+def compare(intended: Any, observed: Any, path: str = "") -> list[Change]:
+    """How two plain values differ, leaf by leaf."""
+    if isinstance(intended, dict) and isinstance(observed, dict):
+        keys = sorted(intended.keys() | observed.keys())
+        pairs = ((f"{path}/{key}", intended.get(key), observed.get(key)) for key in keys)
+        return [change for place, one, other in pairs for change in compare(one, other, place)]
+    return [] if intended == observed else [Change(path.removeprefix("/") or "value", intended, observed)]
+
+
+def half(value: Any, before: Any) -> Any:
+    """What is there when going to `value` from `before` broke off in the middle."""
+    if isinstance(value, dict) and isinstance(before, dict) and len(value) > 1:
+        new = sorted(value)[: len(value) // 2]
+        return {**before, **{key: value[key] for key in new}}
+    return f"half of {value}" if value is not None else before
+
+
+def _show(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+    return text if len(text) <= 60 else f"{text[:57]}..."

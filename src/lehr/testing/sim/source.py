@@ -1,0 +1,115 @@
+"""A simulated source of truth: files in memory, and a control plane's view of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from lehr.base.clock import Clock
+from lehr.base.digest import digest_all, digest_bytes
+from lehr.base.errors import TransientError
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.source import FileEntry
+from lehr.testing.sim.trace import Trace
+
+NAME = "simulated:intent"
+"""As in `SourceRevision.source`."""
+
+
+class Files(msgspec.Struct, frozen=True):
+    """One revision of the files. A `lehr.sdk.source.Snapshot`."""
+
+    revision: SourceRevision
+    entries: Mapping[str, FileEntry]
+    contents: Mapping[str, bytes]
+
+    def files(self) -> Mapping[str, FileEntry]:
+        return self.entries
+
+    def read(self, path: str) -> bytes:
+        return self.contents[path]
+
+
+def files(contents: Mapping[str, bytes]) -> Files:
+    """The revision that consists of `contents`, by path."""
+    entries = {
+        path: FileEntry(path, digest_bytes(content), len(content))
+        for path, content in sorted(contents.items())
+    }
+    revision = digest_all(part for entry in entries.values() for part in (entry.path, entry.content_id))
+    return Files(SourceRevision(NAME, revision), MappingProxyType(entries), MappingProxyType(dict(contents)))
+
+
+class Repository:
+    """Where intent is edited. Outlives every control plane.
+
+    Attributes:
+        newest: the revision that is there now.
+        unreadable: True while it cannot be read.
+        telling: False while nobody is told of edits.
+        kept: revisions that incarnations were made from.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.newest = files({})
+        self.unreadable = False
+        self.telling = True
+        self.kept: set[str] = set()
+        self._trace = trace
+        self._readers: list[asyncio.Event] = []
+
+    def edit(self, contents: Mapping[str, bytes], what: str) -> None:
+        """Replace everything by `contents`."""
+        self.newest = files(contents)
+        self._trace.note("edit", what)
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell every reader that there may be something new."""
+        for reader in self._readers if self.telling else ():
+            reader.set()
+
+    def follow(self, reader: asyncio.Event) -> None:
+        """Set `reader` at every edit from now on."""
+        self._readers.append(reader)
+
+    def leave(self, reader: asyncio.Event) -> None:
+        """Do not any more."""
+        self._readers.remove(reader)
+
+
+class SimulatedSource:
+    """One control plane's `lehr.sdk.source.Source` over a `Repository`."""
+
+    name = NAME
+
+    def __init__(self, repository: Repository, clock: Clock, poll: float) -> None:
+        """Look every `poll` seconds by itself."""
+        self._repository = repository
+        self._clock = clock
+        self._poll = poll
+
+    def newest(self) -> Files:
+        if self._repository.unreadable:
+            raise TransientError("the repository cannot be read", why="no route to host")
+        return self._repository.newest
+
+    def keep(self, revision: SourceRevision) -> None:
+        self._repository.kept.add(revision.revision)
+
+    async def changes(self) -> AsyncIterator[None]:
+        edited = asyncio.Event()
+        self._repository.follow(edited)
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._poll):
+                        await edited.wait()
+                edited.clear()
+                yield
+        finally:
+            self._repository.leave(edited)

@@ -1,0 +1,116 @@
+"""A store that fails, lags and dies as it is told, over the real one."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lehr.base.errors import TransientError
+from lehr.store import SqliteStore
+from lehr.store.writes import Write
+from lehr.testing.world import Crash
+
+Committed = Callable[[Sequence[Write], Sequence[Any]], None]
+
+
+class SimulatedStore:
+    """One control plane's `lehr.store.Store` in the state file that they share.
+
+    Attributes:
+        out_of_order: commits raise `TransientError`.
+        unreadable: reads do.
+        dies: None, or "before" or "after" the next commit.
+        died: set when the control plane has died at a commit, or was killed.
+        commits: how many there were.
+    """
+
+    def __init__(self, path: Path, committed: Committed) -> None:
+        """`committed` is told of all that has become durable."""
+        self._path = path
+        self._store = SqliteStore(path)
+        self._committed = committed
+        self._lagging: SqliteStore | None = None
+        self.out_of_order = False
+        self.unreadable = False
+        self.dies: str | None = None
+        self.died = asyncio.Event()
+        self.commits = 0
+        self.before: Callable[[int, Sequence[Write]], None] = lambda number, writes: None
+        self.intent: Any = _Reads("intent", self)
+        self.records: Any = _Reads("records", self)
+
+    @property
+    def read_from(self) -> SqliteStore:
+        """The store as reads find it now."""
+        return self._lagging or self._store
+
+    def lag(self) -> None:
+        """From now on, reads find the store as it is now, whatever is written."""
+        self.catch_up()
+        self._lagging = _copied(self._path)
+
+    def catch_up(self) -> None:
+        """Reads find the store as it is again."""
+        if self._lagging is not None:
+            self._lagging.close()
+            self._lagging = None
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        if self.died.is_set():
+            raise Crash
+        self.before(self.commits, writes)
+        self.commits += 1
+        if self.out_of_order:
+            raise TransientError("the disk is full")
+        if self.dies == "before":
+            self.die()
+        answers = self._store.commit(writes)
+        self._committed(writes, answers)
+        if self.dies == "after":
+            self.die()
+        return answers
+
+    def die(self) -> None:
+        """The control plane ends here.
+
+        Raises:
+            Crash: always.
+        """
+        self.died.set()
+        raise Crash
+
+    def close(self) -> None:
+        self.catch_up()
+        self._store.close()
+
+
+class _Reads:
+    """One part of what is read of a store that now and then cannot be read, or lags."""
+
+    def __init__(self, part: str, store: SimulatedStore) -> None:
+        self._part = part
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        store, part = self._store, self._part
+
+        def reading(*args: object, **named: object) -> Any:
+            if store.unreadable:
+                raise TransientError("the state file is locked")
+            return getattr(getattr(store.read_from, part), name)(*args, **named)
+
+        setattr(self, name, reading)
+        return reading
+
+
+def _copied(path: Path) -> SqliteStore:
+    """The store at `path` as it is now, in a file of its own."""
+    copy = path.with_suffix(".lagging")
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{copy}{suffix}").unlink(missing_ok=True)
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+    return SqliteStore(copy, read_only=True)

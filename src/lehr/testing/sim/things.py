@@ -1,0 +1,31 @@
+"""Production of `test.Thing`: one string, with capacity and version where the thing says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lehr.model.asset import AssetId
+from lehr.model.diff import Effects, Goal, Target
+from lehr.sdk.plugin import Reader
+from lehr.testing.sim.production import Kind
+from lehr.testing.world import THING, Thing
+
+
+def _wish(target: Target, read: Reader) -> str:
+    payload = read.payload(target.id, Thing)
+    return "+".join([payload.value, *(read.payload(AssetId(id), Thing).value for id in payload.reads)])
+
+
+def _effects(target: Target, read: Reader, intended: Any, observed: Any) -> Effects:
+    payload = read.payload(target.id, Thing)
+    if payload.versioned:
+        return Effects(version_from=observed, version_to=intended)
+    capacity = None if "?" in (intended, observed) else _number(intended) - _number(observed)
+    return Effects(capacity, destructive=payload.destroys and target.goal is Goal.PRESENT)
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, str) and value.isdigit() else 0
+
+
+THINGS = Kind(THING, _wish, _effects)
