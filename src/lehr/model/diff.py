@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from lehr.base.digest import Digest, digest
+from lehr.base.digest import Digest, digest, short
 from lehr.model.asset import AssetId, AssetKey, Partition
 
 
@@ -48,6 +49,14 @@ class Change(msgspec.Struct, frozen=True):
     path: str
     intended: Any
     observed: Any
+
+
+def bounded(changes: Sequence[Change], path: str, most: int = 100) -> tuple[Change, ...]:
+    """`changes`; of very many the first `most`, and one at `path` that stands for exactly the rest."""
+    rest = changes[most:]
+    if not rest:
+        return tuple(changes)
+    return (*changes[:most], Change(path, f"{len(rest)} more changes", short(digest(rest))))
 
 
 class Effects(msgspec.Struct, frozen=True):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lehr.base.digest import digest_bytes, short
-from lehr.model.diff import NO_DIFF, Change, Diff, Effects
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, bounded
 from lehr.plugins.balancer.envoy import Plan, Pool, render, subscription, version
 from lehr.plugins.balancer.running import Running
-
-_MOST_CHANGES = 60  # in one diff, which is kept and shown
 
 
 def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units: Mapping[str, int]) -> Diff:
@@ -30,10 +28,10 @@ def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units:
     changes += _file_changes(intended, files)
     if not changes:
         return NO_DIFF
-    if more := len(changes) - _MOST_CHANGES:
-        changes = [*changes[:_MOST_CHANGES], Change("more", more, None)] if more > 0 else changes
     moved = running.listen is not None and bool(plan.pools) and running.listen != plan.balancer.listen
-    return Diff(tuple(changes), Effects(capacity=_capacity(plan, running, units), disruptive=moved))
+    return Diff(
+        bounded(changes, "more", 60), Effects(capacity=_capacity(plan, running, units), disruptive=moved)
+    )
 
 
 def serving(running: Running, pool: str) -> set[str]:

@@ -10,17 +10,16 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from lehr.base.digest import digest, short
-from lehr.model.diff import Change, Diff, Effects
+from lehr.model.diff import Change, Diff, Effects, bounded
 from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, IndexState, TableState
 from lehr.plugins.database.conversion import Conversion, conversion
 
-_MOST_CHANGES = 100  # in one diff, which is kept and shown
 _LONGEST_TEXT = 120
 
 
@@ -170,7 +169,7 @@ def plan(intended: Catalogue, observed: Catalogue) -> Plan:
         disruptive=any(item.disruptive for item in found),
     )
     obstacle = next(((item.path, item.fix) for item in found if item.fix), None)
-    return Plan(Diff(_bounded(changes), effects), tuple(transaction), builds, obstacle)
+    return Plan(Diff(bounded(changes, "tables"), effects), tuple(transaction), builds, obstacle)
 
 
 def missing_database(name: str, version: int) -> Diff:
@@ -277,11 +276,3 @@ def _short(value: object) -> object:
     if isinstance(value, str) and len(value) > _LONGEST_TEXT:
         return f"{value[:_LONGEST_TEXT]}... ({short(digest(value))})"
     return value
-
-
-def _bounded(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """The changes; of very many the first, and one that stands for exactly the rest."""
-    rest = changes[_MOST_CHANGES:]
-    if not rest:
-        return tuple(changes)
-    return (*changes[:_MOST_CHANGES], Change("tables", f"{len(rest)} more changes", short(digest(rest))))

@@ -13,12 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from lehr.base.digest import digest, short
-from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal
+from lehr.base.digest import short
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, bounded
 from lehr.plugins.process.observation import Health, Observation, Program, State
 from lehr.plugins.process.render import Replica
-
-_MOST_CHANGES = 100  # in one diff, which is kept and shown
 
 
 class Action(enum.StrEnum):
@@ -68,7 +66,7 @@ def differences(
     down = {index for index, word in health.items() if word is not Health.HEALTHY}
     touched = {replica.index for replica in intended if _touched(replica, changes)} & serving
     return Diff(
-        _bounded(changes),
+        bounded(changes, "replicas"),
         Effects(
             capacity=len(intended) - len(serving - down),
             version_from=_version_from(observation, touched) if touched - down else None,
@@ -171,15 +169,11 @@ def _withdrawn(observation: Observation, goal: Goal) -> Diff:
         if goal is Goal.ABSENT or _serves_or_may(observation, index)
     ]
     serving = sum(_serves(observation, index) for index in observation.indices())
-    return Diff(_bounded(changes), Effects(capacity=-serving, disruptive=serving > 0)) if changes else NO_DIFF
-
-
-def _bounded(changes: list[Change]) -> tuple[Change, ...]:
-    """The changes; of very many the first, and one that stands for exactly the rest."""
-    rest = changes[_MOST_CHANGES:]
-    if not rest:
-        return tuple(changes)
-    return (*changes[:_MOST_CHANGES], Change("replicas", f"{len(rest)} more changes", short(digest(rest))))
+    return (
+        Diff(bounded(changes, "replicas"), Effects(capacity=-serving, disruptive=serving > 0))
+        if changes
+        else NO_DIFF
+    )
 
 
 def _serves(observation: Observation, index: int) -> bool:

@@ -196,3 +196,15 @@ def test_a_balancer_that_listens_everywhere_is_reached_on_loopback() -> None:
     other = balancer("eu", {"endpoints": ["127.0.0.1:1"]}, listen="0.0.0.0:81", listen_any_host=True)
     plan, _ = plan_of(balancer("web", {"balancers": [{"asset": "eu"}]}), other)
     assert plan.pools["eu"].endpoints == ("127.0.0.1:81",)
+
+
+def test_diffs_of_very_many_endpoints_stay_short_and_are_told_apart() -> None:
+    def found(last: int) -> Diff:
+        endpoints = [f"127.0.0.1:{port}" for port in (*range(8000, 8199), last)]
+        plan, behind = plan_of(balancer("web", {"endpoints": endpoints}))
+        return differences(plan, {}, NOTHING, behind)
+
+    one, other = found(9000), found(9001)
+    assert len(one.changes) == len(other.changes) == 61
+    assert one.changes[:60] == other.changes[:60]
+    assert one.digest() != other.digest()
