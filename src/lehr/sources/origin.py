@@ -41,20 +41,22 @@ class LocalRepository:
         None when only the git command can tell, because the repository's format is too new.
 
         Raises:
-            TransientError: the repository is not there.
+            TransientError: the repository is not there, or is damaged.
             StalledError: it is no repository, has no such ref, or may not be read.
         """
         repository = self._open()
         if repository is None:
             return None
         try:
-            return str(repository.lookup_reference(name).resolve().peel(pygit2.Commit).id)
+            reference = repository.lookup_reference(name).resolve()
         except KeyError:
             raise _no_such_ref(self._path, repository, name) from None
         except (ValueError, pygit2.GitError) as err:
-            raise TransientError(
-                f"the ref {name} of {self._path} cannot be read", why=str(err), fix="run `git fsck` there"
-            ) from err
+            raise _unreadable(self._path, name, err) from err
+        try:
+            return str(reference.peel(pygit2.Commit).id)
+        except (KeyError, ValueError, pygit2.GitError) as err:  # KeyError: its object is missing
+            raise _unreadable(self._path, name, err) from err
 
     def glance(self, name: str) -> Hashable:
         """Something that differs when `name` may have moved. Costs a few calls of stat."""
@@ -89,6 +91,12 @@ class LocalRepository:
             why=message,
             fix="run `git init` there and commit, or name another directory",
         )
+
+
+def _unreadable(path: Path, name: str, err: Exception) -> TransientError:
+    return TransientError(
+        f"the ref {name} of {path} cannot be read", why=str(err), fix="run `git fsck` there"
+    )
 
 
 def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> StalledError:

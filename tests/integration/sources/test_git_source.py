@@ -154,6 +154,18 @@ def test_after_a_force_push_the_new_tip_is_newest_and_kept_commits_stay_readable
     assert contents(follow(origin.path, tmp_path), old) == {"a": "old"}
 
 
+def test_a_repository_whose_objects_are_missing_is_damaged_and_not_without_the_branch(
+    origin: Origin, source: GitSource
+) -> None:
+    origin.commit({"a": "1"})
+    source.newest()
+    objects = origin.path / ".git" / "objects"
+    objects.rename(objects.with_name("elsewhere"))
+    objects.mkdir()
+    with pytest.raises(TransientError, match="cannot be read"):
+        source.newest()
+
+
 def test_a_revision_that_was_never_seen_says_so(origin: Origin, source: GitSource) -> None:
     origin.commit({"a": "1"})
     source.newest()
