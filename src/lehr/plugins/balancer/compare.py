@@ -9,6 +9,8 @@ from lehr.model.diff import NO_DIFF, Change, Diff, Effects, bounded
 from lehr.plugins.balancer.envoy import Plan, Pool, render, subscription, version
 from lehr.plugins.balancer.running import Running
 
+_MOST_CHANGES = 60  # in one diff, which is kept and shown; some of them list addresses
+
 
 def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units: Mapping[str, int]) -> Diff:
     """The diff that the plugin reports.
@@ -29,9 +31,8 @@ def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units:
     if not changes:
         return NO_DIFF
     moved = running.listen is not None and bool(plan.pools) and running.listen != plan.balancer.listen
-    return Diff(
-        bounded(changes, "more", 60), Effects(capacity=_capacity(plan, running, units), disruptive=moved)
-    )
+    effects = Effects(capacity=_capacity(plan, running, units), disruptive=moved)
+    return Diff(bounded(changes, "more", _MOST_CHANGES), effects)
 
 
 def serving(running: Running, pool: str) -> set[str]:

@@ -169,11 +169,8 @@ def _withdrawn(observation: Observation, goal: Goal) -> Diff:
         if goal is Goal.ABSENT or _serves_or_may(observation, index)
     ]
     serving = sum(_serves(observation, index) for index in observation.indices())
-    return (
-        Diff(bounded(changes, "replicas"), Effects(capacity=-serving, disruptive=serving > 0))
-        if changes
-        else NO_DIFF
-    )
+    effects = Effects(capacity=-serving, disruptive=serving > 0)
+    return Diff(bounded(changes, "replicas"), effects) if changes else NO_DIFF
 
 
 def _serves(observation: Observation, index: int) -> bool:
