@@ -49,6 +49,8 @@ class Tally:
 
 
 def _told(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return "never tried"
     ordered = sorted(seconds)
     median, slowest = ordered[len(ordered) // 2], ordered[-1]
     return f"{len(ordered)} rounds, converged after {median:.1f} s, at most {slowest:.1f} s"
