@@ -75,9 +75,19 @@ def target_of(asset: Asset, goal: Goal = Goal.PRESENT, *, incarnation: int = 1) 
 
 
 def push_of(
-    target: Target, id: str = "operation-1", *, superseded: bool = False, diff: Diff = NO_DIFF
+    target: Target,
+    id: str = "operation-1",
+    *,
+    superseded: bool = False,
+    diff: Diff = NO_DIFF,
+    epoch: int = 1,
 ) -> FixedPush:
-    """A push of `target` under way as operation `id`, admitted, and approved if need be, with `diff`."""
+    """A push of `target` under way as operation `id`.
+
+    Args:
+        diff: what it was admitted with, and approved if need be.
+        epoch: of the lease under which it was admitted.
+    """
     operation = Operation(
         id=id,
         partition=target.partition,
@@ -88,7 +98,7 @@ def push_of(
         governing=target.incarnation,
         content_digest=digest(target),
         diff_digest=diff.digest(),
-        epoch=1,
+        epoch=epoch,
         started_at=0.0,
     )
     return FixedPush(operation, superseded=superseded)

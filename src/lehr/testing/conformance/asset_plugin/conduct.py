@@ -14,7 +14,7 @@ from lehr.base.errors import LehrError
 from lehr.model.asset import AssetKey, id_problem, partition_problem
 from lehr.model.diff import Goal
 from lehr.model.operation import Result
-from lehr.testing.conformance.asset_plugin.cancelling import cancelled_at
+from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at
 from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule
 from lehr.testing.conformance.holding import hold
 from lehr.testing.plugins import FixedReader

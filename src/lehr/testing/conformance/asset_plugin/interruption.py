@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 
 from lehr.model.operation import Operation, Progress
-from lehr.testing.conformance.asset_plugin.cancelling import cancelled_at, spread, waits_of
-from lehr.testing.conformance.asset_plugin.subject import Journey, Rule, Subject, rule
+from lehr.sdk.plugin import Fencing
+from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, overtaken_at, spread, waits_of
+from lehr.testing.conformance.asset_plugin.subject import Aim, Journey, Rule, Subject, rule
 from lehr.testing.conformance.holding import hold
-from lehr.testing.plugins import push_of, target_of
+from lehr.testing.plugins import FixedPush, push_of, target_of
 
 
 @rule
@@ -53,6 +55,22 @@ async def ended_operations_change_nothing(subject: Subject) -> None:
 
 
 @rule
+async def late_writers_are_fenced_out(subject: Subject) -> None:
+    """A push that stood still at any await while one of a newer lease ran keeps to the fencing declared.
+
+    NATIVE: what the newer one has applied stays. COMPARE_AND_SWAP: one of the two has won whole.
+    """
+    fencing = subject.plugin.traits.fencing
+    if fencing is Fencing.NONE:
+        return
+    async for late, newer in _overtaken(subject):
+        found = await subject.diff(*newer)
+        if fencing is Fencing.COMPARE_AND_SWAP and not found.empty:
+            found = await subject.diff(*late)
+        hold(found.empty, f"with {fencing.value} fencing, a late writer changes nothing: {found.changes}")
+
+
+@rule
 async def finished_operations_have_ended(subject: Subject) -> None:
     """`status` of an operation that ended, or that the plugin never heard of, is ENDED."""
     await subject.apply(subject.asset)
@@ -80,11 +98,38 @@ async def _interrupted(
             hold(subject.interruptions is not None, "a push does not wait for ever")
 
 
+async def _overtaken(subject: Subject) -> AsyncIterator[tuple[Aim, Aim]]:
+    """A push that is overtaken at each await, by a push of other content by another process."""
+    late, newer = Aim(subject.asset), Aim(subject.changed)
+
+    async def pushed(aim: Aim, push: FixedPush) -> None:
+        with contextlib.suppress(Exception):  # to be refused is what fencing is for
+            await subject.push(*aim, push=push)
+        await subject.settle(push.operation)
+
+    async def overtake() -> None:
+        standing, subject.plugin = subject.plugin, subject.make()
+        try:
+            await pushed(newer, subject.begin(newer))
+        finally:
+            await subject.plugin.close()
+            subject.plugin = standing
+
+    await subject.start(Journey(None, late))
+    waits = await waits_of(subject.push(*late))
+    for step in spread(waits, subject.interruptions):
+        await subject.start(Journey(None, late))
+        if not await overtaken_at(step, pushed(late, subject.begin(late)), overtake):
+            break
+        yield late, newer
+
+
 RULES: tuple[Rule, ...] = (
     push_survives_cancellation,
     turndown_survives_cancellation,
     push_survives_new_intent,
     push_survives_a_crash,
     ended_operations_change_nothing,
+    late_writers_are_fenced_out,
     finished_operations_have_ended,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lehr.model.diff import Diff, Effects, Goal
-from lehr.testing.conformance.asset_plugin.cancelling import cancelled_at, spread, waits_of
+from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, spread, waits_of
 from lehr.testing.conformance.asset_plugin.subject import Rule, Subject, rule, stalls
 from lehr.testing.conformance.holding import hold
 from lehr.testing.plugins import FixedReader

@@ -101,9 +101,10 @@ class Subject:
         return FixedReader([asset, *self.others], self.registry)
 
     def begin(self, aim: Aim, *, superseded: bool = False) -> FixedPush:
-        """A new push to `aim`, with an operation of its own."""
+        """A new push to `aim`, with an operation of its own, under a newer lease than all before."""
         self._pushes += 1
-        return push_of(target_of(*aim), f"operation-{self._pushes}", superseded=superseded)
+        id = f"operation-{self._pushes}"
+        return push_of(target_of(*aim), id, superseded=superseded, epoch=self._pushes)
 
     async def diff(self, asset: Asset, goal: Goal = Goal.PRESENT, reader: FixedReader | None = None) -> Diff:
         """What the plugin finds for `asset`."""
