@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
@@ -213,6 +214,8 @@ class Enforcer:
             await self._clock.sleep(_CATCH_UP_SECONDS)
             try:
                 self._catch_up()
+                # Who has nothing to write would never learn that another one has taken over.
+                await self._committer.ask(KeepLease(self.partition, self._epoch))
             except LehrError as error:
                 log.warning("the store cannot be read, it is looked at again", error=str(error))
 
@@ -374,30 +377,33 @@ class Enforcer:
                 slot.governance = self._governance
             assert slot.governance is not None
             view = self._viewer.view(slot, slot.governance, slot.cause, self._epoch)
-            self._listen(slot, view.course.wait_for)
+            if view.course.wait_for:
+                self._listen(slot, view.course.wait_for)
             event = Begin(view)
         while event is not None:
             slot.state, effects = step(slot.state, event)
             event = None
             for effect in effects:
-                event = await self._carry_out(slot, effect)
+                answer = self._carry_out(slot, effect)
+                event = None if answer is None else await answer
 
-    async def _carry_out(self, slot: Slot, effect: Effect) -> Event | None:
+    def _carry_out(self, slot: Slot, effect: Effect) -> Coroutine[Any, Any, Event] | None:
+        """Do what `effect` says, or return what will, and answers with an event."""
         match effect:
             case RunDiff():
-                return await self._diff(slot, effect.target)
+                return self._diff(slot, effect.target)
             case Commit():
                 self._committer.post(effect.writes)
             case Rest():
                 self._rest(slot, effect)
             case RunChecks():
-                return await self._check(slot, effect.view, effect.diff)
+                return self._check(slot, effect.view, effect.diff)
             case AskAdmission():
-                return await self._ask_admission(slot, effect)
+                return self._ask_admission(slot, effect)
             case StartPush():
                 self._start_push(slot, effect)
             case Look():
-                return await slot.lane.status(effect.operation)
+                return slot.lane.status(effect.operation)
             case Again():
                 slot.woken = slot.woken or effect.cause
         return None

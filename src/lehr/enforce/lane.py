@@ -21,7 +21,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.limit import telling, within
-from lehr.enforce.reading import RecordingReader, content_digest
+from lehr.enforce.reading import RecordingReader
 from lehr.enforce.state import Diffed, DiffFailed, Looked
 from lehr.model.asset import Asset, AssetKey
 from lehr.model.diff import NO_DIFF, Diff, Target
@@ -256,7 +256,7 @@ class Lane(Generic[T]):
         known = asset or read.asset(target.id)
         if known is None:
             return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
-        return Diffed(diff, content_digest(known, read.reads))
+        return Diffed(diff, read.content_digest(known))
 
     async def _ask_for_diff(self, target: Target, read: RecordingReader) -> object:
         """A coroutine for sure, whatever the plugin answers."""

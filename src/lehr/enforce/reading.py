@@ -100,6 +100,10 @@ class RecordingReader:
             return ()
         return tuple(other for other in assets if other != id)
 
+    def content_digest(self, asset: Asset) -> Digest:
+        """Digest of `asset` and of all that was read to apply it."""
+        return content_digest(asset, self.reads) if self.others(asset.id) else asset.digest
+
     def know(self, asset: Asset) -> None:
         """Spare a look-up: `asset` is how it stands in this incarnation."""
         self._assets[asset.id] = asset
@@ -133,8 +137,6 @@ class RecordingReader:
 
 def content_digest(asset: Asset, reads: Mapping[AssetId, Digest | None]) -> Digest:
     """Digest of an asset and of all that its plugin read to apply it."""
-    if len(reads) <= 1 and asset.id in reads:
-        return asset.digest
     others = sorted(id for id in reads if id != asset.id)
     if not others:
         return asset.digest
