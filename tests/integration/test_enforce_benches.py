@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+FIGURES = [
+    ("enforce_push", ["pushes"]),
+    ("enforce_sweep", ["sweep", "memory"]),
+    ("simulate", ["simulate", "growth"]),
+]
 
-@pytest.mark.parametrize(
-    ("bench", "figures"), [("enforce_push", ["pushes"]), ("enforce_sweep", ["sweep", "memory"])]
-)
+
+@pytest.mark.parametrize(("bench", "figures"), FIGURES)
 def test_a_bench_reports_its_figures(bench: str, figures: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{bench}", "20"], capture_output=True, text=True, timeout=50
@@ -22,7 +26,7 @@ def test_a_bench_reports_its_figures(bench: str, figures: list[str]) -> None:
     assert [line["figure"] for line in lines] == figures
     for line in lines:
         assert {"figure", "value", "unit", "size", "machine"} <= line.keys()
-        assert line["size"] == 20
+        assert line["size"] == (80 if line["figure"] == "growth" else 20)
         assert line["value"] > 0
     if bench == "enforce_push":
         assert {"peer", "ratio", "durability"} <= lines[0].keys()
