@@ -305,13 +305,29 @@ class LeavesATaskBehind(Good):
         return await asyncio.shield(task)
 
     async def later(self, pushed: Coroutine[Any, Any, Outcome]) -> Outcome:
-        await asyncio.sleep(0.001)
+        for _ in range(20):  # longer than it takes to cancel somebody
+            await asyncio.sleep(0)
         return await pushed
 
 
 class NeverHeardOfIt(Good):
     async def status(self, operation: Operation) -> Progress:
         return Progress.RUNNING if operation.id == "never-heard-of" else Progress.ENDED
+
+
+class NeverEnds(Good):
+    """Takes whatever did not end well for something that still runs."""
+
+    begun: frozenset[str] = frozenset()
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        self.begun |= {push.operation.id}
+        outcome = await super().push(target, read, push)
+        self.begun -= {push.operation.id}
+        return outcome
+
+    async def status(self, operation: Operation) -> Progress:
+        return Progress.RUNNING if operation.id in self.begun else Progress.ENDED
 
 
 class RunsAgain(Good):

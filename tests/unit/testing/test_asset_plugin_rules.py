@@ -54,6 +54,7 @@ from tests.unit.testing.broken_plugins import (
     LocksOthersOut,
     LogsSecrets,
     LogsSecretsWithFields,
+    NeverEnds,
     NeverHeardOfIt,
     NeverLooks,
     PushesHalf,
@@ -115,6 +116,8 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (interruption.late_writers_are_fenced_out, ChecksOnlyAtFirst),
     (interruption.late_writers_are_fenced_out, ComparesNothing),
     (interruption.finished_operations_have_ended, NeverHeardOfIt),
+    (interruption.finished_operations_have_ended, NeverEnds),
+    (interruption.push_survives_cancellation, NeverEnds),
     (conduct.traits_say_what_is_served, ServesSomethingElse),
     (conduct.traits_say_what_is_served, HasNoTime),
     (conduct.secrets_are_not_shown, ShowsSecrets),
@@ -154,6 +157,7 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
         secret=SECRET,
         troubles=(trouble,),
         linger=0.005,
+        patience=0.02,
     )
 
 

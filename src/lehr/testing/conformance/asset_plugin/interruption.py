@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 
+from lehr.base.errors import LehrError
 from lehr.model.operation import Operation, Progress
 from lehr.sdk.plugin import Fencing
 from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at, overtaken_at, spread, waits_of
 from lehr.testing.conformance.asset_plugin.subject import Aim, Journey, Rule, Subject, rule
 from lehr.testing.conformance.holding import hold
-from lehr.testing.plugins import FixedPush, push_of, target_of
+from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
 
 @rule
@@ -72,11 +73,15 @@ async def late_writers_are_fenced_out(subject: Subject) -> None:
 
 @rule
 async def finished_operations_have_ended(subject: Subject) -> None:
-    """`status` of an operation that ended, or that the plugin never heard of, is ENDED."""
+    """`status` is ENDED of an operation that ended, that raised, or that the plugin never heard of."""
     await subject.apply(subject.asset)
     for id in ("operation-1", "never-heard-of"):
         operation = push_of(target_of(subject.asset), id).operation
         hold(await subject.plugin.status(operation) is Progress.ENDED, f"status of {id} is ended")
+    raised = subject.begin(Aim(subject.asset))
+    with contextlib.suppress(LehrError):
+        await subject.push(subject.asset, push=raised, reader=FixedReader([], subject.registry))
+    await subject.settle(raised.operation)
 
 
 async def _interrupted(

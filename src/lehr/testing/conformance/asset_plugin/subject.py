@@ -57,6 +57,7 @@ class Subject:
         interruptions: at how many awaits of each push, evenly spread, it is interrupted; None for
             every one. For plugins whose pushes take seconds.
         linger: seconds for which the suite looks whether something still happens.
+        patience: seconds in which an operation that was broken off must have ended.
         clock: what the suite waits with.
         plugin: the one that was made last.
         shown: every diff, message and exception that came out of the plugin.
@@ -73,6 +74,7 @@ class Subject:
     troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     interruptions: int | None = None
     linger: float = 0.02
+    patience: float = 30.0
     clock: Clock = field(default_factory=SystemClock)
     plugin: AssetPlugin = field(init=False)
     shown: list[str] = field(init=False, default_factory=list)
@@ -147,7 +149,9 @@ class Subject:
 
     async def settle(self, operation: Operation) -> None:
         """Wait until the plugin says that `operation` changes nothing any more."""
+        deadline = self.clock.monotonic() + self.patience
         while await self.plugin.status(operation) is not Progress.ENDED:
+            hold(self.clock.monotonic() < deadline, f"{operation.id} ends within {self.patience:g} seconds")
             await self.clock.sleep(0.005)
 
     async def restart(self) -> None:
