@@ -77,6 +77,8 @@ class Production:
         hidden: seconds after which a change can be seen, by asset id.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
+        closed: operations that a provider which keeps late writers out has said to have ended, and
+            lets begin no more.
         fencing: what keeps a late writer out.
     """
 
@@ -98,6 +100,7 @@ class Production:
         self.unreachable = False
         self.running: dict[str, Operation] = {}
         self.broken: list[str] = []
+        self.closed: set[str] = set()
         self._sights: dict[str, deque[Sight]] = {}
         self._epochs: dict[str, int] = {}
 
@@ -140,7 +143,7 @@ class Production:
     def begin(self, target: Target, operation: Operation) -> bool:
         """A push begins. False if the provider refuses its writer as one of the past."""
         if self.fencing is Fencing.NATIVE:
-            if operation.epoch < self._epochs.get(target.id, 0):
+            if operation.id in self.closed or operation.epoch < self._epochs.get(target.id, 0):
                 self.trace.note("push", f"{operation.id} of {target.id} is refused: a newer writer was here")
                 return False
             self._epochs[target.id] = operation.epoch
@@ -219,7 +222,11 @@ class SimulatedPlugin(AssetPlugin):
         self._reach()
         if operation.asset in self.production.mute:
             raise TransientError("no connection")
-        return Progress.RUNNING if operation.id in self.production.running else Progress.ENDED
+        if operation.id in self.production.running:
+            return Progress.RUNNING
+        if self.production.fencing is Fencing.NATIVE:
+            self.production.closed.add(operation.id)
+        return Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         while True:
@@ -230,9 +237,9 @@ class SimulatedPlugin(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         production, operation = self.production, push.operation
         self._reach()
+        value = _wish(production.kinds[target.type], target, read)  # may raise: nothing has begun yet
         if not production.begin(target, operation):
             return Outcome(Result.FAILED, "a newer control plane has taken over")
-        value = _wish(production.kinds[target.type], target, read)
         based_on = production.values.get(target.id)
         fault = production.push_faults.get(target.id)
         if fault is PushFault.DETACHED:
