@@ -1,0 +1,40 @@
+"""A seed is all that a history depends on: not the process, its hash seed, nor the folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SEED = 3
+PLAY = f"""
+import sys
+from lehr.base.digest import digest_all
+from lehr.testing.sim.suite import history_of
+
+history = history_of({SEED})
+assert not history.violations, history.violations
+assert history.witness.admitted
+told = [*history.trace.story(writes=True), *history.witness.admitted]
+print(len(told), digest_all(told))
+"""
+
+
+def test_another_hash_seed_and_another_folder_give_the_same_history(tmp_path: Path) -> None:
+    processes = []
+    for hash_seed in ("1", "4242"):
+        folder = tmp_path / hash_seed
+        folder.mkdir()
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-c", PLAY],
+                cwd=folder,
+                env={**os.environ, "PYTHONHASHSEED": hash_seed, "TMPDIR": str(folder)},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+    said = [process.communicate(timeout=50)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert said[0] == said[1]
