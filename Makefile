@@ -40,7 +40,7 @@ test: dev-environment
 
 .PHONY: faults
 faults: dev-environment
-	@ROUNDS=$(ROUNDS) SEED=$(SEED) $(BIN)/python -m pytest -rP tests/faults $(ARGS)
+	@ROUNDS=$(or $(ROUNDS),10) SEED=$(SEED) $(BIN)/python -m pytest -rP tests/faults $(ARGS)
 
 .PHONY: check
 check: dev-environment

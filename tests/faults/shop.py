@@ -11,12 +11,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lehr.base.errors import LehrError
+from lehr.control.client import send
+from lehr.control.messages import Freeze
 from tests.e2e.bad_input.workspace import Running, Workspace
 
 FILES = 6
 COMMANDS = 2
 REPLICAS = 2
 WORKER = "worker"
+STILL = "still"
+"""A file that never changes, so that freezes of it are no hindrance."""
 
 _SLOW = """\
 exec 9>>"{lock}"
@@ -40,6 +45,7 @@ class Shop(Workspace):
     Attributes:
         editions: all that was ever committed, oldest first.
         editing: held while a commit is made, until it is among the editions.
+        words: reasons of all freezes that were acknowledged.
         violations: a line for each command that ran beside itself.
     """
 
@@ -53,10 +59,12 @@ class Shop(Workspace):
         self._gone: list[str] = []
         self.editions: list[Edition] = []
         self.editing = threading.Lock()
+        self.words: list[str] = []
         self.violations = folder / "violations"
         self.mark = f"{folder}:"
         budget = {"removals": 1_000_000, "per_seconds": 1.0}
         self.declare("budget", "lehr.DeletionBudget", budget)
+        self._change_file(STILL)
         for number in range(FILES):
             self._change_file(f"file-{number}")
         for number in range(COMMANDS):
@@ -85,15 +93,24 @@ class Shop(Workspace):
         self._change_command(id, tenths=20)
         self._publish()
 
+    def speak(self) -> None:
+        """Freeze something. Whether that came to anything is not known, unless it is acknowledged."""
+        reason = f"word {self._next()}"
+        with contextlib.suppress(LehrError):
+            if send(self.state, Freeze(selector=STILL, reason=reason)).ok:
+                self.words.append(reason)
+
     @contextlib.contextmanager
     def edited(self, pauses: random.Random) -> Iterator[None]:
-        """Somebody edits, again and again, for as long as the context lasts."""
+        """Somebody edits, and says a word now and then, for as long as the context lasts."""
         ended, errors = threading.Event(), list[BaseException]()
 
         def edit_for_ever() -> None:
             try:
                 while not ended.wait(pauses.uniform(0.0, 0.2)):
                     self.edit()
+                    if pauses.random() < 0.2:
+                        self.speak()
             except BaseException as error:
                 errors.append(error)
 

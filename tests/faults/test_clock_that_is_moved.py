@@ -8,21 +8,20 @@ from pathlib import Path
 
 from tests.e2e.bad_input.test_clock_that_jumps import DAY, Clock
 from tests.e2e.bad_input.workspace import Workspace, assert_clear, until
-from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.rounds import ROUNDS, Tally, chance, only_when_asked_for, timeout
 from tests.faults.shop import Shop
 from tests.faults.witness import ShopWitness
 
-ROUNDS = 1
 
-
-@timeout(ROUNDS)
+@only_when_asked_for
+@timeout(1)
 def test_moved_at_any_moment_nothing_stalls(shop: Shop) -> None:
     moments = chance("moments of another time")
     clock, tally = Clock(shop), Tally("clock moved by two days")
     witness = ShopWitness(shop, dated=False)
     shop.declare("limit", "lehr.RateLimit", {"select": {"all": True}, "pushes": 20, "per": "3s"})
     with shop.run() as running:
-        for number in range(rounds(ROUNDS)):
+        for number in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))
                 clock.jump(moments.choice((0, 2 * DAY)) if number % 2 else -2 * DAY)

@@ -9,14 +9,13 @@ import time
 from tests.e2e.bad_input.workspace import assert_clear
 from tests.faults.disk import SmallDisk, disk_at
 from tests.faults.ending import end_all_in
-from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.rounds import ROUNDS, Tally, chance, only_when_asked_for, timeout
 from tests.faults.shop import Shop
 from tests.faults.witness import ShopWitness
 
-ROUNDS = 1
 
-
-@timeout(2 * ROUNDS)
+@only_when_asked_for
+@timeout(2)
 def test_filled_at_any_moment_it_goes_on_when_there_is_room(shop: Shop) -> None:
     moments = chance("moments of a full disk")
     witness, tally = ShopWitness(shop), Tally("full disk")
@@ -25,7 +24,7 @@ def test_filled_at_any_moment_it_goes_on_when_there_is_room(shop: Shop) -> None:
         disk = ended.enter_context(disk_at(shop.state))
         ended.callback(end_all_in, shop.folder)
         running = ended.enter_context(shop.run())
-        for _ in range(rounds(ROUNDS)):
+        for _ in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))
                 disk.fill(running)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import contextlib
 
 from tests.e2e.bad_input.workspace import assert_clear
-from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.rounds import ROUNDS, Tally, chance, timeout
 from tests.faults.shop import Shop, kill_after
 from tests.faults.witness import ShopWitness
 
-ROUNDS = 2
 
-
-@timeout(ROUNDS)
+@timeout(1)
 def test_killed_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     moments, pauses = chance("moments"), chance("pauses")
     witness, tally = ShopWitness(shop), Tally("kill -9 of lehr run")
     with contextlib.ExitStack() as ended:
         running = ended.enter_context(shop.run())
-        for _ in range(rounds(ROUNDS)):
+        for _ in range(ROUNDS):
             with shop.edited(pauses):
                 kill_after(running, moments.uniform(0.0, 1.5))
                 witness.interrupted()

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.ending import processes_in
-from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.rounds import ROUNDS, Tally, chance, timeout
 from tests.faults.theatre import Theatre
-
-ROUNDS = 1
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def folder() -> Iterator[Path]:
     assert not left
 
 
-@timeout(5 * ROUNDS)
+@timeout(4)
 def test_whatever_is_killed_comes_back_and_serves(folder: Path) -> None:
     asyncio.run(_play(folder))
 
@@ -39,10 +37,10 @@ async def _play(folder: Path) -> None:
     try:
         await theatre.open()
         tallies = {kill.__name__: Tally(f"Shakespeare, {kill.__name__}") for kill in kills}
-        for _ in range(rounds(ROUNDS)):
+        for _ in range(ROUNDS):
             for kill in moments.sample(kills, len(kills)):
                 await theatre.edit()
-                await asyncio.sleep(moments.uniform(0.0, 3.0))
+                await asyncio.sleep(moments.uniform(0.0, 2.0))
                 await kill()
                 tallies[kill.__name__].add(await theatre.recovered())
     finally:

@@ -7,11 +7,9 @@ import signal
 import time
 
 from tests.e2e.bad_input.workspace import assert_clear, until
-from tests.faults.rounds import Tally, chance, rounds, timeout
+from tests.faults.rounds import ROUNDS, Tally, chance, only_when_asked_for, timeout
 from tests.faults.shop import Shop
 from tests.faults.witness import ShopWitness
-
-ROUNDS = 1
 
 
 def refused(shop: Shop) -> None:
@@ -19,13 +17,14 @@ def refused(shop: Shop) -> None:
     shop.lehr("run", str(shop.repository)).failed("another `lehr run` uses state folder")
 
 
-@timeout(ROUNDS)
+@only_when_asked_for
+@timeout(1)
 def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     moments = chance("moments of standing still")
     witness, tally = ShopWitness(shop), Tally("SIGSTOP and SIGCONT of lehr run")
     with shop.run() as running:
         running.says("lehr keeps shop as intended")  # from now on, no second one may start
-        for _ in range(rounds(ROUNDS)):
+        for _ in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))
                 os.kill(running.pid, signal.SIGSTOP)
@@ -39,7 +38,7 @@ def test_stopped_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
     tally.tell(witness.told)
 
 
-@timeout(1)
+@timeout(2)
 def test_a_push_that_goes_on_while_its_program_stands_still_is_neither_missed_nor_done_twice(
     shop: Shop,
 ) -> None:

@@ -149,6 +149,10 @@ class ShopWitness(Witness):
         super().__init__(shop.state, dated=dated)
         self._shop = shop
 
+    @property
+    def told(self) -> str:
+        return f"{super().told}, {len(self._shop.words)} freezes"
+
     def look(self) -> None:
         with self._shop.editing:
             super().look()
@@ -179,4 +183,12 @@ class ShopWitness(Witness):
         for journal in self._shop.folder.glob("*.journal"):
             serials = [int(line) for line in journal.read_text().split()]
             assert serials == sorted(serials), f"{journal.stem} went back: {serials}"
+        self._words_are_kept()
         self._shop.settled()
+
+    def _words_are_kept(self) -> None:
+        with self._reading() as reading:
+            assert reading is not None
+            _version, controls = reading.records.controls(reading.partition, reading.now)
+        kept = {control.reason for control in controls}
+        assert kept.issuperset(self._shop.words), "a freeze that was acknowledged is lost"
