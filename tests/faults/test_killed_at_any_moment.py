@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from tests.e2e.bad_input.workspace import assert_clear
+from tests.faults.ending import processes_in
 from tests.faults.rounds import ROUNDS, Tally, chance, timeout
 from tests.faults.shop import Shop, kill_after
 from tests.faults.witness import ShopWitness
@@ -18,7 +19,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
         running = ended.enter_context(shop.run())
         for _ in range(ROUNDS):
             with shop.edited(pauses):
-                kill_after(running, moments.uniform(0.0, 1.5))
+                kill_after(running, moments.uniform(0.0, 3.0))
                 witness.interrupted()
                 if moments.random() < 0.5:
                     running = ended.enter_context(shop.run())
@@ -28,4 +29,6 @@ def test_killed_at_any_moment_it_goes_on_where_it_was(shop: Shop) -> None:
             tally.add(witness.converged())
             witness.judge()
     assert_clear(running.said())
+    left = [" ".join(arguments) for _, arguments in processes_in(shop.folder)]
+    assert all("supervisor.supervisord" in item or "sleep" in item for item in left), left
     tally.tell(witness.told)
