@@ -34,12 +34,13 @@ class Theatre:
         self._chance = chance
         self._replicas = {"eu": 3, "us": 2}
         self._commit = ""
+        self._groups = self._clusters = frozenset[str]()
 
     async def open(self) -> None:
         """From nothing to two clusters that serve."""
         await from_nothing(self.stage)
         self._commit = await self.stage.repository.newest()
-        self._groups, self._clusters = self.supervisords().keys(), self.envoys().keys()
+        self._groups, self._clusters = frozenset(self.supervisords()), frozenset(self.envoys())
 
     async def close(self) -> None:
         """End all that was started."""
