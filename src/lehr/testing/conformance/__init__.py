@@ -1,5 +1,12 @@
 """Conformance suites: the rules of a protocol, as functions that any implementation can be held to.
 
-In: an implementation and a few callables about its world. Out: `AssertionError` naming the
-rule that it breaks. The suites need no test framework.
+In: an implementation and a few callables about its world (a suite's `Subject`). Out:
+`AssertionError` that begins with the name of the rule that is broken. The suites need no test
+framework.
+
+`asset_plugin`, `check_plugin`, `source` and `store` each have `RULES`.
+
+Architecture invariants: a suite knows the protocol and no implementation of it; whatever goes
+wrong in an implementation comes out as a broken rule; every rule has an implementation among the
+tests that breaks it.
 """
