@@ -26,7 +26,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.control import Control
 from lehr.model.decision import Condition
-from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.governance import GOVERNANCE_TYPES
 from lehr.model.incarnation import Candidate, Incarnation
 from lehr.model.operation import DONE, Operation, Outcome, Progress
@@ -95,6 +95,14 @@ class World:
         return WorldPlugin(self, clock, traits)
 
 
+def _intended(payload: Thing, goal: Goal, read: Reader) -> str | None:
+    """What production should hold."""
+    if goal is Goal.ABSENT:
+        return None
+    value = "+".join([payload.value, *(read.payload(AssetId(id), Thing).value for id in payload.reads)])
+    return f"fenced {value}" if goal is Goal.FENCED else value
+
+
 def _effects(intended: str | None, observed: str | None, payload: Thing, goal: Goal) -> Effects:
     if payload.versioned:
         return Effects(version_from=observed, version_to=intended)
@@ -125,20 +133,13 @@ class WorldPlugin(AssetPlugin):
     async def diff(self, target: Target, read: Reader) -> Diff:
         if (seconds := self.world.looking.get(target.id)) is not None:
             await self.clock.sleep(seconds)
-        intended = self._intended(target, read)
-        observed = self.world.values.get(target.id)
-        effects = _effects(intended, observed, read.payload(target.id, Thing), target.goal)
-        if intended == observed:
-            return Diff((), effects)
-        return Diff((Change("value", intended, observed),), effects)
-
-    def _intended(self, target: Target, read: Reader) -> str | None:
-        if target.goal is Goal.ABSENT:
-            return None
         payload = read.payload(target.id, Thing)
-        parts = [payload.value, *(read.payload(AssetId(id), Thing).value for id in payload.reads)]
-        value = "+".join(parts)
-        return f"fenced {value}" if target.goal is Goal.FENCED else value
+        intended = _intended(payload, target.goal, read)
+        observed = self.world.values.get(target.id)
+        effects = _effects(intended, observed, payload, target.goal)
+        if intended == observed:
+            return NO_DIFF if effects == NO_DIFF.effects else Diff((), effects)
+        return Diff((Change("value", intended, observed),), effects)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         world = self.world
@@ -168,7 +169,7 @@ class WorldPlugin(AssetPlugin):
             waited += pause
 
     def _apply(self, target: Target, read: Reader) -> None:
-        intended = self._intended(target, read)
+        intended = _intended(read.payload(target.id, Thing), target.goal, read)
         self.world.pushes[target.id, intended or "absent"] += 1
         self.world.order.append(target.id)
         if target.id in self.world.forgetful:
