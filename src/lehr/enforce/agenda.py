@@ -32,7 +32,7 @@ class Agenda(Generic[T]):
         if len(self._heap) > 2 * len(self._due) + _SLACK:
             self._heap = [(due, number, item) for item, (due, number) in self._due.items()]
             heapq.heapify(self._heap)
-        if self.next_due() == due:
+        if self._heap[0][1] == number:
             self._sooner.set()
 
     def bring_forward(self, item: T, due: float) -> None:
