@@ -4,7 +4,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lehr.checks import TYPES
+from lehr.base.errors import TransientError
+from lehr.checks import CHECKS, TYPES
 from lehr.checks.calendar import CalendarCheck
 from lehr.checks.depends_on import DependsOnCheck
 from lehr.checks.freeze import FreezeCheck
@@ -12,7 +13,7 @@ from lehr.checks.rate_limit import RateLimitCheck
 from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
-from lehr.model.diff import NO_DIFF
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin
@@ -30,9 +31,32 @@ def asset(type: str, payload: dict[str, Any]) -> Asset:
     return make_asset(AssetId(f"some-{type}"), type, value, {})
 
 
-def subject(make: type[CheckPlugin], allows: bool | None, *, governed: bool = True, **seen: Any) -> Any:
+def depending(**on: Any) -> Asset:
+    return make_asset(AssetId("web"), "lehr.File", None, {"lehr.DependsOn": on})
+
+
+def version(observed: str) -> Diff:
+    return Diff((), Effects(version_from=observed, version_to=observed))
+
+
+def growing(units: int) -> Diff:
+    return Diff((Change("replicas", 2 + units, 2),), Effects(capacity=units))
+
+
+RULE = [{"asset": "db", "allow": "theirs.empty", "message": "db differs"}]
+NEED = [{"asset": "db", "at_least": "2"}]
+
+
+def subject(
+    make: type[CheckPlugin],
+    allows: bool | None,
+    *,
+    governed: bool = True,
+    asset: Asset = ASSET,
+    **seen: Any,
+) -> Any:
     reader = FixedCheckReader(REGISTRY, **seen)
-    case = Subject(make, check_request(ASSET), reader, allows, governed)
+    case = Subject(make, check_request(asset, diff=growing(1)), reader, allows, governed)
     return pytest.param(case, id=f"{make.name}-{allows}")
 
 
@@ -45,6 +69,7 @@ def calendar(hour: str, id: str = "web", override: bool = False) -> Asset:
 
 
 RATE = asset("lehr.RateLimit", {"select": {"all": True}, "pushes": 1, "per": 60})
+OVER = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2026-01-01T00:00:00Z"})
 FREEZE = asset("lehr.Freeze", {"select": {"all": True}, "reason": "r", "until": "2026-02-01T00:00:00Z"})
 
 
@@ -76,11 +101,27 @@ SUBJECTS = [
     subject(RateLimitCheck, False, governing=[RATE], usages={f"rate/{RATE.id}": (1, EPOCH + 9)}),
     subject(RateLimitCheck, None),
     subject(FreezeCheck, False, governing=[FREEZE], controls=[spoken(ControlKind.FREEZE)]),
+    subject(FreezeCheck, None, governing=[OVER]),
     subject(FreezeCheck, None, controls=[spoken(ControlKind.PAUSE)]),
     subject(DependsOnCheck, True, governed=False, diffs={DB: NO_DIFF}),
     subject(DependsOnCheck, False, governed=False, diffs={DB: SOME_DIFF}),
     subject(DependsOnCheck, False, governed=False),
+    subject(DependsOnCheck, False, governed=False, diffs={DB: TransientError("no connection")}),
+    subject(DependsOnCheck, None, governed=False, asset=make_asset(AssetId("web"), "lehr.File", None, {})),
+    subject(DependsOnCheck, True, governed=False, asset=depending(rules=RULE), diffs={DB: NO_DIFF}),
+    subject(DependsOnCheck, False, governed=False, asset=depending(rules=RULE), diffs={DB: SOME_DIFF}),
+    subject(DependsOnCheck, True, governed=False, asset=depending(versions=NEED), diffs={DB: version("2.1")}),
+    subject(
+        DependsOnCheck, False, governed=False, asset=depending(versions=NEED), diffs={DB: version("1.9")}
+    ),
+    subject(DependsOnCheck, False, governed=False, asset=depending(capacity=["db"]), diffs={DB: growing(2)}),
 ]
+
+
+def test_every_shipped_check_allows_waits_and_is_silent_here() -> None:
+    held = {(type(case.make()), case.allows) for param in SUBJECTS for case in param.values}
+    every = {(check, allows) for check in CHECKS for allows in (True, False, None)}
+    assert every - held == {(FreezeCheck, True)}, "a freeze holds, or has no word"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
