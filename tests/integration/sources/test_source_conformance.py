@@ -130,7 +130,50 @@ def repository(tmp_path: Path) -> Subject:
     )
 
 
-@pytest.mark.parametrize("make", [directory, repository], ids=lambda make: make.__name__)
+def folder_of_a_bare_repository(tmp_path: Path) -> Subject:
+    """Pushed to, as on a server, and followed in one folder."""
+    root, bare = tmp_path / "work", tmp_path / "intent.git"
+    for path in (root, bare):
+        path.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    git(bare, "init", "-q", "--bare", "-b", "main")
+
+    def edit(edit: Edit) -> None:
+        written(root / "in" / "side", edit)
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "-m", "an edit")
+        git(root, "push", "-q", "--force", str(bare), "HEAD:main")
+
+    def force() -> None:
+        git(root, "checkout", "-q", "--orphan", "again")
+        git(root, "commit", "-q", "-m", "another history")
+        git(root, "push", "-q", "--force", str(bare), "HEAD:main")
+        git(bare, "gc", "-q", "--prune=now")
+
+    def again(source: Source, revision: SourceRevision) -> Snapshot:
+        assert isinstance(source, GitSource)
+        return source.at(revision)
+
+    return Subject(
+        open=lambda: GitSource(
+            f"file://{bare}",
+            tmp_path / "state" / "mirror.git",
+            clock=SystemClock(),
+            branch="main",
+            path="in/side",
+            poll_seconds=60,
+        ),
+        edit=edit,
+        troubles=(lambda: away(bare), lambda: emptied(bare), lambda: branch_gone(bare)),
+        again=again,
+        forget=force,
+    )
+
+
+MAKE = [directory, repository, folder_of_a_bare_repository]
+
+
+@pytest.mark.parametrize("make", MAKE, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_shipped_sources_keep_the_contract(
     rule: Rule, make: Callable[[Path], Subject], tmp_path: Path
