@@ -4,6 +4,7 @@
 #   make test    run the tests                        [ARGS=...]
 #   make faults  break the real thing              [ROUNDS=n] [SEED=n]
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
+#   make sim     play random histories            [FOR=10m]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]
 #   make format  format the code, and mend what ruff can mend
 #   make lock    write the lock files anew            [UPGRADE=1]
@@ -49,6 +50,10 @@ check: dev-environment
 .PHONY: check-wheels
 check-wheels: dev-environment
 	@$(BIN)/python scripts/check_wheels.py
+
+.PHONY: sim
+sim: run-environment
+	@$(BIN)/lehr sim run --for $(or $(FOR),60s)
 
 .PHONY: bench
 bench: dev-environment

@@ -65,7 +65,8 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         yield name, command
         if isinstance(command, click.Group):
             for inner in command.list_commands(context):
-                member = command.commands[inner]
+                member = command.get_command(context, inner)
+                assert member is not None, inner
                 yield f"{name} {inner}", member
 
 

@@ -55,14 +55,15 @@ def test_the_examples_are_calls_that_are_understood(name: str, command: click.Co
     known = dict(COMMANDS)
     for line in examples(command):
         for call in line.replace("||", "&&").split("&&"):
-            words = shlex.split(call.partition(" > ")[0].removeprefix("source <(").removesuffix(")"))
+            words = shlex.split(call.partition(" > ")[0].partition(" | ")[0].removeprefix("source <(").removesuffix(")"))
             if words[0] != "lehr":
                 continue
             called = known[words[1]]
             arguments = words[2:]
             if isinstance(called, click.Group):
-                [inner] = [other for other in called.commands if other.startswith(arguments[0])]
-                called, arguments = called.commands[inner], arguments[1:]
+                names = called.list_commands(click.Context(called))
+                [inner] = [other for other in names if other.startswith(arguments[0])]
+                called, arguments = known[f"{words[1]} {inner}"], arguments[1:]
             called.make_context(f"lehr {words[1]}", arguments)
 
 

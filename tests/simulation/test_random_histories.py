@@ -1,57 +1,48 @@
-"""Random histories over some things, under virtual time: the invariants hold, whatever happens.
+"""Random histories of the whole program, under virtual time: the invariants hold, whatever happens.
 
 `make sim` plays more of them; `lehr sim show 17` tells what happens in one.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import structlog
 
-from lehr.testing.sim.history import History
+from lehr.testing.sim.reached import RARE_PATHS, never, total
+from lehr.testing.sim.suite import Played, failed, play, play_all
 
-BATCHES = 10
-SEEDS = int(os.environ.get("SEEDS", "300"))
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """Where commits cost no disk: nothing here crashes the machine."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
-        yield Path(name)
+SEEDS = int(os.environ.get("SEEDS", "1000"))
+JOBS = os.cpu_count() or 1
 
 
-@pytest.fixture(autouse=True)
-def silence() -> Iterator[None]:
-    """Plugins fail by the thousand here: what the log says of it is of no use and costs time."""
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.configure(**before)
+@pytest.fixture(scope="module")
+def runs() -> list[Played]:
+    return list(play_all(range(SEEDS), JOBS))
 
 
-def play(seed: int, folder: Path) -> History:
-    place = folder / str(seed)
-    place.mkdir()
-    history = History(seed, place)
-    try:
-        history.play()
-    except Exception as error:
-        history.witness.violations.append(f"{type(error).__name__}: {error}")
-    return history
-
-
-@pytest.mark.parametrize("batch", range(BATCHES))
-def test_the_invariants_hold_in_every_history(batch: int, folder: Path) -> None:
-    found: list[str] = []
-    for seed in range(batch, SEEDS, BATCHES):
-        history = play(seed, folder)
-        found.extend(f"SEED={seed} {line}" for line in dict.fromkeys(history.violations))
+@pytest.mark.timeout(900)
+def test_the_invariants_hold_in_every_history(runs: list[Played]) -> None:
+    assert len(runs) == SEEDS
+    found = [f"lehr sim replay {run.seed}: {line}" for run in failed(runs) for line in run.violations]
     assert not found, "\n".join(found[:20])
+
+
+@pytest.mark.timeout(900)
+def test_every_history_is_long_enough_to_go_wrong(runs: list[Played]) -> None:
+    assert min(run.events for run in runs) >= 200
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(SEEDS < 1000, reason="rare paths need many histories")
+def test_every_rare_path_is_taken_by_some_history(runs: list[Played]) -> None:
+    missed = never(total(run.reached for run in runs))
+    assert not missed, "\n".join(f"{name}: {RARE_PATHS[name]}" for name in missed)
+
+
+def test_a_seed_played_again_gives_the_same_history() -> None:
+    assert play(3) == play(3)
+
+
+def test_other_seeds_give_other_histories() -> None:
+    assert len({play(seed).digest for seed in range(5)}) == 5

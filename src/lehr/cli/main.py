@@ -8,27 +8,20 @@ Architecture invariant: a command's module is imported when the command is calle
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple, NoReturn, cast
+from typing import NoReturn
 
 import click
 
 from lehr import __version__
 from lehr.base.errors import LehrError
+from lehr.cli.lazy import Lazy, LazyGroup
 
 DIFFERENCES = 3
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
-
-
-class Lazy(NamedTuple):
-    """A command that is not imported yet: where it is, and what `--help` says of it."""
-
-    place: str
-    summary: str
 
 
 SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
@@ -61,6 +54,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
         "revoke": Lazy("lehr.cli.controls:revoke", "Take an approval or an override back."),
     },
+    "Try Lehr itself": {
+        "sim": Lazy("lehr.cli.sim:sim", "Play the program in a world where everything goes wrong."),
+    },
     "Other": {
         "doctor": Lazy("lehr.cli.doctor:doctor", "Check that this machine has what Lehr needs."),
         "completion": Lazy("lehr.cli.completion:completion", "Print the completion script of a shell."),
@@ -70,35 +66,10 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 """All commands, in the order in which `lehr --help` shows them."""
 
 
-class LazyGroup(click.Group):
-    """The commands of `SECTIONS`, imported when they are called."""
+class Commands(LazyGroup):
+    """The commands of `SECTIONS`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in SECTIONS.values() for name in section]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        for section in SECTIONS.values():
-            if cmd_name in section:
-                module, _, attribute = section[cmd_name].place.partition(":")
-                return cast(click.Command, getattr(importlib.import_module(module), attribute))
-        return None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if not name.startswith("-") and name not in self.list_commands(ctx):
-            import difflib  # slow to import, and only needed after a mistake
-
-            close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for title, section in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl([(name, item.summary) for name, item in section.items()], col_max=12)
+    sections = SECTIONS
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command; a reader of the output that goes away (`| head`) ends it without a word."""
@@ -113,7 +84,7 @@ class LazyGroup(click.Group):
 
 
 @click.command(
-    cls=LazyGroup,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""
     \b

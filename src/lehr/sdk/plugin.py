@@ -80,7 +80,8 @@ class Push(Protocol):
 class Fencing(enum.Enum):
     """What keeps a late writer out.
 
-    NATIVE: the provider refuses an older epoch. COMPARE_AND_SWAP: the provider refuses a write
+    NATIVE: the provider refuses an older epoch, and an operation that `status` has called ended: a
+    control plane that was stopped may come back and begin it. COMPARE_AND_SWAP: the provider refuses a write
     that rests on an older state. NONE: nothing does, so a take-over waits until `status` proves
     that the operation under way has ended.
     """

@@ -58,6 +58,7 @@ EPOCH = 1_767_571_200.0
 
 _TASK_STEP = "task step"
 _MANY_TIMERS = 100
+_MANY_TASKS = 100
 
 
 class DeadlockError(LehrError):
@@ -115,6 +116,13 @@ HOST: contextvars.ContextVar[Host | None] = contextvars.ContextVar("host", defau
 """The host that the running code belongs to."""
 
 
+class _Task(asyncio.Task[Any]):
+    """A task that knows its place among all, and the host on which it was begun."""
+
+    birth: int
+    host: Host | None
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """The event loop behind `run`. `time()` counts virtual seconds from 0.
 
@@ -133,8 +141,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._seconds = 0.0
         self._chance = Chance(seed)
         self._births = itertools.count()
-        self._tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
-        self._hosts: weakref.WeakKeyDictionary[asyncio.Task[Any], Host] = weakref.WeakKeyDictionary()
+        self._tasks: list[weakref.ref[_Task]] = []
+        self._most_tasks = _MANY_TASKS
         self._held: dict[Host, list[asyncio.Handle]] = {}
         self._unhandled: list[Exception] = []
         self.set_task_factory(self._make_task)
@@ -146,7 +154,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def tasks_of(self, host: Host) -> list[asyncio.Task[Any]]:
         """Tasks begun on `host`, oldest first; those that have ended as long as anybody holds them."""
-        return [task for task in self._in_order(self._tasks) if self._hosts.get(task) is host]
+        return [task for task in self._known() if task.host is host]
 
     def hold(self, host: Host) -> None:
         """Let nothing of `host` go on, as a stopped process: what becomes ready or due waits."""
@@ -158,7 +166,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def raise_unhandled(self) -> None:
         """Raise the first problem that no task or caller has seen, if there is one."""
-        for task in self._in_order(self._tasks):
+        for task in self._known():
             if task.done() and task._log_traceback:
                 self._unhandled.append(_noted(task.exception(), f"never retrieved from {_where(task)}"))
         if self._unhandled:
@@ -182,7 +190,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         if self._unhandled:
             self.raise_unhandled()
-        self._drop_cancelled_timers()
+        if self._timer_cancelled_count:
+            self._drop_cancelled_timers()
         if not self._ready and not self._stopping:
             self._jump()
         self._collect_due()
@@ -198,7 +207,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _jump(self) -> None:
         when = self._scheduled[0].when() if self._scheduled else math.inf
         if math.isinf(when):
-            pending = [task for task in self._in_order(self._tasks) if not task.done()]
+            pending = [task for task in self._known() if not task.done()]
             waiting = "; ".join(_where(task) for task in pending)
             raise DeadlockError(
                 "deadlock: nothing is ready and no timer is set",
@@ -208,8 +217,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._seconds = max(self._seconds, when)
 
     def _collect_due(self) -> None:
-        while self._scheduled and self._scheduled[0].when() <= self._seconds:
-            timer = heapq.heappop(self._scheduled)
+        timers, now = self._scheduled, self._seconds
+        while timers and timers[0]._when <= now:  # type: ignore[attr-defined]
+            timer = heapq.heappop(timers)
             timer._scheduled = False  # type: ignore[attr-defined]
             self._ready.append(timer)
 
@@ -244,7 +254,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if kind == _TASK_STEP:
                 # asyncio keeps tasks in sets, so that cancelling them all wakes them by address;
                 # without this, equal seeds would give unequal runs.
-                neighbours.sort(key=lambda handle: self._tasks.get(_task_of(handle), -1))
+                neighbours.sort(key=lambda handle: getattr(_task_of(handle), "birth", -1))
             yield from self._permuted(neighbours)
 
     def _permuted(self, items: list[asyncio.Handle]) -> list[asyncio.Handle]:
@@ -255,15 +265,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return items
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **kwargs: Any) -> asyncio.Task[Any]:
-        task = asyncio.Task(coro, loop=loop, **kwargs)
-        self._tasks[task] = next(self._births)
-        host = HOST.get()
-        if host is not None:
-            self._hosts[task] = host
+        task = _Task(coro, loop=loop, **kwargs)
+        task.birth = next(self._births)
+        task.host = HOST.get()
+        # Bare references, sifted now and then: they keep the order of birth, as a weak set does not.
+        self._tasks.append(weakref.ref(task))
+        if len(self._tasks) > self._most_tasks:
+            self._tasks = [weakref.ref(known) for known in self._known()]
+            self._most_tasks = 2 * len(self._tasks) + _MANY_TASKS
         return task
 
-    def _in_order(self, tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
-        return sorted(tasks, key=self._tasks.__getitem__)
+    def _known(self) -> list[_Task]:
+        """Tasks, oldest first; those that have ended as long as anybody holds them."""
+        return [task for known in self._tasks if (task := known()) is not None]
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         message = str(context.get("message", "unhandled problem"))
@@ -299,10 +313,10 @@ class VirtualClock:
         self._offset = 0.0
 
     def now(self) -> float:
-        return self._loop.start + self._loop.time() + self._offset
+        return self._loop.start + self._loop._seconds + self._offset
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._loop._seconds
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)  # noqa: TID251 - this is a clock

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.model.types import Registry
+from lehr.model.types import Registry, addon_names
 from lehr.testing.sim.dice import Dice
 from lehr.testing.world import PARTITION, thing
 
@@ -30,6 +31,14 @@ class Spec(msgspec.Struct):
     turndown: Turndown | None = None
     destroys: bool = False
 
+    def __str__(self) -> str:
+        parts = [str(self.value)]
+        parts += [f"after {' '.join(self.depends_on)}"] if self.depends_on else []
+        parts += [f"reads {' '.join(self.reads)}"] if self.reads else []
+        parts += ["destroys"] if self.destroys else []
+        parts += ["turned down"] if self.turndown is not None else []
+        return ", ".join(parts)
+
     def names(self) -> set[str]:
         return {*self.depends_on, *self.reads}
 
@@ -37,7 +46,9 @@ class Spec(msgspec.Struct):
 class Intent:
     """The lines in the source of truth."""
 
-    def __init__(self, dice: Dice, registry: Registry) -> None:
+    def __init__(self, dice: Dice, registry: Registry, published: Callable[[str], Asset | None]) -> None:
+        """Intent that the dice make up; `published` tells how an asset stands in the newest incarnation."""
+        self._published = published
         self._dice = dice
         self._registry = registry
         self._values = 0
@@ -57,6 +68,10 @@ class Intent:
         return {"lehr.yaml": encode(workspace)} | {
             f"assets/{asset.id}.json": encode(asset.document()) for asset in self.assets()
         }
+
+    def kept(self) -> list[str]:
+        """Things that may not just be gone."""
+        return [id for id, spec in self.things.items() if spec.turndown is None]
 
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
@@ -114,12 +129,20 @@ class Intent:
         id = self._dice.pick(gone)
         if self.things[id].turndown is None and not self._dice.happens(0.3):
             return
+        if len(self.things) == 1 or not self._may_go(id):
+            return
         if self.things[id].turndown is None:
             self.let_go.add(id)
         del self.things[id]
         for spec in self.things.values():
             spec.depends_on = [other for other in spec.depends_on if other != id]
             spec.reads = [other for other in spec.reads if other != id]
+
+    def _may_go(self, id: str) -> bool:
+        """Whether its lines may go: not before its turndown has been published."""
+        published = self._published(id)
+        turned_down = published is None or TURNDOWN in addon_names(published)
+        return turned_down or self.things[id].turndown is None
 
     def _add(self) -> None:
         absent = [id for id in IDS if id not in self.things]

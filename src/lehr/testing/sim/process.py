@@ -26,7 +26,7 @@ from lehr.model.decision import Condition
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Traits
-from lehr.store.writes import Write
+from lehr.store.writes import LeaseLostError, Write
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.production import Production, SimulatedPlugin
 from lehr.testing.sim.source import Repository, SimulatedSource
@@ -47,6 +47,7 @@ class Site(msgspec.Struct, frozen=True, eq=False):
         checks: makes the checks of one control plane.
         poll: seconds between two looks at the source.
         observe: told of everything that has become durable.
+        deposed: told of each process that ends because another one has taken over.
     """
 
     folder: Path
@@ -59,6 +60,7 @@ class Site(msgspec.Struct, frozen=True, eq=False):
     clock: VirtualClock
     trace: Trace
     observe: Observer
+    deposed: Callable[[str], None] = lambda name: None
     poll: float = 10.0
 
 
@@ -151,6 +153,10 @@ class Process:
             await self.plane.serve()
         except Crash:
             pass
+        except LeaseLostError as error:
+            self.site.deposed(self.name)
+            self.site.trace.note("process", f"{self.name} ends: {error}")
+            self.store.died.set()
         except LehrError as error:
             self.site.trace.note("process", f"{self.name} ends: {error}")
             self.store.died.set()

@@ -70,7 +70,7 @@ class Production:
     Attributes:
         values: what there is, by asset id; `put` and `take` change it.
         applied: how often each (asset id, goal) was carried out; the summary of what was done.
-        seconds: how long a push takes.
+        seconds: how long a push takes; pushing: ... of one asset, by its id.
         looking: how long a look takes, by asset id.
         push_faults, look_faults: what goes wrong now, by asset id.
         mute: ids of which nothing can be told of a push.
@@ -92,6 +92,7 @@ class Production:
         self.values: dict[str, Any] = {}
         self.applied: Counter[tuple[str, str]] = Counter()
         self.seconds = 1.0
+        self.pushing: dict[str, float] = {}
         self.looking: dict[str, float] = {}
         self.push_faults: dict[str, PushFault] = {}
         self.look_faults: dict[str, LookFault] = {}
@@ -144,7 +145,7 @@ class Production:
         """A push begins. False if the provider refuses its writer as one of the past."""
         if self.fencing is Fencing.NATIVE:
             if operation.id in self.closed or operation.epoch < self._epochs.get(target.id, 0):
-                self.trace.note("push", f"{operation.id} of {target.id} is refused: a newer writer was here")
+                self.trace.note("push", f"{target.id}: push is refused, a newer writer was here")
                 return False
             self._epochs[target.id] = operation.epoch
         self.begins(target, operation)
@@ -152,7 +153,7 @@ class Production:
         if others and self.fencing is Fencing.NONE:
             self.broken.append(f"I5: two pushes at once of {target.id}")
         self.running[operation.id] = operation
-        self.trace.note("push", f"{target.id} to {target.goal} of @{target.incarnation} begins")
+        self.trace.note("push", f"{target.id}: push {_aim(target)} begins")
         return True
 
     def apply(self, target: Target, operation: Operation, value: Any, based_on: Any) -> bool:
@@ -160,14 +161,14 @@ class Production:
         late = self.fencing is Fencing.NATIVE and operation.epoch < self._epochs.get(target.id, 0)
         moved = self.fencing is Fencing.COMPARE_AND_SWAP and self.values.get(target.id) != based_on
         if late or moved:
-            self.trace.note("push", f"{target.id} is refused: production has changed meanwhile")
+            self.trace.note("push", f"{target.id}: push is refused, production has changed meanwhile")
             return False
         self.applied[target.id, str(target.goal)] += 1
         if value is None:
             self.take(target.id)
         else:
             self.put(target.id, value)
-        self.trace.note("push", f"{target.id} is {_show(value)} now")
+        self.trace.note("push", f"{target.id} = {'nothing' if value is None else _show(value)}")
         return True
 
     def end(self, operation: Operation) -> None:
@@ -245,15 +246,15 @@ class SimulatedPlugin(AssetPlugin):
         if fault is PushFault.DETACHED:
             return await self._detached(target, operation, value, based_on)
         try:
-            await self._work(push)
+            await self._work(target.id, push)
             if push.superseded and production.dice.happens(0.7):
                 return Outcome(Result.FAILED, "superseded")
             return await self._come_to(fault, target, operation, value, based_on)
         finally:
             production.end(operation)
 
-    async def _work(self, push: Push) -> None:
-        waited, seconds = 0.0, self.production.seconds
+    async def _work(self, id: str, push: Push) -> None:
+        waited, seconds = 0.0, self.production.pushing.get(id, self.production.seconds)
         while waited < seconds and not push.superseded:
             pause = min(_PART_SECONDS, seconds - waited)
             await self._clock.sleep(pause)
@@ -264,7 +265,7 @@ class SimulatedPlugin(AssetPlugin):
     ) -> Outcome:
         production = self.production
         if fault is not None:
-            production.trace.note("fault", f"the push of {target.id} comes to: {fault}")
+            production.trace.note("fault", f"{target.id}: push comes to {fault}")
         if fault in _SAYING:
             return _SAYING[fault]
         match fault:
@@ -290,7 +291,7 @@ class SimulatedPlugin(AssetPlugin):
     async def _detached(self, target: Target, operation: Operation, value: Any, based_on: Any) -> Outcome:
         production, loop = self.production, asyncio.get_running_loop()
         ended: asyncio.Future[Outcome] = loop.create_future()
-        production.trace.note("fault", f"the push of {target.id} goes on by itself")
+        production.trace.note("fault", f"{target.id}: push goes on by itself")
 
         def end() -> None:
             applied = production.apply(target, operation, value, based_on)
@@ -335,6 +336,11 @@ def half(value: Any, before: Any) -> Any:
         new = sorted(value)[: len(value) // 2]
         return {**before, **{key: value[key] for key in new}}
     return f"half of {value}" if value is not None else before
+
+
+def _aim(target: Target) -> str:
+    goal = "" if target.goal is Goal.PRESENT else f" as {target.goal}"
+    return f"to @{target.incarnation}{goal}"
 
 
 def _show(value: Any) -> str:

@@ -62,11 +62,26 @@ class Repository:
         self._trace = trace
         self._readers: list[asyncio.Event] = []
 
+    def read(self) -> Files:
+        """What a control plane finds that reads it now.
+
+        Raises:
+            TransientError: it cannot be read.
+        """
+        if self.unreadable:
+            raise TransientError("the repository cannot be read", why="no route to host")
+        return self.newest
+
     def edit(self, contents: Mapping[str, bytes], what: str) -> None:
         """Replace everything by `contents`."""
         self.newest = files(contents)
         self._trace.note("edit", what)
         self.tell()
+
+    @property
+    def followed(self) -> bool:
+        """True while there is anybody to tell."""
+        return bool(self._readers)
 
     def tell(self) -> None:
         """Tell every reader that there may be something new."""
@@ -94,9 +109,7 @@ class SimulatedSource:
         self._poll = poll
 
     def newest(self) -> Files:
-        if self._repository.unreadable:
-            raise TransientError("the repository cannot be read", why="no route to host")
-        return self._repository.newest
+        return self._repository.read()
 
     def keep(self, revision: SourceRevision) -> None:
         self._repository.kept.add(revision.revision)

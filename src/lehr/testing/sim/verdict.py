@@ -18,7 +18,22 @@ if TYPE_CHECKING:
 
 def judge(history: History) -> list[str]:
     """What is wrong now, one line each."""
-    return [*_left_open(history), *_nothing_lost(history), *_at_rest(history), *_as_intended(history)]
+    return [
+        *_published(history),
+        *_left_open(history),
+        *_nothing_lost(history),
+        *_at_rest(history),
+        *_as_intended(history),
+    ]
+
+
+def _published(history: History) -> Iterator[str]:
+    """I7 of publishing: what the source declares is in force."""
+    newest, revision = history.witness.newest, history.repository.newest.revision.revision
+    wanted = history.witness.revisions.get(revision)
+    found = {} if newest is None else {id: asset.digest for id, asset in newest.assets.items()}
+    if wanted != found:
+        yield f"I7: what the source declares is not in force, but {newest and newest.header.name}"
 
 
 def _left_open(history: History) -> Iterator[str]:

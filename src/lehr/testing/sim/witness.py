@@ -6,7 +6,7 @@ stood at that very moment.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -36,6 +36,7 @@ from lehr.store.writes import (
     Write,
 )
 from lehr.testing.sim.capacity import CAPACITY
+from lehr.testing.sim.reached import paths_of
 from lehr.testing.sim.trace import Trace
 from lehr.testing.world import THING
 
@@ -59,6 +60,7 @@ class Witness:
         open: operations that have not ended, by asset.
         admitted: ids of all operations there ever were.
         ledger: the last entry of each asset.
+        reached: how often each path was taken.
         revisions: digests by id of what each revision of the source declares; None for one that
             nothing may be published from.
         let_go: ids that some revision has let go.
@@ -75,6 +77,7 @@ class Witness:
         self.decisions: dict[str, Decision] = {}
         self.revisions: dict[str, dict[str, str] | None] = {}
         self.let_go: set[str] = set()
+        self.reached: Counter[str] = Counter()
         self.jumped = False
         self.fenced = False
         self._trace = trace
@@ -168,6 +171,7 @@ class Witness:
     def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
         """These writes have become durable."""
         for write, answer in zip(writes, answers, strict=True):
+            self.reached.update(paths_of(write, answer))
             take_up = self._answers.get(type(write))
             if take_up is not None:
                 take_up(write, answer)

@@ -1,0 +1,64 @@
+"""`lehr sim replay` and `lehr sim show`: one history."""
+
+from __future__ import annotations
+
+import click
+
+from lehr.cli.output import output_option
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim replay 17
+      lehr sim replay 17 -o json     with the digest of all that happened, and the paths taken
+
+    Ends with 1 if an invariant is broken.
+    """
+)
+@click.argument("seed", type=int)
+@output_option("text", "json")
+def replay(seed: int, form: str) -> None:
+    """Play the history of SEED, and say which invariants it breaks."""
+    from lehr.cli.output import show_document
+    from lehr.testing.sim.suite import play
+    from lehr.testing.sim.trace import clock
+
+    played = play(seed)
+    if form == "json":
+        show_document("json", played)
+    else:
+        print(f"seed {seed}: {played.events} events in {clock(played.seconds)}, digest {played.digest}")
+        for violation in played.violations:
+            print(f"  broken  {violation}")
+    if played.violations:
+        click.echo(f"`lehr sim show {seed}` tells what happened", err=True)
+        raise click.exceptions.Exit(1)
+    if form == "text":
+        click.echo("every invariant holds", err=True)
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim show 17
+      lehr sim show 17 --writes | less     with everything that is written to the store
+    """
+)
+@click.argument("seed", type=int)
+@click.option("--writes", is_flag=True, help="Also show every write to the store.")
+def show(seed: int, writes: bool) -> None:
+    """Tell the history of SEED: what people, machines and the control plane did, and what came of it.
+
+    Times are virtual, from the start, as h:mm:ss.
+    """
+    from lehr.testing.sim.suite import history_of
+
+    history = history_of(seed)
+    print("\n".join(history.trace.story(writes=writes)))
+    for violation in dict.fromkeys(history.violations):
+        print(f"broken    {violation}")
+    if not history.violations:
+        print("every invariant holds")

@@ -1,0 +1,139 @@
+"""`lehr sim run`: many histories over all processors."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lehr.cli import words
+from lehr.cli.output import output_option
+from lehr.cli.words import duration
+
+if TYPE_CHECKING:
+    from lehr.testing.sim.suite import Played
+
+_SHOWN = 10
+_ENDLESS = 10**12
+_YEAR = 365 * 86_400.0
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim run                          a thousand histories
+      lehr sim run --for 10m                as many as fit into ten minutes
+      lehr sim run --first 5000 --seeds 100
+      lehr sim run -o json
+
+    Ends with 1 if an invariant is broken; every failure names the command that plays it again.
+    """
+)
+@click.option("--seeds", type=click.IntRange(1), help="How many histories.  [default: 1000]")
+@click.option("--for", "longest", callback=duration, metavar="TIME", help="Go on for so long instead: 10m.")
+@click.option("--first", type=int, default=0, show_default=True, help="Seed of the first.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@output_option("text", "json")
+def run(seeds: int | None, longest: float | None, first: int, jobs: int | None, form: str) -> None:
+    """Play random histories, each from its own seed, and report what broke a rule.
+
+    The report also names the rare paths that no history has taken: what was not reached was not tried.
+    """
+    import os
+
+    from lehr.base.clock import SystemClock
+    from lehr.cli.output import show_document
+
+    if seeds is not None and longest is not None:
+        raise click.UsageError("--seeds and --for do not go together")
+    clock = SystemClock()
+    began = clock.monotonic()
+
+    def over() -> bool:
+        return longest is not None and clock.monotonic() - began >= longest
+
+    count = _ENDLESS if longest is not None else seeds or 1000
+    runs = _played(range(first, first + count), jobs or os.cpu_count() or 1, over, bar=form == "text")
+    report = _report(runs, clock.monotonic() - began)
+    if form == "json":
+        show_document("json", report)
+    else:
+        _tell(report)
+    if report["failed"]:
+        raise click.exceptions.Exit(1)
+
+
+def _played(seeds: range, jobs: int, over: Callable[[], bool], *, bar: bool) -> list[Played]:
+    from lehr.testing.sim.suite import play_all
+
+    runs: list[Played] = []
+    with _progress(None if len(seeds) == _ENDLESS else len(seeds), shown=bar) as advance:
+        for played in play_all(seeds, jobs, over):
+            runs.append(played)
+            advance(len(played.violations))
+    return runs
+
+
+def _report(runs: list[Played], seconds: float) -> dict[str, Any]:
+    from lehr.testing.sim.reached import never, total
+    from lehr.testing.sim.suite import failed
+
+    reached = total(run.reached for run in runs)
+    return {
+        "histories": len(runs),
+        "events": sum(run.events for run in runs),
+        "seconds": round(seconds, 1),
+        "seeds_per_second": round(len(runs) / max(seconds, 1e-9), 1),
+        "simulated_years": round(sum(run.seconds for run in runs) / _YEAR, 4),
+        "failed": [{"seed": run.seed, "violations": run.violations} for run in failed(runs)],
+        "never_reached": never(reached),
+        "reached": dict(reached.most_common()),
+    }
+
+
+def _tell(report: dict[str, Any]) -> None:
+    from lehr.testing.sim.reached import RARE_PATHS
+
+    print(
+        f"{words.counted(report['histories'], 'history', 'histories')}, {report['events']:,} events, "
+        f"{report['simulated_years']:g} simulated years in {report['seconds']:g} s: "
+        f"{report['seeds_per_second']:g} seeds/s"
+    )
+    taken = len(RARE_PATHS) - len(report["never_reached"])
+    print(f"rare paths taken: {taken} of {len(RARE_PATHS)}")
+    for name in report["never_reached"]:
+        print(f"  never  {name}: {RARE_PATHS[name]}")
+    for item in report["failed"][:_SHOWN]:
+        print(f"broken  seed {item['seed']}: {item['violations'][0]}")
+        print(f"        lehr sim replay {item['seed']}")
+    if len(report["failed"]) > _SHOWN:
+        print(f"        and {len(report['failed']) - _SHOWN} more")
+    if not report["failed"]:
+        print("every invariant holds in all of them")
+
+
+@contextlib.contextmanager
+def _progress(total: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; the function that is yielded is told of each history's violations."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda violations: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("histories", total=total)
+        broken = 0
+
+        def advance(violations: int) -> None:
+            nonlocal broken
+            broken += bool(violations)
+            said = f"histories, {broken} broken" if broken else "histories"
+            progress.update(bar, advance=1, description=said)
+
+        yield advance

@@ -1,0 +1,99 @@
+"""One random history as a value, and many of them over all processors."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from lehr.base.digest import Digest
+from lehr.testing.sim.history import History
+
+_CHUNK = 4
+_ROUND = 64
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of one's own is made in it
+
+
+class Played(msgspec.Struct, frozen=True):
+    """What came of a history.
+
+    Attributes:
+        violations: of invariants, one line each; none if all is well.
+        events: things that happened; seconds: of virtual time.
+        digest: of all that happened: equal whenever the seed is played again.
+        reached: how often each path was taken (`lehr.testing.sim.reached`).
+    """
+
+    seed: int
+    violations: tuple[str, ...]
+    events: int
+    seconds: float
+    digest: Digest
+    reached: dict[str, int]
+
+
+def play(seed: int) -> Played:
+    """Play the history of `seed` to its end, and judge it. Whatever goes wrong is in the answer."""
+    history = history_of(seed)
+    events = history.trace.events
+    return Played(
+        seed,
+        tuple(dict.fromkeys(history.violations)),
+        len(events),
+        events[-1].at if events else 0.0,
+        history.trace.digest(),
+        dict(sorted(history.witness.reached.items())),
+    )
+
+
+def history_of(seed: int) -> History:
+    """The history of `seed`, played."""
+    with scratch() as folder, silence():
+        history = History(seed, folder)
+        try:
+            history.play()
+        except Exception as error:
+            history.witness.violations.append(f"I8: the run broke: {type(error).__name__}: {error}")
+        return history
+
+
+def play_all(seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda: False) -> Iterator[Played]:
+    """Play many histories in `jobs` processes, in whatever order they end, until it is `over`."""
+    size = jobs * _ROUND if jobs > 1 else 1
+    rounds = (seeds[start : start + size] for start in range(0, len(seeds), size))
+    # Not forked: what a fork inherits of threads and locks is not to be relied on.
+    pool = multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else None
+    with pool or contextlib.nullcontext():
+        for some in rounds:
+            if over():
+                return
+            yield from map(play, some) if pool is None else pool.imap_unordered(play, some, _CHUNK)
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder where commits cost no disk: nothing in a simulation crashes the machine."""
+    with tempfile.TemporaryDirectory(prefix="lehr-sim-", dir=_MEMORY if _MEMORY.is_dir() else None) as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Plugins fail by the thousand in a simulation: what the log says of it is of no use and costs time."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def failed(runs: Sequence[Played]) -> list[Played]:
+    """Those in which an invariant was broken, by seed."""
+    return sorted((run for run in runs if run.violations), key=lambda run: run.seed)
