@@ -322,14 +322,14 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
 ]
 
 
-def subject(make: type[Good]) -> Subject:
+def subject(make: type[Good], patience: float = 10.0) -> Subject:
     place = Place()
     return Subject(
         open=lambda: make(place),
         edit=place.edit,
         troubles=(place.trouble,),
         again=lambda source, revision: source.again(revision),  # type: ignore[attr-defined]
-        patience=0.2,
+        patience=patience,
     )
 
 
@@ -341,7 +341,7 @@ def test_a_good_source_keeps_every_rule(rule: Rule) -> None:
 @pytest.mark.parametrize(("rule", "broken"), BREAKS, ids=lambda value: value.__name__)
 def test_a_source_that_breaks_a_rule_is_caught_by_it(rule: Rule, broken: type[Good]) -> None:
     with pytest.raises(AssertionError, match=f"^{rule.__name__}: "):
-        asyncio.run(rule(subject(broken)))
+        asyncio.run(rule(subject(broken, patience=0.1)))
 
 
 def test_every_rule_of_sources_has_a_source_that_breaks_it() -> None:
