@@ -69,7 +69,7 @@ class Agenda(Generic[T]):
             if taken := list(self.pop(clock.monotonic())):
                 return taken
             due = self.next_due()
-            # A bare timer: with asyncio.timeout, which cancels and catches, a wait took 21 us, not 9.
+            # A bare timer: asyncio.timeout cancels and catches, and makes it 9 us instead of 6.
             timer = None
             if due is not None:
                 timer = loop.call_later(max(0.0, due - clock.monotonic()), self._sooner.set)

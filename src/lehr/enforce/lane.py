@@ -38,9 +38,6 @@ _ROUTINE_SHARE = 8
 _YIELD_SECONDS = 0.005
 """How long a worker may go on without giving others the loop."""
 
-_IDLE_WORKERS = 16
-"""Workers that stay when nothing is queued: to wake one takes 3 us, to make one 10."""
-
 _PATIENCE_SECONDS = 1.0
 
 _STATUS_TIMEOUT = 30.0
@@ -108,7 +105,6 @@ class Lane(Generic[T]):
         self._deferred: OrderedDict[T, None] = OrderedDict()
         self._diffs = asyncio.Semaphore(self.traits.turns)
         self._workers: set[asyncio.Task[None]] = set()
-        self._idle: list[asyncio.Future[None]] = []
         self._roused = False
         self._stopped = False
         # Turns also wait for checks and commits, so more of them than diffs may be under way.
@@ -120,18 +116,14 @@ class Lane(Generic[T]):
         self._rouse()
 
     def _rouse(self) -> None:
-        """See to it that a worker takes what is queued, one after the other.
+        """See to it that a worker comes and takes what is queued, one turn after the other.
 
-        A worker that comes upon a turn that waits rouses the next. So a hundred turns that wait for
-        nothing take one worker, and not a hundred tasks that are woken for one turn each.
+        A worker that comes upon a turn that waits calls the next. So a hundred turns that wait for
+        nothing take one task, and not a hundred.
         """
         if self._roused or self._stopped or not self._queue:
             return
-        while self._idle:
-            if not (bell := self._idle.pop()).done():
-                bell.set_result(None)
-                self._roused = True
-                return
+        # A worker that is not on its way is in the middle of a turn, which may take its time.
         if len(self._workers) < self._most_workers:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
             self._workers.add(worker)
@@ -144,29 +136,19 @@ class Lane(Generic[T]):
     async def _work(self) -> None:
         worker = asyncio.current_task()
         assert worker is not None
+        self._roused = False
+        since = self._clock.monotonic()
         try:
-            while True:
-                self._roused = False
-                await self._turns()
-                if len(self._idle) >= _IDLE_WORKERS:
-                    return
-                bell = asyncio.get_running_loop().create_future()
-                self._idle.append(bell)
-                await bell
+            while self._queue:
+                await telling(self._rouse, self._turn(self._queue.take()))
+                if self._clock.monotonic() - since > _YIELD_SECONDS:
+                    await self._clock.sleep(0)
+                    since = self._clock.monotonic()
         finally:
             # Here and not in a callback of the task, which runs later: whoever queues a turn in
             # between would count on a worker that takes no more.
             self._workers.discard(worker)
             self._rouse()
-
-    async def _turns(self) -> None:
-        """Run turns until none is queued."""
-        since = self._clock.monotonic()
-        while self._queue:
-            await telling(self._rouse, self._turn(self._queue.take()))
-            if self._clock.monotonic() - since > _YIELD_SECONDS:
-                await self._clock.sleep(0)
-                since = self._clock.monotonic()
 
     async def take_place(self, item: T) -> bool:
         """Take one of the plugin's places for pushes, waiting a little if all are taken.
