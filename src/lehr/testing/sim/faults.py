@@ -53,4 +53,7 @@ class LookFault(enum.StrEnum):
 PASSING_PUSHES = tuple(fault for fault in PushFault if fault not in (PushFault.STALL, PushFault.IDLE))
 """Faults that need neither a person nor new intent once they are over."""
 
+LASTING_PUSHES = (PushFault.FAIL, PushFault.STALL, PushFault.RAISE, PushFault.NONSENSE, PushFault.HANG)
+"""Faults after which production can always be looked at, so that no share of a limit is held for ever."""
+
 PASSING_LOOKS = tuple(fault for fault in LookFault if fault is not LookFault.STALL)

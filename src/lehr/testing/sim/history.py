@@ -25,7 +25,13 @@ from lehr.store.writes import Write
 from lehr.testing.sim import edits
 from lehr.testing.sim.capacity import Capacity
 from lehr.testing.sim.dice import Dice
-from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
+from lehr.testing.sim.faults import (
+    LASTING_PUSHES,
+    PASSING_LOOKS,
+    PASSING_PUSHES,
+    LookFault,
+    PushFault,
+)
 from lehr.testing.sim.intent import IDS, Intent
 from lehr.testing.sim.process import Process, Site
 from lehr.testing.sim.production import LOOK_TIMEOUT, PUSH_TIMEOUT, Production
@@ -42,6 +48,9 @@ NEVER = 1e7
 
 LEAST_EVENTS = 200
 """A history goes on until so much has happened; its quiet phase adds to that."""
+
+MOST_LOST = 2
+"""Assets that may stay in trouble: fewer than the places of the limit that all share."""
 
 _LOOK_SECONDS = 17.0
 _STAYS_SECONDS = 60.0
@@ -93,7 +102,9 @@ class History:
 
     Attributes:
         trace: what happened, for whoever has to find out why.
+        lost: assets that stay in trouble in the quiet phase.
         violations: of rules.
+        lost: assets that stay in trouble in the quiet phase.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -113,6 +124,7 @@ class History:
         self.repository = Repository(self.trace)
         self.aside: list[Process] = []
         self._folder = folder
+        self.lost: frozenset[str] = frozenset()
         self.taken = 0
         self._started = 0
         self._offset = 0.0
@@ -441,9 +453,11 @@ class History:
     # --- the quiet phase ---------------------------------------------------------------
 
     async def _calm_down(self) -> None:
-        """No more faults, and a person who looks after what waits for one."""
-        self.trace.note("phase", "all is well from here on")
-        self.production.heal()
+        """No more faults in the healthy core, and a person who looks after what waits for one."""
+        self._choose_lost()
+        said = ", ".join(sorted(self.lost))
+        self.trace.note("phase", f"all is well from here on{f', but for {said}' if said else ''}")
+        self.production.heal(self.lost)
         self.production.seconds = 1.0
         self.clock.jump(-self._offset)
         for process in (*self.aside, self.process):
@@ -467,6 +481,18 @@ class History:
         await self.clock.sleep(_STAYS_SECONDS)
         await self._come_to_rest()
         await self.process.plane.committer.flush()
+
+    def _choose_lost(self) -> None:
+        """Some assets may stay in trouble for ever: they must delay no other (I9)."""
+        if self._dice.happens(0.5):
+            return
+        for _ in range(self._dice.number(1, MOST_LOST)):
+            id = self._dice.pick(IDS)
+            if self._dice.happens(0.5):
+                self.production.push_faults[id] = self._dice.pick(LASTING_PUSHES)
+            else:
+                self.production.look_faults[id] = self._dice.pick(tuple(LookFault))
+            self.lost |= {id}
 
     async def _come_to_rest(self) -> None:
         """A resync may be under way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lehr.model.asset import Asset, AssetId, AssetKey
@@ -38,21 +38,41 @@ def _published(history: History) -> Iterator[str]:
 
 def _left_open(history: History) -> Iterator[str]:
     records = history.process.store.records
-    for operation in records.open_operations(PARTITION):
-        yield f"I7: operation {operation.id} of {operation.asset} is still open"
+    still = records.open_operations(PARTITION)
+    for operation in still:
+        if operation.asset not in history.lost:
+            yield f"I7: operation {operation.id} of {operation.asset} is still open"
     used, _until = records.usage(HELD, history.clock.now())
-    if used:
-        yield f"I7: {used} reservations are held by nobody"
+    if used != len(still):
+        yield f"I7: {used} shares are held by {len(still)} pushes"
     for process in history.aside:
         if not process.dead:
             yield f"I5: {process.name} goes on although another one has taken over"
 
 
 def _as_intended(history: History) -> Iterator[str]:
+    outside = _connected(history, history.lost)
     for asset in things(history.witness.assets().values()):
-        yield from _converged(history, asset)
+        if asset.id not in outside:
+            yield from _converged(history, asset)
     for id in _departed(history):
-        yield from _left_alone_or_removed(history, id)
+        if id not in outside:
+            yield from _left_alone_or_removed(history, id)
+
+
+def _connected(history: History, ids: Iterable[str]) -> set[str]:
+    """`ids`, and all that is joined with one of them by references, in whatever direction.
+
+    Order among dependencies and dependants, and turndowns that wait for referrers, may keep these from
+    converging as long as one of them is in trouble; nothing else may (I9).
+    """
+    witness, found, ahead = history.witness, set(ids), list(ids)
+    while ahead:
+        id = ahead.pop()
+        near = {str(mention.target) for mention in witness.mentions(id)} | set(witness.referrers(id))
+        ahead += near - found
+        found |= near
+    return found
 
 
 def _nothing_lost(history: History) -> Iterator[str]:
@@ -73,7 +93,7 @@ def _nothing_lost(history: History) -> Iterator[str]:
 
 def _at_rest(history: History) -> Iterator[str]:
     enforcer = history.process.enforcer
-    if not enforcer.at_rest:
+    if not enforcer.at_rest and not history.lost:
         yield "I7: the Enforcer does not come to rest"
     for id in sorted(enforcer.unsettled):
         condition = _condition(history, id)

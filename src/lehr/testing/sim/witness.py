@@ -21,7 +21,7 @@ from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.selector import Selector
-from lehr.model.types import Registry
+from lehr.model.types import Mention, Registry
 from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import (
     Admit,
@@ -137,6 +137,11 @@ class Witness:
 
     def turndown(self, asset: Asset) -> Turndown | None:
         return self._registry.addon(asset, TURNDOWN, Turndown)
+
+    def mentions(self, id: str) -> list[Mention]:
+        """References of an asset as it last stood."""
+        asset = self.last(id)
+        return [] if asset is None else list(self._registry.mentions(asset))
 
     def referrers(self, id: str) -> list[str]:
         """Things that refer to `id`: in intent, or gone from it with a turndown and not removed yet."""
