@@ -124,10 +124,15 @@ class ControlPlane:
         async with self._refreshing:
             attempt = await self._publisher.refresh()
             if attempt.publication is Publication.PUBLISHED:
+                log.info(
+                    "published",
+                    incarnation=f"{self.partition}@{attempt.sequence}",
+                    changed=len(attempt.changed),
+                )
                 incarnation = self._parts.store.intent.newest(self.partition)
-                assert incarnation is not None
-                self.enforcer.published(incarnation, attempt.changed)
-                log.info("published", incarnation=incarnation.name, changed=len(attempt.changed))
+                # Where reads lag behind, the Enforcer finds it by itself, with all that it changed.
+                if incarnation is not None and incarnation.sequence == attempt.sequence:
+                    self.enforcer.published(incarnation, attempt.changed)
         self.heard(attempt)
         return attempt
 

@@ -111,7 +111,8 @@ class Publisher:
         assert work.publication is not None
         if work.snapshot is not None and work.generated is not None:
             work.diagnostics = with_excerpts(work.diagnostics, work.snapshot)
-        newest = self._store.intent.newest(self._partition)
+        # Reads may not find yet what was just written.
+        newest = work.incarnation or self._store.intent.newest(self._partition)
         return Attempt(
             partition=self._partition,
             at=work.at,
@@ -244,6 +245,8 @@ class Publisher:
         if isinstance(answer, Refused):
             self._end(work, Publication.UNREADABLE, _overtaken(answer))
             return
+        assert isinstance(answer, Incarnation)
+        work.incarnation = answer
         self._unpublished = set()
         self._end(work, Publication.PUBLISHED, *work.diagnostics)
 
