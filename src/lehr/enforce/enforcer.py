@@ -69,8 +69,9 @@ _SOON_SECONDS = 10.0
 _CATCH_UP_SECONDS = 5.0
 _DOUBT_SECONDS = 5.0
 
-_RESYNC_TICK = 0.25
-"""Seconds. Resyncs come due on whole ticks, so that one wake-up serves many."""
+_RESYNC_TICKS = 64
+"""Into so many parts is the time between resyncs divided. They come due at the end of a part, so
+that one wake-up serves many: of a thousand assets, about twenty."""
 
 
 class Enforcer:
@@ -289,6 +290,7 @@ class Enforcer:
         while True:
             for id in await self._agenda.wait(self._clock):
                 self._wake(self._slots[id], "due again", urgent=False)
+            await self._clock.sleep(0)
 
     async def _follow_hints(self, lane: Lane[Slot]) -> None:
         async for key in lane.hints():
@@ -522,9 +524,9 @@ class Enforcer:
 
     def _rest(self, slot: Slot, rest: Rest) -> None:
         id = slot.key.id
-        resync = slot.lane.traits.resync * self._chance.uniform(0.5, 1.0)
-        now = self._clock.monotonic()
-        due = math.ceil((now + resync) / _RESYNC_TICK) * _RESYNC_TICK
+        now, resync = self._clock.monotonic(), slot.lane.traits.resync
+        tick = max(resync, 1.0) / _RESYNC_TICKS
+        due = math.ceil((now + resync * self._chance.uniform(0.5, 1.0)) / tick) * tick
         if rest.delay is None:
             slot.due = None
         else:

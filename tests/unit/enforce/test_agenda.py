@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lehr.enforce.agenda import Agenda
+from lehr.testing.virtual import VirtualClock, run
 
 times = st.integers(0, 20).map(float)
 changes = st.lists(st.tuples(st.sampled_from("abcde"), times | st.none()), max_size=60)
@@ -67,3 +70,40 @@ def test_times_that_are_set_again_and_again_do_not_pile_up() -> None:
         agenda.set("a", float(number))
     assert len(agenda._heap) < 5000
     assert list(agenda.pop(1e9)) == ["a"]
+
+
+def test_who_waits_is_woken_by_what_is_set_meanwhile_and_by_nothing_that_was_taken_back() -> None:
+    async def main() -> list[tuple[list[str], float]]:
+        agenda: Agenda[str] = Agenda()
+        clock, seen = VirtualClock(), list[tuple[list[str], float]]()
+
+        async def wait() -> None:
+            while len(seen) < 3:
+                seen.append((await agenda.wait(clock), clock.monotonic()))
+
+        waiting = asyncio.create_task(wait())
+        await clock.sleep(1.0)
+        agenda.set("late", 50.0)
+        await clock.sleep(1.0)
+        agenda.set("soon", 10.0)
+        agenda.set("never", 5.0)
+        await clock.sleep(1.0)
+        agenda.discard("never")
+        agenda.set("between", 7.0)
+        await waiting
+        return seen
+
+    assert run(main, seed=1) == [(["between"], 7.0), (["soon"], 10.0), (["late"], 50.0)]
+
+
+def test_of_very_many_that_are_due_together_some_are_taken_at_once_and_none_is_lost() -> None:
+    async def main() -> list[int]:
+        agenda: Agenda[int] = Agenda()
+        for item in range(2500):
+            agenda.set(item, 1.0)
+        clock = VirtualClock()
+        taken = [await agenda.wait(clock) for _ in range(3)]
+        assert [len(items) for items in taken] == [1000, 1000, 500]
+        return [item for items in taken for item in items]
+
+    assert run(main, seed=1) == list(range(2500))
