@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.base.digest import canonical
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.pinning import pin
@@ -21,6 +22,7 @@ from lehr.model.diff import Goal
 from lehr.model.types import Registry, addon_names
 
 _KEEP = Course(Goal.PRESENT)
+_TURNDOWN = canonical(TURNDOWN)
 
 
 class Viewer:
@@ -50,18 +52,20 @@ class Viewer:
 
     def view(self, slot: Slot, governance: Governance, cause: str, epoch: int) -> View:
         """Intent and controls as they are now for the asset of `slot`."""
-        now = self._clock.now()
-        last, came_with = self._last(slot, governance)
-        pinning = pin(last, governance.sequence, governance.standing(now))
+        now, governing = self._clock.now(), governance.sequence
+        last, came_with = self._last(slot, governing)
+        pinning = pin(last, governing, governance.standing(now))
         asset: Asset | None = last
-        turndown = asked = self._registry.addon(last, TURNDOWN, Turndown)
+        # To search the bytes takes a tenth of decoding them, and hardly any asset is turned down.
+        asked = self._registry.addon(last, TURNDOWN, Turndown) if _TURNDOWN in last.body else None
+        turndown = asked
         if pinning.pin is not None:
             asset = self._intent.asset(slot.key, pinning.content)
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Pinned to before it was asked for: it stays.
         elif slot.digest is None:
             # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
-            stood = self._last_with(slot.key, came_with, governance.sequence)
+            stood = self._last_with(slot.key, came_with, governing)
             pinning = replace(pinning, content=stood)
         return View(
             key=slot.key,
@@ -69,7 +73,7 @@ class Viewer:
             monotonic=self._clock.monotonic(),
             cause=cause,
             pinning=pinning,
-            governing=governance.sequence,
+            governing=governing,
             asset=asset,
             newest_digest=slot.digest,
             governance=governance.digest,
@@ -83,11 +87,11 @@ class Viewer:
             removals=governance.removals,
         )
 
-    def _last(self, slot: Slot, governance: Governance) -> tuple[Asset, int]:
+    def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:
         if slot.digest is not None:
-            asset = self._intent.asset(slot.key, governance.sequence)
+            asset = self._intent.asset(slot.key, governing)
             if asset is not None:
-                return asset, governance.sequence
+                return asset, governing
         found = self._intent.last(slot.key)
         assert found is not None, f"slot without any version of {slot.key}"
         return found
