@@ -75,4 +75,5 @@ def load(store: Store, registry: Registry, incarnation: Incarnation, now: float)
 def _removals(partition: Partition, budgets: list[DeletionBudget]) -> Reservation:
     """The tightest budget counts."""
     budget = min(budgets, key=lambda item: item.removals / item.per_seconds, default=_DEFAULT_BUDGET)
-    return Reservation(f"removals/{partition}", budget.removals, budget.per_seconds)
+    # A removal that fails and is tried again must not use up what others wait for.
+    return Reservation(f"removals/{partition}", budget.removals, budget.per_seconds, once=True)

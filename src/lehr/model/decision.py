@@ -65,11 +65,13 @@ class Reservation(msgspec.Struct, frozen=True):
         key: names the limit and the group (`rate/gentle/team=web`).
         limit: how many may be counted at once.
         window: seconds for which a start counts; None counts it until the operation ends.
+        once: an asset counts once, however often its push is tried again; only with a window.
     """
 
     key: str
     limit: int
     window: float | None = None
+    once: bool = False
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -227,6 +227,10 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (admission.an_operation_ends_once, EntersLateEnds),
     (admission.a_window_counts_starts, trusting(reservations=lambda store, admit: ())),
     (admission.a_window_counts_starts, LosesReservations),
+    (
+        admission.what_is_tried_again_counts_once,
+        trusting(reservations=lambda store, admit: tuple(replace(r, once=False) for r in admit.reservations)),
+    ),
     (admission.what_is_held_is_released_by_the_outcome, trusting(reservations=lambda store, admit: ())),
     (admission.what_is_held_is_released_by_the_outcome, ForgetsUnknown),
     (

@@ -30,7 +30,7 @@ def admit(db: sqlite3.Connection, write: Admit) -> Refused | None:
         until = None if item.window is None else operation.started_at + item.window
         db.execute(
             "INSERT OR REPLACE INTO reservation (key, operation, at, until) VALUES (?, ?, ?, ?)",
-            (item.key, operation.id, operation.started_at, until),
+            (item.key, _holder(item, operation), operation.started_at, until),
         )
     return None
 
@@ -96,25 +96,32 @@ def _missing_approval(db: sqlite3.Connection, write: Admit) -> Refused | None:
     return Refused("ApprovalMissing", "no approval stands for exactly this diff")
 
 
+def _holder(item: Reservation, operation: Operation) -> str:
+    """Whose share it is: the push's, or its asset's, which then has one however often it is tried."""
+    return f"{operation.partition}:{operation.asset}" if item.once else operation.id
+
+
 def _no_room(db: sqlite3.Connection, write: Admit) -> Refused | None:
-    now = write.operation.started_at
+    now, operation = write.operation.started_at, write.operation
     for item in write.reservations:
         db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, now))
-        used, until = usage(db, item, now)
+        used, until = usage(db, item, now, but=_holder(item, operation))
         if used >= item.limit:
             return Refused("LimitReached", f"{used} of {item.limit} are taken of {item.key}", until)
     return None
 
 
-def usage(db: sqlite3.Connection, reservation: Reservation, now: float) -> tuple[int, float | None]:
-    """How many count against a limit at `now`, and when the oldest stops to."""
+def usage(
+    db: sqlite3.Connection, reservation: Reservation, now: float, but: str = ""
+) -> tuple[int, float | None]:
+    """How many count against a limit at `now`, `but` this holder, and when the oldest stops to."""
     # What was reserved more than a window ahead of now comes from a clock that was set back since:
     # it must not block for as long as the clock was wrong.
     ahead = now + 2 * (reservation.window or 0.0)
     row = db.execute(
         "SELECT count(*), min(until) FROM reservation"
-        " WHERE key = ? AND (until IS NULL OR (until > ? AND until <= ?))",
-        (reservation.key, now, ahead),
+        " WHERE key = ? AND operation != ? AND (until IS NULL OR (until > ? AND until <= ?))",
+        (reservation.key, but, now, ahead),
     ).fetchone()
     return int(row[0]), row[1]
 

@@ -235,6 +235,22 @@ def a_window_counts_starts(subject: Subject) -> None:
 
 
 @named_plain
+def what_is_tried_again_counts_once(subject: Subject) -> None:
+    """Where an asset counts once, pushes of it that are tried again take no more."""
+    limit = Reservation("removals", 2, 60.0, once=True)
+    with subject.opened() as store:
+        governed(store)
+        for number, at in (("o1", NOW), ("o2", NOW + 10), ("o3", NOW + 20)):
+            admitted(store, request(store, number, "a", at=at, reservations=(limit,)))
+            commit(store, finish(number, _FAILED))
+        hold(store.records.usage(limit, NOW + 20) == (1, NOW + 80), "one asset counts, since its last push")
+        admitted(store, request(store, "o4", "b", at=NOW + 20, reservations=(limit,)))
+        commit(store, finish("o4", _FAILED))
+        refused(store, request(store, "o5", "c", at=NOW + 20, reservations=(limit,)), "LimitReached")
+        admitted(store, request(store, "o5", "b", at=NOW + 20, reservations=(limit,)))
+
+
+@named_plain
 def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
     """Starts from further ahead than a window come from a clock that was set back since."""
     limit = Reservation("rate", 1, 60.0)
@@ -327,6 +343,7 @@ RULES: tuple[Rule, ...] = (
     an_operation_ends_once,
     every_outcome_but_unknown_ends_it,
     a_window_counts_starts,
+    what_is_tried_again_counts_once,
     a_clock_that_was_ahead_blocks_nothing,
     what_is_held_is_released_by_the_outcome,
     all_limits_or_none,
