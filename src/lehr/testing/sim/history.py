@@ -93,7 +93,7 @@ def manners(dice: Dice) -> Manners:
         not gentle and dice.happens(0.3),
         dice.pick(tuple(Fencing)),
         dice.pick((1, 2, 8)),
-        dice.number(25, 60),
+        dice.number(20, 45),
     )
 
 
@@ -448,6 +448,7 @@ class History:
         try:
             await self.process.pass_time(self._dice.seconds(0.0, 20.0))
         finally:
+            late.store.out_of_order = False  # or it would not find out for as long as that lasts
             late.release()
 
     # --- the quiet phase ---------------------------------------------------------------

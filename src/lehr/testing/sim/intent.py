@@ -27,6 +27,7 @@ class Spec(msgspec.Struct):
 
     value: int
     depends_on: list[str] = []
+    sends_to: list[str] = []
     reads: list[str] = []
     turndown: Turndown | None = None
     destroys: bool = False
@@ -34,13 +35,14 @@ class Spec(msgspec.Struct):
     def __str__(self) -> str:
         parts = [str(self.value)]
         parts += [f"after {' '.join(self.depends_on)}"] if self.depends_on else []
+        parts += [f"sends load to {' '.join(self.sends_to)}"] if self.sends_to else []
         parts += [f"reads {' '.join(self.reads)}"] if self.reads else []
         parts += ["destroys"] if self.destroys else []
         parts += ["turned down"] if self.turndown is not None else []
         return ", ".join(parts)
 
     def names(self) -> set[str]:
-        return {*self.depends_on, *self.reads}
+        return {*self.depends_on, *self.sends_to, *self.reads}
 
 
 class Intent:
@@ -51,7 +53,8 @@ class Intent:
         self._published = published
         self._dice = dice
         self._registry = registry
-        self._values = 0
+        self._by_capacity = dice.happens(0.4)
+        self._value = 0
         self.let_go: set[str] = set()
         self.things: dict[str, Spec] = {}
         self.governing: dict[str, Asset] = {}
@@ -92,8 +95,9 @@ class Intent:
         self.let_go.discard(id)
 
     def _next(self) -> int:
-        self._values += 1
-        return self._values
+        """Another value than the last; it may be more or less."""
+        self._value = (self._value + self._dice.number(1, 98)) % 99
+        return self._value
 
     def _edit(self) -> None:
         if self.things:
@@ -108,7 +112,9 @@ class Intent:
         id = self._some()
         others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
         spec = self.things[id]
-        spec.depends_on = [other for other in others if self._dice.happens(0.3)]
+        ahead = [other for other in others if self._dice.happens(0.3)]
+        # Static order and order by capacity, mixed, could ask for what nobody can do.
+        spec.depends_on, spec.sends_to = ([], ahead) if self._by_capacity else (ahead, [])
         spec.reads = [other for other in others if self._dice.happens(0.2)]
 
     def _turn_down(self) -> None:
@@ -136,6 +142,7 @@ class Intent:
         del self.things[id]
         for spec in self.things.values():
             spec.depends_on = [other for other in spec.depends_on if other != id]
+            spec.sends_to = [other for other in spec.sends_to if other != id]
             spec.reads = [other for other in spec.reads if other != id]
 
     def _may_go(self, id: str) -> bool:
@@ -167,8 +174,8 @@ class Intent:
 
 def _asset(id: str, spec: Spec) -> Asset:
     addons: dict[str, Any] = {}
-    if spec.depends_on:
-        addons[DEPENDS_ON] = DependsOn(list(spec.depends_on))
+    if spec.depends_on or spec.sends_to:
+        addons[DEPENDS_ON] = DependsOn(list(spec.depends_on), capacity=list(spec.sends_to))
     if spec.turndown is not None:
         addons[TURNDOWN] = spec.turndown
     return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)

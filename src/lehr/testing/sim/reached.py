@@ -13,7 +13,6 @@ from lehr.store.writes import Admit, Adopt, Finish, Publish, Record, RecordAttem
 
 RARE_PATHS: Mapping[str, str] = {
     "condition ApprovalNeeded": "a destructive change waits for a person",
-    "condition ApprovalMissing": "an approval ran out between the turn's beginning and its admission",
     "condition DependencyDiffers": "a push waits for a dependency",
     "condition DiffFailed": "production could not be looked at",
     "condition DiffStalled": "production cannot be compared until somebody mends it",

@@ -61,16 +61,16 @@ def _as_intended(history: History) -> Iterator[str]:
 
 
 def _connected(history: History, ids: Iterable[str]) -> set[str]:
-    """`ids`, and all that is joined with one of them by references, in whatever direction.
+    """`ids`, and all that is or was joined with one of them by references, in whatever direction.
 
     Order among dependencies and dependants, and turndowns that wait for referrers, may keep these from
     converging as long as one of them is in trouble; nothing else may (I9).
     """
-    witness, found, ahead = history.witness, set(ids), list(ids)
+    joined = history.witness.joined()
+    found, ahead = set(ids), list(ids)
     while ahead:
-        id = ahead.pop()
-        near = {str(mention.target) for mention in witness.mentions(id)} | set(witness.referrers(id))
-        ahead += near - found
+        near = joined.get(ahead.pop(), set()) - found
+        ahead += near
         found |= near
     return found
 

@@ -21,7 +21,7 @@ from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.selector import Selector
-from lehr.model.types import Mention, Registry
+from lehr.model.types import Registry
 from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import (
     Admit,
@@ -138,10 +138,17 @@ class Witness:
     def turndown(self, asset: Asset) -> Turndown | None:
         return self._registry.addon(asset, TURNDOWN, Turndown)
 
-    def mentions(self, id: str) -> list[Mention]:
-        """References of an asset as it last stood."""
-        asset = self.last(id)
-        return [] if asset is None else list(self._registry.mentions(asset))
+    def joined(self) -> dict[str, set[str]]:
+        """Who refers, or once referred, to whom, both ways."""
+        found: dict[str, set[str]] = {}
+        versions = {
+            asset.digest: asset for item in self.incarnations.values() for asset in item.assets.values()
+        }
+        for asset in versions.values():
+            for mention in self._registry.mentions(asset):
+                found.setdefault(asset.id, set()).add(mention.target)
+                found.setdefault(mention.target, set()).add(asset.id)
+        return found
 
     def referrers(self, id: str) -> list[str]:
         """Things that refer to `id`: in intent, or gone from it with a turndown and not removed yet."""
