@@ -1,0 +1,201 @@
+"""What stands below `commit` and `file`: assets in the short form, and whole files.
+
+web: value 1, depends on db cache
+launch: lehr.Freeze
+    select: {all: true}
+    reason: launch
+old: turndown after 1m fence 2m
+gone: let go
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import yaml
+
+from lehr.base import documents
+from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN
+from lehr.model.asset import id_problem
+from lehr.testing.sim.script_arguments import seconds_of
+from lehr.testing.sim.script_commands import Line, Misuse
+from lehr.testing.world import THING
+
+_HEAD = re.compile(r"(?P<id>[^\s:]+(?::[^\s:]+)*):(?:\s+(?P<clauses>.*))?")
+_TYPE = re.compile(r"[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)*\.[A-Z]\w*")
+
+
+class Entry(msgspec.Struct):
+    """What a commit says of one asset.
+
+    Attributes:
+        payload: fields in YAML below it, or of the short form.
+        gone: its file is taken out.
+        let_go: ... and Lehr is told not to care for it any more.
+    """
+
+    id: str
+    type: str = THING
+    payload: dict[str, Any] = msgspec.field(default_factory=dict)
+    addons: dict[str, Any] = msgspec.field(default_factory=dict)
+    gone: bool = False
+    let_go: bool = False
+
+    def text(self) -> bytes:
+        """Its file."""
+        document = {"id": self.id, "type": self.type, "payload": self.payload}
+        if self.addons:
+            document["addons"] = self.addons
+        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100).encode()
+
+    def depends(self) -> dict[str, Any]:
+        """The addon that says in which order it is pushed."""
+        addon: dict[str, Any] = self.addons.setdefault(DEPENDS_ON, {})
+        return addon
+
+
+def _turndown(entry: Entry, found: re.Match[str]) -> None:
+    addon: dict[str, Any] = {"reason": found["reason"] or "not needed any more"}
+    for field, text in (("stand_seconds", found["stand"]), ("fence_seconds", found["fence"])):
+        if text is not None:
+            addon[field] = seconds_of(text)
+    entry.addons[TURNDOWN] = addon
+
+
+def _needs(entry: Entry, found: re.Match[str]) -> None:
+    needed = {"asset": found["id"], "at_least": found["version"]}
+    entry.depends().setdefault("versions", []).append(needed)
+
+
+def _let_go(entry: Entry, found: re.Match[str]) -> None:
+    entry.gone = entry.let_go = True
+
+
+_CLAUSES: tuple[tuple[str, str, Callable[[Entry, re.Match[str]], object]], ...] = (
+    ("value TEXT", r"value (?P<value>\S.*)", lambda entry, found: entry.payload.update(value=found["value"])),
+    ("reads ID...", r"reads (?P<ids>\S.*)", lambda entry, found: entry.payload.update(reads=_ids(found))),
+    ("versioned", r"versioned", lambda entry, found: entry.payload.update(versioned=True)),
+    ("destroys", r"destroys", lambda entry, found: entry.payload.update(destroys=True)),
+    (
+        "depends on ID...",
+        r"depends on (?P<ids>\S.*)",
+        lambda entry, found: entry.depends().update(assets=_ids(found)),
+    ),
+    (
+        "sends to ID...",
+        r"sends to (?P<ids>\S.*)",
+        lambda entry, found: entry.depends().update(capacity=_ids(found)),
+    ),
+    ("needs ID at least VERSION", r"needs (?P<id>\S+) at least (?P<version>\S+)", _needs),
+    (
+        "label KEY=VALUE",
+        r"label (?P<key>[^\s=]+)=(?P<value>\S+)",
+        lambda entry, found: entry.addons.setdefault(LABELS, {"labels": {}})["labels"].update(
+            {found["key"]: found["value"]}
+        ),
+    ),
+    (
+        "turndown [after TIME] [fence TIME] [because REASON]",
+        r"turndown(?: after (?P<stand>\S+))?(?: fence (?P<fence>\S+))?(?: because (?P<reason>\S.*))?",
+        _turndown,
+    ),
+    ("gone", r"gone", lambda entry, found: setattr(entry, "gone", True)),
+    ("let go", r"let go", _let_go),
+)
+"""How each clause is written, the expression for it, and what it does."""
+
+CLAUSES = tuple(usage for usage, _expression, _meaning in _CLAUSES)
+"""How each clause is written, for the reference."""
+
+
+def read_entries(lines: Sequence[Line]) -> tuple[list[Entry], list[Misuse]]:
+    """What a commit says, and all that is wrong with it."""
+    entries: list[Entry] = []
+    misuses: list[Misuse] = []
+    told = [line for line in lines if line.text.strip() and not line.text.lstrip().startswith("#")]
+    margin = min((_indent(line) for line in told), default=0)
+    heads = [index for index, line in enumerate(told) if _indent(line) == margin]
+    for index, end in zip(heads, [*heads[1:], len(told)], strict=True):
+        entry = _entry(told[index], misuses)
+        if entry is not None:
+            _below(entry, told[index + 1 : end], misuses)
+            entries.append(entry)
+    return entries, misuses
+
+
+def read_text(lines: Sequence[Line]) -> tuple[bytes, list[Misuse]]:
+    """A file as it stands, without what it is indented by."""
+    text = textwrap.dedent("\n".join(line.text for line in lines))
+    return f"{text}\n".encode(), []
+
+
+def _indent(line: Line) -> int:
+    return len(line.text) - len(line.text.lstrip())
+
+
+def _entry(line: Line, misuses: list[Misuse]) -> Entry | None:
+    start = _indent(line)
+    found = _HEAD.fullmatch(line.text.lstrip())
+    if found is None or id_problem(found["id"]):
+        why = id_problem(found["id"]) if found else "it is written `ID: CLAUSE, CLAUSE`"
+        misuses.append(Misuse(line, start, "this declares no asset", str(why)))
+        return None
+    entry = Entry(found["id"])
+    column = start + (found.start("clauses") if found["clauses"] else 0)
+    for clause in (found["clauses"] or "").split(", "):
+        if clause.strip():
+            _take(entry, clause.strip(), line, column, misuses)
+        column += len(clause) + 2
+    return entry
+
+
+def _take(entry: Entry, clause: str, line: Line, column: int, misuses: list[Misuse]) -> None:
+    if _TYPE.fullmatch(clause):
+        entry.type = clause
+        return
+    for usage, expression, meaning in _CLAUSES:
+        found = re.fullmatch(expression, clause)
+        if found is None:
+            continue
+        try:
+            meaning(entry, found)
+        except ValueError as error:
+            misuses.append(Misuse(line, column, str(error), f"write `{usage}`"))
+        return
+    known = ", ".join(f"`{usage}`" for usage in CLAUSES)
+    misuses.append(Misuse(line, column, f"`{clause}` cannot be understood", f"write a type, or {known}"))
+
+
+def _below(entry: Entry, lines: Sequence[Line], misuses: list[Misuse]) -> None:
+    """Take the fields of the payload that stand below an asset in YAML."""
+    if not lines:
+        return
+    # Empty lines before it make the loader count lines as the script does.
+    text = "\n" * (lines[0].number - 1)
+    number = lines[0].number
+    for line in lines:
+        text += "\n" * (line.number - number) + line.text
+        number = line.number
+    loaded = documents.load("payload.yaml", text.encode())
+    for item in loaded.diagnostics:
+        at = item.at.line if item.at is not None else lines[0].number
+        line = next((line for line in lines if line.number == at), lines[-1])
+        column = max((item.at.column if item.at is not None else 1) - 1, 0)
+        misuses.append(Misuse(line, column, item.what, item.fix or "mend it at this place"))
+    if loaded.diagnostics:
+        return
+    value = loaded.documents[0].value if loaded.documents else {}
+    if isinstance(value, dict):
+        entry.payload.update(value)
+    else:
+        misuses.append(
+            Misuse(lines[0], _indent(lines[0]), "this is no payload", "write its fields: `reason: x`")
+        )
+
+
+def _ids(found: re.Match[str]) -> list[str]:
+    return found["ids"].split()

@@ -1,0 +1,41 @@
+"""What commands of scripts that look say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.model.decision import Status
+from lehr.query.explain import Explanation, explain
+from lehr.testing.sim.script_commands import Said
+from lehr.testing.sim.script_stage import Stage
+
+
+def told_value(value: Any) -> str:
+    """A value of production on one line."""
+    return value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+
+
+async def why(stage: Stage, asset: str) -> Said:
+    """Say how an asset stands, why, and what would unblock it, as `lehr why` does."""
+    reading = stage.reading()
+    try:
+        return list(_told(explain(reading, asset), reading.now))
+    finally:
+        reading.store.close()
+
+
+def _told(explanation: Explanation, now: float) -> Iterator[str]:
+    row = explanation.row
+    yield f"{row.id} is {row.status} {row.reason}".rstrip() + (f": {row.message}" if row.message else "")
+    if row.unblock:
+        yield f"  unblocked by: {row.unblock}"
+    if row.next_at is not None and not row.settled and row.status != Status.PUSHING:
+        yield f"  next try: in {max(0.0, row.next_at - now):.0f} s"
+    for link in explanation.chain:
+        again = ", and is waited for again: they wait for each other" if link.cycle else ""
+        yield f"  waits for: {link.row.id}, which is {link.row.status} {link.row.reason}{again}"
+    for control in explanation.controls:
+        yield f"  stands: {control.kind} for {control.selector} by {control.actor}: {control.reason}"
