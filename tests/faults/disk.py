@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from tests.e2e.bad_input.test_full_disk import may_mount
 from tests.e2e.bad_input.workspace import Running
 
 _SIZE = "size=16m"
+_PAGE = 4096
 
 
 class Disk(Protocol):
@@ -31,13 +33,17 @@ class SmallDisk:
     def __init__(self, folder: Path) -> None:
         self._ballast = folder / "ballast"
 
-    def fill(self, running: Running) -> None:
+    def fill(self, running: Running | None) -> None:
         with contextlib.suppress(OSError), self._ballast.open("wb", buffering=0) as ballast:
-            while ballast.write(bytes(4096)):
+            while ballast.write(bytes(_PAGE)):
                 pass
 
-    def make_room(self, running: Running) -> None:
+    def make_room(self, running: Running | None) -> None:
         self._ballast.unlink()
+
+    def make_some_room(self) -> None:
+        """For one page."""
+        os.truncate(self._ballast, self._ballast.stat().st_size - _PAGE)
 
 
 class Limit:

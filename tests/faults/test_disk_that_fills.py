@@ -5,13 +5,32 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
+from pathlib import Path
 
-from tests.e2e.bad_input.workspace import assert_clear
+import pytest
+
+from tests.e2e.bad_input.workspace import Workspace, assert_clear
 from tests.faults.disk import SmallDisk, disk_at
 from tests.faults.ending import end_all_in
 from tests.faults.rounds import ROUNDS, Tally, chance, only_when_asked_for, timeout
 from tests.faults.shop import Shop
 from tests.faults.witness import ShopWitness
+
+
+def test_where_there_is_no_room_to_begin_it_says_so_and_begins_when_there_is(tmp_path: Path) -> None:
+    shop = Workspace(tmp_path)
+    motd = shop.declare_file("motd", "welcome\n")
+    shop.commit()
+    with disk_at(shop.state) as disk:
+        if not isinstance(disk, SmallDisk):
+            pytest.skip("this user may not mount a file system")
+        disk.fill(None)
+        for _ in range(4):  # each time it comes a little further
+            shop.once().failed("error:")
+            disk.make_some_room()
+        disk.make_room(None)
+        assert shop.once().code == 0
+    assert motd.read_text() == "welcome\n"
 
 
 @only_when_asked_for
@@ -24,6 +43,7 @@ def test_filled_at_any_moment_it_goes_on_when_there_is_room(shop: Shop) -> None:
         disk = ended.enter_context(disk_at(shop.state))
         ended.callback(end_all_in, shop.folder)
         running = ended.enter_context(shop.run())
+        running.says("lehr keeps shop as intended")  # without room to begin, it would have ended
         for _ in range(ROUNDS):
             with shop.edited(moments):
                 time.sleep(moments.uniform(0.0, 1.5))

@@ -12,6 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
+from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
 from lehr.cli.stored import governs
@@ -114,8 +115,13 @@ async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Pa
 def _hide_from_git(deployment: Deployment) -> None:
     """The state is nothing to commit, wherever it lies."""
     ignore = deployment.state / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    try:
+        if not ignore.exists() or not ignore.stat().st_size:  # a full disk leaves it empty
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise LehrError(
+            f"{ignore} cannot be written", why=error.strerror or str(error), fix="see to its disk"
+        ) from error
 
 
 class _Ending(asyncio.Event):

@@ -24,15 +24,10 @@ def exclusive(state: Path) -> Iterator[None]:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise LehrError(
-            f"state folder {state} cannot be used",
-            why=error.strerror or str(error),
-            fix="choose another with --state, or make it writable for this user",
-        ) from error
+        raise _unusable(state, error) from error
     try:
         _take(handle, state)
-        os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
+        _sign(handle, state)
         yield
     finally:
         os.close(handle)
@@ -48,3 +43,20 @@ def _take(handle: int, state: Path) -> None:
             why=f"process {holder} holds its lock",
             fix="end that one, or give this one a state folder of its own with --state",
         ) from error
+
+
+def _sign(handle: int, state: Path) -> None:
+    """Say who holds it, for whoever is refused."""
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+    except OSError as error:
+        raise _unusable(state, error) from error
+
+
+def _unusable(state: Path, error: OSError) -> LehrError:
+    return LehrError(
+        f"state folder {state} cannot be used",
+        why=error.strerror or str(error),
+        fix="choose another with --state, or make it one that this user can write to",
+    )
