@@ -202,6 +202,10 @@ class Shop(Workspace):
         """The serial numbers that a command was run with, in order."""
         return self.folder / f"{id}.journal"
 
+    def works_on(self, id: str) -> bool:
+        """Whether a command that is to bring about what is intended has begun."""
+        return self.journal(id).read_text().endswith(f"\n{self.intended()[id]}")
+
     def produced(self) -> dict[str, str]:
         """What production holds: all files by name, and the worker's replicas."""
         found = {path.stem: path.read_text() for path in self.production.iterdir()}

@@ -46,7 +46,7 @@ def test_a_push_that_goes_on_while_its_program_stands_still_is_neither_missed_no
     with shop.run() as running:
         witness.converged()
         shop.slow_edit("command-0")
-        until("a push is under way", lambda: witness.pushing("command-0"))
+        until("a push is under way", lambda: shop.works_on("command-0"))
         os.kill(running.pid, signal.SIGSTOP)
         until("it has done its work", lambda: shop.produced() == shop.intended())
         assert witness.pushing("command-0")
@@ -54,7 +54,7 @@ def test_a_push_that_goes_on_while_its_program_stands_still_is_neither_missed_no
         witness.converged()
         witness.judge()
         shop.slow_edit("command-0")
-        until("a push is under way", lambda: witness.pushing("command-0"))
+        until("a push is under way", lambda: shop.works_on("command-0"))
         os.kill(running.pid, signal.SIGSTOP)
         refused(shop)
         running.end(signal.SIGKILL)
