@@ -11,7 +11,7 @@ from lehr.model.selector import parse_selector
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Plane, World, WorldPlugin, thing
-from tests.simulation.test_enforcer import play
+from tests.simulation.playing import control, play
 
 LONG = Traits(goals=WorldPlugin.traits.goals, resync=50_000.0)
 
@@ -129,6 +129,42 @@ def test_a_version_does_not_fall_behind_what_is_held_back(tmp_path: Path) -> Non
         await clock.sleep(100)
         assert world.values["schema"] == "2"
         assert plane.condition("schema").reason == "VersionOrder"
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def pinned(selector: str, clock: VirtualClock) -> Control:
+    """To the first incarnation."""
+    return control(ControlKind.PIN, selector, clock, incarnation=1)
+
+
+def test_in_a_rollback_of_both_a_version_goes_back_after_the_job(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(job("a", needs="1"), schema("1"))
+        await plane.settle(60.0)
+        await plane.publish(job("b", needs="2"), schema("2"))
+        await plane.settle(60.0)
+        world.order.clear()
+        await plane.control(pinned("all", clock))
+        await plane.settle(60.0)
+        assert world.order == ["job", "schema"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_a_version_does_not_fall_behind_what_is_pinned(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(job("a", needs="2"), schema("2"))
+        await plane.settle(60.0)
+        pin = pinned("job", clock)
+        await plane.control(pin)
+        await plane.publish(job("a"), schema("1"))
+        await clock.sleep(100)
+        assert world.values["schema"] == "2"
+        assert plane.condition("schema").reason == "VersionOrder"
+        await plane.lift(pin)
+        await plane.settle(60.0)
+        assert world.values["schema"] == "1"
 
     play(tmp_path, scenario, traits=LONG)
 

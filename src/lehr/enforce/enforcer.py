@@ -441,9 +441,12 @@ class Enforcer:
             return found
 
         def refer() -> list[Referrer]:
-            return self._neighbours.referrers(slot.key.id, view.governing)
+            return self._neighbours.referrers(slot.key.id, view.governing, controls)
 
-        sequence = view.pinning.content if view.goal is Goal.PRESENT else view.governing
+        stays = view.goal is Goal.PRESENT
+        sequence = view.pinning.content if stays else view.governing
+        # What leaves waits for what others are to become, wherever a pin keeps them for now.
+        controls = slot.governance.standing(view.now) if stays else ()
         reader = Looking(self._registry, slot.governance, self._store.records, view.now, look, refer)
         verdicts = await ask_all(self._checks, view, diff, reader)
         return Checked(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lehr.base.digest import Digest
 from lehr.enforce.lane import Lane
+from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import DiffFailed
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.control import Control
 from lehr.model.decision import Verdict
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
 from lehr.model.types import Registry, addon_names
@@ -67,12 +69,18 @@ class Neighbours:
             return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
         return found.diff, newest
 
-    def referrers(self, id: AssetId, sequence: int) -> list[Referrer]:
-        """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left."""
+    def referrers(self, id: AssetId, sequence: int, controls: Sequence[Control] = ()) -> list[Referrer]:
+        """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left.
+
+        Each stands as the pin among `controls` keeps it: that, and not what is newer, is what it runs.
+        """
         found = []
         for other in self._intent.once_mentioned_by(AssetKey(self._partition, id)):
-            asset = self._intent.asset(AssetKey(self._partition, other), sequence)
-            if asset is not None and other != id and not self.has_left(other):
+            key = AssetKey(self._partition, other)
+            newest = self._intent.asset(key, sequence)
+            if newest is not None and other != id and not self.has_left(other):
+                content = pin(newest, sequence, controls).content
+                asset = newest if content == sequence else self._intent.asset(key, content) or newest
                 mentions = tuple(item for item in self._registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))
         return found

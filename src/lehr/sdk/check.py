@@ -45,7 +45,8 @@ class Referrer(msgspec.Struct, frozen=True):
     """An asset that refers, or once referred, to the asset of the push.
 
     Attributes:
-        asset: as it stands in the governing incarnation.
+        asset: as it stands in the governing incarnation, or in the one that a pin keeps it at. For another
+            goal of the push than PRESENT, pins do not count.
         mentions: its references to the asset of the push; none if it does not refer to it any more.
     """
 
