@@ -398,4 +398,7 @@ def _where(task: asyncio.Task[Any]) -> str:
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         place = f" at {frame.f_code.co_filename}:{frame.f_lineno}"
         coroutine = coroutine.cr_await
+        if (by_hand := getattr(coroutine, "gi_frame", None)) is not None:
+            # A generator that carries a coroutine on, as in lehr.enforce.limit.
+            coroutine = by_hand.f_locals.get("work")
     return f"{task.get_name()} ({name}{place})"

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from lehr.enforce.limit import within
-from lehr.testing.virtual import run
+from lehr.enforce.limit import telling, within
+from lehr.testing.virtual import DeadlockError, run
 
 
 def test_what_does_not_wait_answers_or_raises_at_once() -> None:
@@ -90,3 +90,27 @@ def test_a_cancellation_from_outside_is_no_timeout() -> None:
             await task
 
     run(main, seed=1)
+
+
+def test_a_deadlock_names_the_line_at_which_the_work_stands() -> None:
+    async def stands() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlockError) as caught:
+        run(lambda: telling(lambda: None, stands()), seed=1)
+    assert "locks.py" in caught.value.why
+
+
+def test_who_waits_is_told_of_once_and_who_does_not_wait_never() -> None:
+    told: list[str] = []
+
+    async def work(times: int) -> int:
+        for _ in range(times):
+            await asyncio.sleep(1)
+        return times
+
+    async def main() -> list[int]:
+        return [await telling(lambda: told.append("waits"), work(times)) for times in (0, 3, 0)]
+
+    assert run(main, seed=1) == [0, 3, 0]
+    assert told == ["waits"]
