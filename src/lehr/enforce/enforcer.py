@@ -412,7 +412,7 @@ class Enforcer:
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
         read = self._reader(target.incarnation)
-        asset = self._intent.asset(target.key, target.incarnation)
+        asset = self._intent.asset(slot.key, target.incarnation)
         if asset is not None:
             read.know(asset)
         event = await slot.lane.diff(target, asset, read)
