@@ -1,0 +1,48 @@
+"""Fault plans: a run without faults, and then the same run with one fault at each point in turn.
+
+In: a `Scenario`. Out: for each plan, the alarms: what is not as it was without the fault.
+
+After Sieve (OSDI 2022), which found 46 bugs in ten Kubernetes controllers this way. Random histories
+(`lehr.testing.sim.history`) try deep combinations and may miss a particular place; plans try every
+place, one fault at a time, and say exactly which one.
+
+A scenario is a deterministic course of commits, commands and drift, each left to come to rest before
+the next. The *reference* is the scenario played once without any fault. It passes *points*: every
+commit of the store, every begin of a push, every write of production, every event that wakes (a word of
+the source, a publication, a word of a person, a hint), every read of the source; each with a digest of
+the state around it. A *plan* is one fault at one point:
+
+| at | faults |
+|---|---|
+| a commit | crash before, crash after; another control plane starts; the first is held meanwhile |
+| an admission | reads of the store are stale; further back before what removes or destroys |
+| a push | fails, applied and failed, applied in part, answer lost, hangs |
+| a write | crash before, crash after; what was written shows late |
+| an event | lost; doubled, late |
+| a read | unreadable; truncated, blank, repeated files; half of the source; nothing but its first file |
+
+Every run has the same seed, so up to its point it *is* the reference. Then the fault passes, and a
+person does what a condition's `unblock` asks for, where the reference went further. Two oracles:
+
+* The state after each step is that of the reference: production, ledger, status and reason of every
+  asset, digest of the newest incarnation, nothing left open.
+* Production of every asset went through the same values. So it was created, updated and removed as
+  often, too. What the fault itself left half done does not count, nor that the same is pushed again.
+
+And the `Witness` judges every write and push on the way.
+
+A plan that cannot change what happens is pruned (`pruning`): each rule is a function with its reason,
+and a test plays pruned plans to see that they are right.
+
+| module | what |
+|---|---|
+| `scenario` | scenarios, and how to write one; two stand in `lehr.testing.sim.examples` |
+| `plan` | points, faults, plans, the reference: values |
+| `planning`, `pruning`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
+| `saboteur` | stands at every point of a run, counts it, and strikes |
+| `written` | the state that is compared, kept up write by write |
+| `play`, `campaign` | one run; all of them, over all processors |
+
+Architecture invariants: a plan changes nothing before its point; the program under test knows nothing
+of plans; what is compared holds no identifiers and no times.
+"""

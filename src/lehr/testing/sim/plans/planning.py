@@ -1,0 +1,66 @@
+"""Every plan that a reference run gives rise to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Where
+
+_AT_COMMITS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.SECOND, Fault.HELD)
+_AT_PUSHES = (Fault.FAIL, Fault.APPLIED, Fault.PARTIAL, Fault.UNHEARD, Fault.HANG)
+_AT_WRITES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE)
+_AT_EVENTS = (Fault.LOST, Fault.DOUBLED)
+_OF_A_FILE = (Fault.TRUNCATED, Fault.BLANK, Fault.REPEATED)
+_OF_A_SOURCE = (Fault.HALVED, Fault.EMPTIED)
+
+_LAGS, _LAGS_OF_REMOVALS = 1, 3
+"""How far back stale reads go: to so many commits that changed what others read."""
+
+
+def plans_of(reference: Reference, declaring: Sequence[str]) -> list[Plan]:
+    """All plans, those that may be pruned included.
+
+    Args:
+        declaring: paths of files of the source whose damage must be noticed.
+    """
+    simple = (
+        (Where.COMMIT, _AT_COMMITS),
+        (Where.WRITE, _AT_WRITES),
+        (Where.PUSH, _AT_PUSHES),
+        (Where.EVENT, _AT_EVENTS),
+    )
+    found = [
+        Plan(fault, where, point.number)
+        for where, faults in simple
+        for point in reference.of(where)
+        for fault in faults
+    ]
+    return [*found, *_stale(reference), *_sources(reference, declaring)]
+
+
+def _stale(reference: Reference) -> Iterator[Plan]:
+    """Before every admission, reads miss what was written last; before what takes away, more of it."""
+    commits = reference.of(Where.COMMIT)
+    for place, point in enumerate(commits):
+        if not point.admits:
+            continue
+        removes = any(takes_away for _id, takes_away in point.admits)
+        moving = [item.number for item in reversed(commits[:place]) if item.moves]
+        for since in moving[: _LAGS_OF_REMOVALS if removes else _LAGS]:
+            yield Plan(Fault.STALE, Where.COMMIT, point.number, since)
+
+
+def _sources(reference: Reference, declaring: Sequence[str]) -> Iterator[Plan]:
+    published = _first_publication(reference.of(Where.COMMIT))
+    for point in reference.of(Where.READ):
+        yield Plan(Fault.UNREADABLE, Where.READ, point.number)
+        if point.at <= published:
+            # Before anything is known, a part of a source cannot be told from the whole.
+            continue
+        yield from (Plan(fault, Where.READ, point.number) for fault in _OF_A_SOURCE)
+        for path in declaring:
+            yield from (Plan(fault, Where.READ, point.number, path=path) for fault in _OF_A_FILE)
+
+
+def _first_publication(commits: Sequence[Point]) -> float:
+    return next((point.at for point in commits if "Publish" in point.what), 0.0)

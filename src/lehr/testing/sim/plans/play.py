@@ -1,0 +1,334 @@
+"""One run of a scenario, with a fault or without: people, control planes and time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lehr.base.errors import LehrError
+from lehr.checks import CHECKS
+from lehr.control.messages import AnyRequest, Approve, Retry
+from lehr.model.diff import Goal
+from lehr.model.types import Registry
+from lehr.sdk.plugin import Fencing, Traits
+from lehr.store.writes import Write
+from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.generation import InlineGeneration
+from lehr.testing.sim.plans.oracles import differences, unlike
+from lehr.testing.sim.plans.plan import Plan, Reference, Rest
+from lehr.testing.sim.plans.saboteur import (
+    SabotagedProduction,
+    SabotagedRepository,
+    Saboteur,
+    ScenarioWitness,
+)
+from lehr.testing.sim.plans.scenario import Drift, Edit, Order, Scenario, Step
+from lehr.testing.sim.plans.written import Written
+from lehr.testing.sim.process import Process, Site
+from lehr.testing.sim.production import LOOK_TIMEOUT, PUSH_TIMEOUT
+from lehr.testing.sim.source import files
+from lehr.testing.sim.trace import Trace
+from lehr.testing.virtual import VirtualClock, run
+from lehr.testing.world import Crash
+
+SEED = 1
+"""Of every run: what differs from the reference is what the fault has done."""
+
+_TRAITS = Traits(
+    fencing=Fencing.NATIVE,
+    goals=frozenset({Goal.DRAINED, Goal.FENCED, Goal.ABSENT}),
+    pushes=4,
+    turns=8,
+    diff_timeout=LOOK_TIMEOUT,
+    push_timeout=PUSH_TIMEOUT,
+    resync=60.0,
+)
+_PUSH_SECONDS = 1.0
+_DOWN_SECONDS = 1.0
+_HELD_SECONDS = 20.0
+_DEPOSED_SECONDS = 60.0
+_HELP_SECONDS = 40.0
+_LONGEST_REST = 400.0
+_STAYS_SECONDS = 65.0
+"""Longer than a resync: every asset is looked at once more."""
+
+
+class Play:
+    """Plays a scenario once.
+
+    Attributes:
+        trace: what happened.
+        alarms: one line each; what is wrong.
+        rests: how everything stood after each step.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        registry: Registry,
+        folder: Path,
+        plan: Plan | None = None,
+        reference: Reference | None = None,
+    ) -> None:
+        """Without a reference, this run is one."""
+        self.scenario = scenario
+        self.trace = Trace()
+        self.alarms: list[str] = []
+        self.rests: list[Rest] = []
+        self.reference = reference
+        self._registry = registry
+        self._folder = folder
+        self._written = Written()
+        self._saboteur = saboteur = Saboteur(plan, self.trace, self._written)
+        self._production = SabotagedProduction(scenario.kinds, Dice(SEED), self.trace, _TRAITS.fencing)
+        self._production.saboteur, saboteur.production = saboteur, self._production
+        self._production.begins = self._begins
+        self._production.seconds = _PUSH_SECONDS
+        self._repository = SabotagedRepository(self.trace)
+        self._repository.saboteur = saboteur
+        self._witness = ScenarioWitness(registry, self.trace)
+        self._witness.fenced = True
+        saboteur.replace = self._replace
+        self._processes: list[Process] = []
+        self._replacing: asyncio.Task[None] | None = None
+        self._approved: set[str] = set()
+
+    def play(self) -> None:
+        """Play it to its end, or until something is wrong."""
+        try:
+            run(self._main, seed=SEED)
+        except Exception as error:
+            self.alarms.append(f"the run broke: {type(error).__name__}: {error}")
+        self.alarms[:0] = dict.fromkeys([*self._witness.violations, *self._production.broken])
+
+    def as_reference(self) -> Reference:
+        """What other runs of the scenario are compared with, after `play`."""
+        seconds = self.trace.events[-1].at
+        points, way = tuple(self._saboteur.points), self._way()
+        declared = {name: item or {} for name, item in self._witness.revisions.items()}
+        return Reference(points, tuple(self.rests), way, declared, seconds)
+
+    def _way(self) -> dict[str, tuple[Any, ...]]:
+        return {id: tuple(values) for id, values in sorted(self._saboteur.way.items())}
+
+    async def _main(self) -> None:
+        self.clock = VirtualClock()
+        self.site = Site(
+            folder=self._folder,
+            partition=self.scenario.partition,
+            registry=self._registry,
+            checks=lambda: [check() for check in CHECKS],
+            traits=_TRAITS,
+            production=self._production,
+            repository=self._repository,
+            clock=self.clock,
+            trace=self.trace,
+            observe=self._committed,
+        )
+        await self._declare()
+        for number, step in enumerate(self.scenario.steps):
+            self._saboteur.step = number
+            self.trace.note("step", f"{number}: {step.what}")
+            await self._take(step)
+            if not await self._come_to_rest(number):
+                break
+        else:
+            await self.clock.sleep(_STAYS_SECONDS)
+            self._judge()
+        await self._end()
+
+    async def _declare(self) -> None:
+        """What each revision declares, from a build of its own; the reference knows it for all runs."""
+        if self.reference is not None:
+            self._witness.revisions.update(self.reference.declared)
+            return
+        for step in self.scenario.steps:
+            if isinstance(step, Edit):
+                snapshot = files(step.files)
+                built = await InlineGeneration(self._registry, self.clock).generate(snapshot)
+                declared = {str(id): str(asset.digest) for id, asset in built.assets.items()}
+                self._witness.revisions[snapshot.revision.revision] = declared
+
+    def _begins(self, target: Any, operation: Any) -> None:
+        self._witness.begins(target, operation)
+        self._saboteur.begins(target, operation)
+
+    def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        for broken, whole in self._saboteur.revisions.items():
+            # Damage is refused, unless all the same is declared: half of a comment is missing.
+            self._witness.revisions.setdefault(broken, self._witness.revisions[whole])
+        self._witness.committed(writes, answers)
+        self._written.committed(writes, answers)
+        self._saboteur.committed()
+
+    # --- control planes --------------------------------------------------------------------
+
+    @property
+    def _process(self) -> Process:
+        """The one that people talk to."""
+        return self._processes[-1]
+
+    async def _begin(self) -> None:
+        """Start a control plane, however often it takes."""
+        while True:
+            name = f"process {len(self._processes) + 1}"
+            process = Process(self.site, name, len(self._processes))
+            self._processes.append(process)
+            self._saboteur.attach(process)
+            try:
+                await process.start()
+                return
+            except Crash:
+                await process.kill()
+            except LehrError as error:
+                self.trace.note("process", f"{name} has not started: {error}")
+            await self.clock.sleep(_DOWN_SECONDS)
+
+    async def _alive(self) -> Process:
+        """A control plane that is there; another one, if the last has died."""
+        if self._replacing is not None:
+            task, self._replacing = self._replacing, None
+            await task
+        if self._process.dead:
+            self.trace.note("process", f"{self._process.name} has died")
+            await self._process.kill()
+            await self.clock.sleep(_DOWN_SECONDS)
+            await self._begin()
+        return self._process
+
+    def _replace(self, held: bool) -> None:
+        self._replacing = asyncio.get_running_loop().create_task(self._replaced(held), name="replacing")
+
+    async def _replaced(self, held: bool) -> None:
+        """Another control plane comes; the first must find out, and end."""
+        first = self._process
+        await self._begin()
+        if held:
+            await self.clock.sleep(_HELD_SECONDS)
+            first.release()
+        try:
+            async with asyncio.timeout(_DEPOSED_SECONDS):
+                await first.store.died.wait()
+        except TimeoutError:
+            self.alarms.append(f"I5: {first.name} goes on although another one has taken over")
+        await first.kill()
+
+    async def _end(self) -> None:
+        await self._alive()
+        for process in self._processes:
+            if not process.dead:
+                await process.kill()
+
+    # --- people --------------------------------------------------------------------------------
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case Edit():
+                self._repository.edit(step.files, step.what)
+                if not self._processes:
+                    await self._begin()
+            case Order():
+                for request in step.requests:
+                    await self._order(request)
+            case Drift():
+                self._drift(step)
+
+    async def _order(self, request: AnyRequest) -> None:
+        """Give a command; whoever gets no answer gives it again."""
+        answer = None
+        for _try in range(5):
+            process = await self._alive()
+            try:
+                answer = await process.command(request)
+                if answer.ok:
+                    break
+            except (Crash, LehrError) as error:
+                self.trace.note("person", f"no answer: {type(error).__name__}")
+            await self.clock.sleep(_DOWN_SECONDS)
+        if isinstance(request, Approve):
+            self._approved.add(request.selector)
+        if self.reference is None and (answer is None or not answer.ok):
+            self.alarms.append(f"the scenario's command {request} is refused: {answer and answer.message}")
+
+    def _drift(self, step: Drift) -> None:
+        self.trace.note("drift", step.what)
+        if step.value is None:
+            self._production.take(step.id)
+        else:
+            self._production.put(step.id, step.value)
+        self._saboteur.went(step.id, step.value)
+        self._saboteur.event(f"hint about {step.id}", (step.id,), lambda: self._process.hint(step.id))
+
+    async def _help(self, expected: Rest) -> None:
+        """Do what `unblock` asks people for, where the reference is further."""
+        for id, condition in sorted(self._written.conditions.items()):
+            if expected.standing.get(id) == (condition.status, condition.reason):
+                continue
+            if "lehr retry" in condition.unblock:
+                await self._order(Retry(selector=id))
+            elif "lehr approve" in condition.unblock and id in self._approved:
+                await self._order(Approve(selector=id, reason="seen before"))
+
+    # --- rest ----------------------------------------------------------------------------------
+
+    async def _come_to_rest(self, number: int) -> bool:
+        """Wait until everything stands as after this step of the reference. False if it never does."""
+        expected = None if self.reference is None else self.reference.rests[number]
+        began = helped = self.clock.monotonic()
+        while (waited := self.clock.monotonic() - began) < _LONGEST_REST:
+            # Not in step with timers of the program, so that nothing falls on the same instant.
+            await self.clock.sleep(0.23 if waited < _HELP_SECONDS else 2.3)
+            process = await self._alive()
+            if process.enforcer.at_rest and self._written.revision == self._newest():
+                found = self._rest()
+                if expected is None or found == expected:
+                    self.rests.append(found)
+                    self._saboteur.rested()
+                    return True
+                if self.clock.monotonic() - helped > _HELP_SECONDS:
+                    helped = self.clock.monotonic()
+                    await self._help(expected)
+        self.alarms.append(f"after step {number} ({self.scenario.steps[number].what}) it never came to rest")
+        self.alarms += [] if expected is None else unlike(expected, self._rest(), self._written.conditions)
+        return False
+
+    def _newest(self) -> str:
+        return self._repository.newest.revision.revision
+
+    def _rest(self) -> Rest:
+        return Rest(
+            dict(self._production.values),
+            dict(self._written.ledger),
+            self._written.standing(),
+            self._written.incarnation,
+            tuple(self._written.open),
+        )
+
+    def _judge(self) -> None:
+        """At the end: the state is that of the reference, and so is the way to it."""
+        stored = self._stored()
+        if stored != self._rest():
+            self.alarms.append("I12: the store does not hold what was written")
+            self.alarms += unlike(self._rest(), stored, {})
+        if self.reference is None:
+            return
+        self.alarms += unlike(self.reference.rests[-1], self._rest(), self._written.conditions)
+        self.alarms += differences(self.reference.way, self._way())
+        if self._saboteur.plan is not None and not self._saboteur.struck:
+            self.alarms.append(f"the run never came to {self._saboteur.plan.name}")
+
+    def _stored(self) -> Rest:
+        store, partition = self._process.store, self.scenario.partition
+        newest = store.intent.newest(partition)
+        return Rest(
+            dict(self._production.values),
+            {item.asset: (item.content_digest, item.goal) for item in store.records.ledgers(partition)},
+            {
+                item.asset: (item.condition.status, item.condition.reason)
+                for item in store.records.standings(partition)
+            },
+            "" if newest is None else newest.digest,
+            tuple(item.asset for item in store.records.open_operations(partition)),
+        )

@@ -1,0 +1,79 @@
+"""Fault plans of the examples: whatever strikes, the end is the same, and so is the way to it.
+
+`lehr sim plans` plays all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from lehr.enforce import enforcer
+from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
+from lehr.testing.sim.plans.plan import Fault, Plan
+
+SAMPLE = 40
+SEED = 20_221
+
+
+@functools.cache
+def planned(scenario: str) -> Campaign:
+    return campaign(scenario)
+
+
+def sample(plans: tuple[Plan, ...], count: int) -> list[Plan]:
+    dice, left = Dice(SEED), list(plans)
+    chosen: list[Plan] = []
+    while left and len(chosen) < count:
+        chosen.append(left.pop(dice.number(0, len(left) - 1)))
+    return chosen
+
+
+def alarms(campaign: Campaign, plans: list[Plan]) -> dict[str, tuple[str, ...]]:
+    return {item.plan.name: item.alarms for item in judge_all(campaign, plans, jobs=1) if item.alarms}
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_no_fault_changes_how_hello_ends_or_its_way(share: int) -> None:
+    hello = planned("hello")
+    assert not alarms(hello, list(hello.plans.played[share::4]))
+
+
+def test_no_fault_of_a_sample_changes_how_shakespeare_ends_or_its_way() -> None:
+    shakespeare = planned("shakespeare")
+    assert not alarms(shakespeare, sample(shakespeare.plans.played, SAMPLE))
+
+
+def test_the_plans_strike_with_every_fault() -> None:
+    assert {plan.fault for plan in planned("shakespeare").plans.played} == set(Fault)
+
+
+def test_names_are_unique_so_that_a_name_replays_one_plan() -> None:
+    for scenario in ("hello", "shakespeare"):
+        found = planned(scenario)
+        plans = [*found.plans.played, *(plan for plan, _reason in found.plans.pruned)]
+        assert len({plan.name for plan in plans}) == len(plans)
+        assert all(found.selected(plan.name) == [plan] for plan in plans)
+
+
+@pytest.mark.parametrize("scenario", ["hello", "shakespeare"])
+def test_what_is_pruned_ends_like_the_reference(scenario: str) -> None:
+    found = planned(scenario)
+    reasons: dict[str, list[Plan]] = {}
+    for plan, reason in found.plans.pruned:
+        reasons.setdefault(reason, []).append(plan)
+    for plans in reasons.values():
+        assert not alarms(found, sample(tuple(plans), 6))
+
+
+def test_the_reference_is_the_same_whenever_it_is_played() -> None:
+    assert campaign("hello") == planned("hello")
+
+
+def test_a_control_plane_that_forgets_pushes_under_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    hello = planned("hello")
+    monkeypatch.setattr(enforcer, "recover", lambda *args: [])
+    crash = next(plan for plan in hello.plans.played if plan.fault is Fault.CRASH_AFTER)
+    assert judge(hello, crash).alarms
