@@ -1,0 +1,154 @@
+"""`lehr sim plans`: break reference runs at every point in turn, and compare."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lehr.cli import words
+from lehr.cli.output import output_option
+
+if TYPE_CHECKING:
+    from lehr.testing.sim.plans.campaign import Campaign, Judged
+    from lehr.testing.sim.plans.plan import Plan
+
+_SCENARIOS = ("hello", "shakespeare")
+_SHOWN = 10
+_LINES = 3
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim plans                                          every plan of both scenarios
+      lehr sim plans hello --only "held and replaced"         those with this in their name
+      lehr sim plans hello --only "crash after commit 17" --show
+
+    Ends with 1 on an alarm; every alarm names the command that plays it again.
+    """
+)
+@click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
+@click.option("--only", default="", metavar="TEXT", help="Plans with TEXT in their name.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@click.option("--show", "story", is_flag=True, help="Tell what happens in each, as a story.")
+@output_option("text", "json")
+def plans(scenarios: tuple[str, ...], only: str, jobs: int | None, story: bool, form: str) -> None:
+    """Play SCENARIO once, and then again with one fault at each point that it passed.
+
+    Control planes crash, are held or doubled, read what is stale, miss events; pushes end unknown;
+    sources are damaged. The end must be that of the run without a fault, and so must be all that
+    production went through on the way. Plans that cannot change what happens are left out, and
+    counted. Scenarios: hello, shakespeare.
+    """
+    import os
+
+    from lehr.cli.output import show_document
+    from lehr.testing.sim.plans.campaign import campaign
+
+    if story and not only:
+        raise click.UsageError("--show needs --only: there are hundreds")
+    reports = []
+    for name in scenarios or _SCENARIOS:
+        found = campaign(name)
+        chosen = found.selected(only)
+        if story:
+            _tell_stories(found, chosen)
+            continue
+        reports.append(_report(found, chosen, jobs or os.cpu_count() or 1, bar=form == "text"))
+        if form == "text":
+            _tell(reports[-1])
+    if form == "json":
+        show_document("json", reports)
+    if any(report["alarms"] for report in reports):
+        raise click.exceptions.Exit(1)
+
+
+def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool) -> dict[str, Any]:
+    from lehr.base.clock import SystemClock
+    from lehr.testing.sim.plans.campaign import failed, judge_all
+
+    clock = SystemClock()
+    began = clock.monotonic()
+    results: list[Judged] = []
+    with _progress(campaign.scenario, len(chosen), shown=bar) as advance:
+        for result in judge_all(campaign, chosen, jobs):
+            results.append(result)
+            advance(bool(result.alarms))
+    return {
+        "scenario": campaign.scenario,
+        "played": len(results),
+        "pruned": dict(Counter(reason for _plan, reason in campaign.plans.pruned).most_common()),
+        "points": len(campaign.reference.points),
+        "states": campaign.plans.states,
+        "seconds": round(clock.monotonic() - began, 1),
+        "virtual_seconds": round(sum(result.seconds for result in results)),
+        "alarms": [
+            {
+                "plan": item.plan.name,
+                "alarms": item.alarms,
+                "replay": f"lehr sim plans {campaign.scenario} --only {shlex.quote(item.plan.name)}",
+            }
+            for item in failed(results)
+        ],
+    }
+
+
+def _tell(report: dict[str, Any]) -> None:
+    pruned = report["pruned"]
+    print(
+        f"{report['scenario']}: {words.counted(report['played'], 'plan', 'plans')} played in "
+        f"{report['seconds']:g} s, {sum(pruned.values())} pruned; "
+        f"{report['states']} different states at {report['points']} points"
+    )
+    for reason, count in pruned.items():
+        print(f"  pruned {count:>4}  {reason}")
+    for item in report["alarms"][:_SHOWN]:
+        print(f"  alarm   {item['plan']}")
+        for line in item["alarms"][:_LINES]:
+            print(f"          {line}")
+        print(f"          {item['replay']}")
+    if len(report["alarms"]) > _SHOWN:
+        print(f"          and {len(report['alarms']) - _SHOWN} more")
+    if not report["alarms"]:
+        print("  all end as without a fault, and on the same way")
+
+
+def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
+    from lehr.testing.sim.plans.campaign import played
+
+    for plan in chosen:
+        play = played(campaign, plan)
+        print(f"{campaign.scenario}: {plan.name}")
+        print("\n".join(play.trace.story()))
+        for alarm in play.alarms:
+            print(f"alarm     {alarm}")
+
+
+@contextlib.contextmanager
+def _progress(name: str, total: int, *, shown: bool) -> Iterator[Callable[[bool], None]]:
+    """A bar on a terminal; the function that is yielded is told whether a plan raised an alarm."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda alarm: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(name, total=total)
+        alarms = 0
+
+        def advance(alarm: bool) -> None:
+            nonlocal alarms
+            alarms += alarm
+            said = f"{name}, {words.counted(alarms, 'alarm', 'alarms')}" if alarms else name
+            progress.update(bar, advance=1, description=said)
+
+        yield advance
