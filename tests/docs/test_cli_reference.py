@@ -36,6 +36,10 @@ def examples(command: click.Command) -> list[str]:
     return [line.strip().partition("  ")[0] for line in block.splitlines()]
 
 
+def _short_for(word: str, names: list[str]) -> list[str]:
+    return [name for name in names if name.startswith(word)]
+
+
 def test_the_page_is_what_the_commands_say() -> None:
     assert (ROOT / "docs" / "reference" / "cli.md").read_text() == REFERENCE.page(), (
         "write it anew with scripts/cli_reference.py"
@@ -55,14 +59,16 @@ def test_the_examples_are_calls_that_are_understood(name: str, command: click.Co
     known = dict(COMMANDS)
     for line in examples(command):
         for call in line.replace("||", "&&").split("&&"):
-            words = shlex.split(call.partition(" > ")[0].partition(" | ")[0].removeprefix("source <(").removesuffix(")"))
+            words = shlex.split(
+                call.partition(" > ")[0].partition(" | ")[0].removeprefix("source <(").removesuffix(")")
+            )
             if words[0] != "lehr":
                 continue
             called = known[words[1]]
             arguments = words[2:]
             if isinstance(called, click.Group):
                 names = called.list_commands(click.Context(called))
-                [inner] = [other for other in names if other.startswith(arguments[0])]
+                [inner] = [arguments[0]] if arguments[0] in names else _short_for(arguments[0], names)
                 called, arguments = known[f"{words[1]} {inner}"], arguments[1:]
             called.make_context(f"lehr {words[1]}", arguments)
 

@@ -16,6 +16,14 @@ class _Commands(LazyGroup):
             "replay": Lazy("lehr.cli.sim.replay:replay", "Play one again, and judge it."),
             "show": Lazy("lehr.cli.sim.replay:show", "Tell one as a story."),
         },
+        "Scenarios": {
+            "play": Lazy("lehr.cli.sim.play:play", "Play scenarios written as text, and compare."),
+            "plans": Lazy("lehr.cli.sim.plans:plans", "Break reference runs at every point in turn."),
+        },
+        "Planted bugs": {
+            "mutants": Lazy("lehr.cli.sim.mutants:mutants", "Plant known bugs, and see what finds them."),
+            "mutant": Lazy("lehr.cli.sim.mutants:mutant", "Plant one of your own."),
+        },
     }
 
 

@@ -1,0 +1,174 @@
+"""`lehr sim mutants` and `lehr sim mutant`: planted bugs, and what finds them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lehr.cli import terminal, words
+from lehr.cli.output import output_option, print_lines, show_document
+
+if TYPE_CHECKING:
+    from lehr.testing.sim.mutants.judge import Finding
+    from lehr.testing.sim.mutants.mutation import Mutation
+
+_WRONG_CALL = 2
+_SEEDS = 400
+_SHOWN = 5
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim mutants                         plant every bug
+      lehr sim mutants lost-event stale-basis
+      lehr sim mutants -o wide                 with the rule that each breaks
+
+    Ends with 1 if a bug is not found.
+    """
+)
+@click.argument("names", nargs=-1)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories for each."
+)
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@output_option("table", "wide", "json")
+def mutants(names: tuple[str, ...], seeds: int, jobs: int | None, form: str) -> None:
+    """Plant known bugs in copies of the program, and see whether the simulation finds each.
+
+    NAMES are of bugs that come with Lehr; without any, all are planted.
+    """
+    import os
+
+    from lehr.testing.sim.mutants.mutation import find, shipped
+
+    with _judging():
+        chosen = [find(name) for name in names] or list(shipped().values())
+    findings = asyncio.run(_all(chosen, range(seeds), jobs or os.cpu_count() or 1))
+    if form == "json":
+        show_document(form, findings)
+    else:
+        print_lines(_table(findings, wide=form == "wide"))
+    missed = [item for item in findings if not item.found]
+    took = words.span(sum(item.seconds for item in findings))
+    click.echo(f"{len(findings) - len(missed)} of {len(findings)} found, {took} of work", err=True)
+    if missed:
+        raise click.exceptions.Exit(1)
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr sim mutant my-bug.patch                 a bug that nobody has seen
+      lehr sim mutant lost-event --seed 3          one that comes with Lehr, and what finds it
+      lehr sim mutant lost-event --seed 3 --show   as a story
+
+    Ends with 0 if it is found, 1 if not, and 2 if the patch cannot be judged.
+    """
+)
+@click.argument("patch")
+@click.option("--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories to try.")
+@click.option("--seed", type=click.IntRange(0), help="Play this one alone.")
+@click.option("--show", "story", is_flag=True, help="Tell the history of --seed as a story.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+def mutant(patch: str, seeds: int, seed: int | None, story: bool, jobs: int | None) -> None:
+    """Plant the bug of PATCH in a copy of the program, and see whether the simulation finds it.
+
+    PATCH is a unified diff of src/lehr, or the name of a bug that comes with Lehr. Nothing but the
+    copy is changed.
+    """
+    import os
+
+    from lehr.base.clock import SystemClock
+    from lehr.testing.sim.mutants import judge
+    from lehr.testing.sim.mutants.mutation import find
+
+    if story and seed is None:
+        raise click.UsageError("--show needs --seed")
+    with _judging():
+        mutation = find(patch)
+        if story and seed is not None:
+            judge.show(mutation, seed)
+            return
+        played = judge.cases(range(seeds)) if seed is None else [f"seed {seed}"]
+        finding = asyncio.run(judge.judge(mutation, played, SystemClock(), jobs or os.cpu_count() or 1))
+    _tell(patch, finding)
+    if not finding.found:
+        raise click.exceptions.Exit(1)
+
+
+@contextlib.contextmanager
+def _judging() -> Iterator[None]:
+    """A patch that cannot be judged is a wrong call."""
+    from lehr.cli.errors import show_error
+    from lehr.testing.sim.mutants.patch import PatchError
+
+    try:
+        yield
+    except PatchError as error:
+        show_error(error)
+        raise click.exceptions.Exit(_WRONG_CALL) from error
+
+
+async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int) -> list[Finding]:
+    """What came of each, in their order."""
+    from lehr.base.clock import SystemClock
+    from lehr.testing.sim.mutants.judge import cases, judge_all
+
+    findings: dict[str, Finding] = {}
+    async for finding in judge_all(chosen, cases(seeds), SystemClock(), jobs):
+        findings[finding.mutation] = finding
+        _note(finding, len(findings), len(chosen))
+    return [findings[mutation.name] for mutation in chosen]
+
+
+def _note(finding: Finding, number: int, total: int) -> None:
+    """One line for each on a terminal, for who waits."""
+    if sys.stderr.isatty():
+        click.echo(f"{number}/{total} {finding.mutation}: {_found_by(finding)}", err=True)
+
+
+def _table(findings: Sequence[Finding], *, wide: bool) -> Iterator[str]:
+    """Lines; those of bugs that are not found are red."""
+    titles = ["mutation", "bug", "found by", "seconds", *(["breaks"] if wide else [])]
+    rows = [
+        [item.mutation, item.bug, _found_by(item), f"{item.seconds:.1f}", *([_breaks(item)] if wide else [])]
+        for item in findings
+    ]
+    head, *lines = terminal.table(titles, rows, None if wide else terminal.width())
+    yield head
+    for line, finding in zip(lines, findings, strict=True):
+        yield line if finding.found else terminal.style(line, "red", bold=True)
+
+
+def _breaks(finding: Finding) -> str:
+    return finding.violations[0] if finding.violations else finding.trouble
+
+
+def _found_by(finding: Finding) -> str:
+    if finding.case is None:
+        return "cannot be judged" if finding.trouble else "NOT FOUND"
+    kind, _, argument = finding.case.partition(" ")
+    return f"{kind} {argument.rpartition('/')[2]}"
+
+
+def _tell(patch: str, finding: Finding) -> None:
+    if finding.case is None:
+        said = f"not found: {words.counted(finding.tried, 'case')} went well"
+        print(terminal.style(said, "red", bold=True))
+        return
+    print(f"found by {finding.case} after {finding.seconds:g} s")
+    for line in finding.violations[:_SHOWN]:
+        print(terminal.printable(f"  broken  {line}"))
+    kind, _, argument = finding.case.partition(" ")
+    if kind == "seed":
+        call = shlex.join(["lehr", "sim", "mutant", patch, "--seed", argument, "--show"])
+        click.echo(f"`{call}` tells what happened", err=True)

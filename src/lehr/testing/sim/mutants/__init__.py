@@ -1,0 +1,36 @@
+"""Planted bugs: does the simulation find what it is there to find?
+
+In: mutations of the program, each a unified diff with a few words about it. Out: for each, the first
+history or scenario that breaks a rule because of it, or that none does.
+
+A mutation is a file `NAME.patch`:
+
+    # Bug: stale read
+    # Thought: The dependency was looked at a moment ago; that is recent enough.
+    # Breaks: I3
+    --- lehr/store/sqlite/admission.py
+    +++ lehr/store/sqlite/admission.py
+    @@ -1,4 +1,3 @@
+    ...
+
+`Bug` is the class of bugs that it stands for, `Thought` what somebody who wrote it may have had in
+mind, `Breaks` the invariant of the architecture that does not hold any more. A file of somebody
+else's needs none of these lines: whatever `diff -u` or `git diff` writes can be judged.
+
+The package is copied into a folder of its own, the copy is changed, and the suite runs against the copy in
+processes of its own: the random histories from seed 0 up, then the scenarios. A history that does
+not end is a finding, too. What is found is found again by its seed alone:
+
+    lehr sim mutant NAME --seed 17            play it, and say which rule it breaks
+    lehr sim mutant NAME --seed 17 --show     tell it as a story
+
+| module | what |
+|---|---|
+| `patch` | unified diffs: read, and applied to code that may have moved a little |
+| `mutation` | a mutation and what is said of it; those that come with Lehr |
+| `judge` | copies, changes, plays and finds |
+| `player` | the process that plays against a copy |
+
+Architecture invariant: what judges is never changed. A mutation that touches `lehr.testing` is
+refused.
+"""

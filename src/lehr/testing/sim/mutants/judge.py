@@ -1,0 +1,224 @@
+"""Whether the suite finds a mutation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+import lehr
+from lehr.base.clock import Clock
+from lehr.testing.sim.mutants import player
+from lehr.testing.sim.mutants.mutation import Mutation
+from lehr.testing.sim.mutants.patch import PatchError
+from lehr.testing.sim.suite import scratch
+
+SEEDS = 400
+"""Histories that are tried, unless told otherwise."""
+
+LONGEST = 20.0
+"""Seconds that a case may compute; most take a tenth of one."""
+
+_PACKAGE = Path(lehr.__file__).parent
+_SCENARIOS = _PACKAGE.parents[1] / "tests" / "simulation" / "scenarios"
+_ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGALRM: "does not go on"}
+_LAST_WORDS = 3
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What came of a mutation.
+
+    Attributes:
+        case: the first that goes wrong, such as `seed 17`; None if none does.
+        violations: what is wrong, one line each.
+        tried: how many cases were played.
+        seconds: that it took.
+        trouble: why it could not be judged; empty if it could.
+    """
+
+    mutation: str
+    bug: str
+    case: str | None
+    violations: tuple[str, ...]
+    tried: int
+    seconds: float
+    trouble: str = ""
+
+    @property
+    def found(self) -> bool:
+        return self.case is not None
+
+
+def cases(seeds: range = range(SEEDS)) -> list[str]:
+    """All that is played: the histories of `seeds`, and where the sources are, the scenarios."""
+    scenarios = sorted(_SCENARIOS.glob("*.txt"))
+    return [*(f"seed {seed}" for seed in seeds), *(f"scenario {path}" for path in scenarios)]
+
+
+async def judge(
+    mutation: Mutation, played: Sequence[str], clock: Clock, jobs: int = 1, longest: float = LONGEST
+) -> Finding:
+    """Play the cases `played` in `jobs` processes against `mutation`, until one goes wrong.
+
+    Of several, the finding names the first, so that it is the same each time.
+
+    Args:
+        longest: seconds that a case may compute; one that takes longer goes wrong.
+
+    Raises:
+        PatchError: the mutation does not fit, or the changed program cannot be imported.
+    """
+    began = clock.monotonic()
+    with mutated(mutation) as folder:
+        hunt = _Hunt(folder, played, longest)
+        numbers = range(len(played))
+        await asyncio.gather(*(hunt.play(numbers[first::jobs]) for first in range(min(jobs, len(played)))))
+    first = min(hunt.broken, default=None)
+    case, violations = (None, ()) if first is None else (played[first], hunt.broken[first])
+    seconds = round(clock.monotonic() - began, 1)
+    return Finding(mutation.name, mutation.bug, case, violations, hunt.tried, seconds)
+
+
+@contextlib.contextmanager
+def mutated(mutation: Mutation) -> Iterator[Path]:
+    """A folder with a copy of the package that has the bug.
+
+    Raises:
+        PatchError: the mutation does not fit.
+    """
+    with scratch() as folder:
+        # With what is compiled, which is right as long as a file's time is: most files stay as they are.
+        shutil.copytree(_PACKAGE, folder / _PACKAGE.name)
+        for file in mutation.files:
+            for compiled in (folder / file.path).parent.glob(f"__pycache__/{Path(file.path).stem}.*"):
+                compiled.unlink()
+        mutation.apply(folder)
+        yield folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Variables of a process that runs the copy in `folder`."""
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+class _Hunt:
+    """Several processes that play against one copy, until one of them finds something.
+
+    Attributes:
+        broken: violations by the case's number.
+        tried: cases that were begun.
+    """
+
+    def __init__(self, folder: Path, played: Sequence[str], longest: float) -> None:
+        self.broken: dict[int, tuple[str, ...]] = {}
+        self.tried = 0
+        self._folder = folder
+        self._played = played
+        self._longest = longest
+
+    async def play(self, numbers: Sequence[int]) -> None:
+        """Play the cases of these numbers, and stop where an earlier one has gone wrong."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", player.__name__, str(self._longest)),
+            cwd=self._folder,
+            env=environment(self._folder),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        complaints = asyncio.create_task(_whole(process.stderr))
+        try:
+            under_way = await self._listen(process, numbers)
+        except _Over:
+            return
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            said = await complaints
+        if under_way is None:
+            raise PatchError("the changed program cannot be imported", why=said)
+        code = process.returncode or 0
+        if code or under_way != numbers[-1]:
+            how = _ENDED_BY.get(-code) or f"ends the process: {said or code}"
+            self.broken[under_way] = (f"I7: it {how}",)
+
+    async def _listen(self, process: asyncio.subprocess.Process, numbers: Sequence[int]) -> int | None:
+        """Take up what the process says, to its end; the case that it began last, None for nothing.
+
+        Raises:
+            _Over: what it would play now is of no interest any more.
+        """
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n".join(self._played[number] for number in numbers).encode())
+        process.stdin.close()
+        under_way: int | None = None
+        async for text in process.stdout:
+            if text.strip() == player.READY:
+                under_way = numbers[0]
+                continue
+            line = msgspec.json.decode(text, type=player.Line)
+            under_way = numbers[line.number]
+            if line.violations is None:
+                if under_way > min(self.broken, default=under_way):
+                    raise _Over
+                self.tried += 1
+            elif line.violations:
+                self.broken[under_way] = line.violations
+                raise _Over
+        await process.wait()
+        return under_way
+
+
+class _Over(Exception):  # noqa: N818 - not an error
+    """Nothing more is to be found here."""
+
+
+async def _whole(stream: asyncio.StreamReader | None) -> str:
+    """The last words of a process."""
+    assert stream is not None
+    lines = (await stream.read()).decode(errors="replace").strip().splitlines()
+    return "; ".join(line.strip() for line in lines[-_LAST_WORDS:])
+
+
+async def judge_all(
+    mutations: Sequence[Mutation], played: Sequence[str], clock: Clock, jobs: int
+) -> AsyncIterator[Finding]:
+    """Judge many, `jobs` at a time, in whatever order they end."""
+    free = asyncio.Semaphore(jobs)
+
+    async def one(mutation: Mutation) -> Finding:
+        async with free:
+            try:
+                return await judge(mutation, played, clock)
+            except PatchError as error:
+                return Finding(mutation.name, mutation.bug, None, (), 0, 0.0, str(error))
+
+    tasks = [asyncio.create_task(one(mutation)) for mutation in mutations]
+    try:
+        for task in asyncio.as_completed(tasks):
+            yield await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def show(mutation: Mutation, seed: int, *, writes: bool = False) -> None:
+    """Tell the history of `seed` against `mutation` on stdout.
+
+    Raises:
+        PatchError: the mutation does not fit.
+    """
+    command = [sys.executable, "-m", "lehr", "sim", "show", str(seed), *(["--writes"] if writes else [])]
+    with mutated(mutation) as folder:
+        subprocess.run(command, cwd=folder, env=environment(folder), check=False)

@@ -1,0 +1,108 @@
+"""A mutation, what is said of it, and those that come with Lehr."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from lehr.testing.sim.mutants.patch import FilePatch, PatchError, read
+
+PATCHES = Path(__file__).parent / "patches"
+
+_WORD = re.compile(r"# (Bug|Thought|Breaks): (.*)")
+_PACKAGE = "lehr/"
+_JUDGE = "lehr/testing/"
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """One planted bug.
+
+    Attributes:
+        bug: the class of bugs that it stands for; empty if nobody says.
+        thought: what its author may have had in mind.
+        breaks: the invariant that does not hold any more.
+        files: what it changes; paths begin with `lehr/`.
+    """
+
+    name: str
+    bug: str
+    thought: str
+    breaks: str
+    files: tuple[FilePatch, ...]
+
+    def apply(self, folder: Path) -> None:
+        """Change the copy of the package in `folder`.
+
+        Raises:
+            PatchError: it does not fit, or changes nothing.
+        """
+        for file in self.files:
+            path = folder / file.path
+            if not path.is_file():
+                raise PatchError(f"there is no file {file.path}", fix="name the file as in the repository")
+            before = path.read_text()
+            after = file.applied(before)
+            if after == before:
+                raise PatchError(f"{file.path} is the same with the patch and without")
+            path.write_text(after)
+
+
+def mutation(text: str, name: str) -> Mutation:
+    """The mutation that `text`, the contents of a `.patch` file, describes.
+
+    Raises:
+        PatchError: it is no patch, or touches what no mutation may.
+    """
+    files = read(text)
+    for file in files:
+        parts = file.path.split("/")
+        if not file.path.startswith(_PACKAGE) or ".." in parts or not file.path.endswith(".py"):
+            raise PatchError(f"{file.path} is no module of the package `lehr`", fix="change src/lehr alone")
+        if file.path.startswith(_JUDGE):
+            raise PatchError(f"{file.path} is of those that judge", fix="change what they judge")
+    return Mutation(name, _said(text, "Bug"), _said(text, "Thought"), _said(text, "Breaks"), files)
+
+
+def _said(text: str, word: str) -> str:
+    """What the header says under `word`, in one line."""
+    said: list[str] = []
+    current = ""
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        if found := _WORD.match(line):
+            current = found[1]
+            line = f"# {found[2]}"  # noqa: PLW2901 - the rest of the line is read as the others
+        if current == word:
+            said.append(line[1:].strip())
+    return " ".join(said)
+
+
+def from_file(path: Path) -> Mutation:
+    """The mutation in a file.
+
+    Raises:
+        PatchError: it cannot be read, is no patch, or touches what no mutation may.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PatchError(f"{path} cannot be read", why=str(error)) from error
+    return mutation(text, path.stem)
+
+
+def shipped() -> dict[str, Mutation]:
+    """The mutations that come with Lehr, by name."""
+    return {path.stem: from_file(path) for path in sorted(PATCHES.glob("*.patch"))}
+
+
+def find(name: str) -> Mutation:
+    """A mutation by its name, or by its file.
+
+    Raises:
+        PatchError: there is none, or it is not one.
+    """
+    shipped_here = PATCHES / f"{name}.patch"
+    return from_file(shipped_here if shipped_here.is_file() else Path(name))

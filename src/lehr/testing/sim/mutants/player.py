@@ -1,0 +1,81 @@
+"""The process that plays against a changed copy of the package.
+
+Its argument is how many seconds a case may compute. It reads cases from standard input, one in a line:
+`seed 17`, or `scenario` and the path of a script. To standard output it writes, for each, a line when
+it begins and one with what went wrong when it is over. A case that does not end ends the process.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lehr.testing.sim import script_play, suite
+
+READY = b"ready"
+"""The first line: all that is needed could be imported."""
+
+_WALL_SECONDS = 300.0
+_MEMORY = 4 << 30
+_MOST = 20
+
+
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is said of one case, by its number among those that were read.
+
+    Attributes:
+        violations: None when it begins; when it is over, what went wrong.
+    """
+
+    number: int
+    violations: tuple[str, ...] | None = None
+
+
+def main() -> None:
+    """Play what standard input says."""
+    longest = float(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    _say(READY)
+    for number, case in enumerate(sys.stdin.read().splitlines()):
+        _say(msgspec.json.encode(Line(number)))
+        # Nothing catches these signals: whatever loops for ever, the process ends.
+        signal.setitimer(signal.ITIMER_VIRTUAL, longest)
+        signal.setitimer(signal.ITIMER_REAL, _WALL_SECONDS)
+        kind, _, argument = case.partition(" ")
+        violations = _PLAY[kind](argument)
+        _say(msgspec.json.encode(Line(number, tuple(violations[:_MOST]))))
+
+
+def _say(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _seed(number: str) -> Sequence[str]:
+    return suite.play(int(number)).violations
+
+
+def _scenario(path: str) -> Sequence[str]:
+    """What differs from what the script says."""
+    script, diagnostics = script_play.read(Path(path).read_text(), path)
+    if diagnostics:
+        return [f"the script cannot be read: {diagnostics[0].what}"]
+    with suite.scratch() as folder, suite.silence():
+        try:
+            played = script_play.play(script, folder)
+        except Exception as error:
+            return [f"the run broke: {type(error).__name__}: {error}"]
+    return [*played.failures, *(line for line in played.difference if line[:1] in "-+")]
+
+
+_PLAY: Mapping[str, Callable[[str], Sequence[str]]] = {"seed": _seed, "scenario": _scenario}
+"""How each kind of case is played: with what argument, and what is wrong."""
+
+
+if __name__ == "__main__":
+    main()

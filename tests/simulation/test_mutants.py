@@ -1,0 +1,200 @@
+"""Planted bugs: every one that comes with Lehr fits the code, and judging tells a bug from none.
+
+`lehr sim mutants` plants all of them, and takes minutes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import lehr
+from lehr.base.clock import SystemClock
+from lehr.cli.main import cli
+from lehr.testing.sim.mutants.judge import Finding, cases, judge, mutated
+from lehr.testing.sim.mutants.mutation import PATCHES, find, mutation, shipped
+from lehr.testing.sim.mutants.patch import PatchError, read
+
+PACKAGE = Path(lehr.__file__).parent
+NAMES = sorted(path.stem for path in PATCHES.glob("*.patch"))
+
+HARMLESS = """\
+--- a/src/lehr/enforce/agenda.py
++++ b/src/lehr/enforce/agenda.py
+@@ -1,4 +1,4 @@
+     def set(self, item: T, due: float) -> None:
+         \"\"\"`item` is due at `due` (monotonic seconds), and not at any earlier set time.\"\"\"
+-        number = next(self._numbers)
++        number = next(self._numbers) + 0
+         self._due[item] = (due, number)
+"""
+
+ENDLESS = """\
+--- lehr/enforce/agenda.py
++++ lehr/enforce/agenda.py
+@@ -1,3 +1,5 @@
+         \"\"\"Take every item that is due at `now`, in order.\"\"\"
++        while now > 3.0:
++            pass
+         while (due := self.next_due()) is not None and due <= now:
+             item = heapq.heappop(self._heap)[2]
+"""
+
+
+def judged(text: str, played: Sequence[str], longest: float = 20.0) -> Finding:
+    return asyncio.run(judge(mutation(text, "mine"), played, SystemClock(), longest=longest))
+
+
+# --- those that come with Lehr ----------------------------------------------------
+
+
+def test_there_are_many_and_each_says_what_it_stands_for() -> None:
+    found = shipped()
+    assert len(found) >= 40
+    for item in found.values():
+        assert item.bug, item.name
+        assert item.thought, item.name
+        assert item.breaks in {f"I{number}" for number in range(1, 13)}, item.name
+
+
+def test_no_two_are_the_same() -> None:
+    changes = [item.files for item in shipped().values()]
+    assert len(set(changes)) == len(changes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_fits_the_code_as_it_is_and_leaves_python(name: str, tmp_path: Path) -> None:
+    planted = find(name)
+    for file in planted.files:
+        path = tmp_path / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((PACKAGE.parent / file.path).read_text())
+    planted.apply(tmp_path)
+    for file in planted.files:
+        compile((tmp_path / file.path).read_text(), file.path, "exec")
+
+
+@pytest.mark.parametrize("name", ["absence-is-removal", "admission-without-newest", "pause-ignored"])
+def test_a_planted_bug_is_found(name: str) -> None:
+    finding = asyncio.run(judge(find(name), cases(range(40)), SystemClock(), jobs=2))
+    assert finding.case is not None
+    assert finding.case.startswith("seed ")
+    assert finding.violations
+
+
+def test_a_change_that_harms_nothing_is_not_found() -> None:
+    finding = judged(HARMLESS, [f"seed {seed}" for seed in range(5)])
+    assert (finding.case, finding.violations, finding.tried) == (None, (), 5)
+
+
+def test_a_history_that_does_not_end_is_found() -> None:
+    finding = judged(ENDLESS, ["seed 0"], longest=1.0)
+    assert finding.case == "seed 0"
+    assert finding.violations == ("I7: it computes for ever",)
+
+
+def test_the_program_that_runs_is_not_changed(tmp_path: Path) -> None:
+    before = (PACKAGE / "enforce/agenda.py").read_text()
+    with mutated(mutation(HARMLESS, "mine")) as folder:
+        assert "next(self._numbers) + 0" in (folder / "lehr/enforce/agenda.py").read_text()
+        assert (PACKAGE / "enforce/agenda.py").read_text() == before
+    assert not folder.exists()
+
+
+# --- patches that cannot be judged --------------------------------------------------
+
+OUTSIDE = HARMLESS.replace("src/lehr/enforce/agenda.py", "tests/ports.py")
+JUDGES = HARMLESS.replace("src/lehr/enforce/agenda.py", "src/lehr/testing/sim/witness.py")
+NEW = HARMLESS.replace("--- a/src/lehr/enforce/agenda.py", "--- /dev/null")
+SHORT = "\n".join(HARMLESS.splitlines()[:5])
+NO_SUCH = HARMLESS.replace("agenda", "agendum")
+OTHER_CODE = HARMLESS.replace("next(self._numbers)", "self._numbers.next()")
+NOT_PYTHON = HARMLESS.replace("+        number = ", "+        number = )")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nothing of the kind\n", "this is no patch"),
+        (OUTSIDE, "tests/ports.py is no module of the package `lehr`"),
+        (JUDGES, "lehr/testing/sim/witness.py is of those that judge"),
+        (NEW, "a mutation changes files; it makes and deletes none"),
+        (SHORT, "a hunk of lehr/enforce/agenda.py is cut short"),
+        (NO_SUCH, "there is no file lehr/enforce/agendum.py"),
+        (OTHER_CODE, "hunk 1 of lehr/enforce/agenda.py does not fit"),
+        (NOT_PYTHON, "the changed program cannot be imported"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_with_the_reason(text: str, said: str) -> None:
+    with pytest.raises(PatchError) as refused:
+        judged(text, ["seed 0"])
+    assert refused.value.what == said
+
+
+# --- patches fit code that has drifted ----------------------------------------------
+
+PATCH = """\
+--- a/lehr/x.py
++++ b/lehr/x.py
+@@ -1,7 +1,7 @@
+ one
+ two
+ three
+-four
++FOUR
+ five
+ six
+ seven
+"""
+LINES = ["one", "two", "three", "four", "five", "six", "seven"]
+
+
+def applied(lines: Sequence[str]) -> list[str]:
+    [file] = read(PATCH)
+    return file.applied("\n".join(lines) + "\n").splitlines()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        LINES,
+        ["new", "lines", *LINES],
+        ["another", *LINES[1:]],
+        [*LINES[:-2], "other", "words"],
+    ],
+)
+def test_a_hunk_is_applied_where_it_fits(lines: list[str]) -> None:
+    assert applied(lines) == ["FOUR" if line == "four" else line for line in lines]
+
+
+def test_a_hunk_is_applied_at_the_nearest_of_several_places() -> None:
+    assert applied([*LINES, *LINES]) == [*LINES[:3], "FOUR", *LINES[4:], *LINES]
+
+
+def test_a_hunk_whose_changed_lines_are_not_there_is_refused() -> None:
+    with pytest.raises(PatchError, match="does not fit"):
+        applied(["4" if line == "four" else line for line in LINES])
+
+
+# --- the commands ---------------------------------------------------------------------
+
+
+def test_the_command_ends_with_2_if_the_patch_is_none(tmp_path: Path) -> None:
+    patch = tmp_path / "mine.patch"
+    patch.write_text(JUDGES)
+    result = CliRunner().invoke(cli, ["sim", "mutant", str(patch)], standalone_mode=False)
+    assert (result.return_value, result.exception) == (2, None)
+    assert "is of those that judge" in result.stderr
+
+
+def test_the_command_names_the_call_that_finds_it_again() -> None:
+    call = ["sim", "mutant", "pause-ignored", "--seeds", "40", "--jobs", "1"]
+    result = CliRunner().invoke(cli, call, standalone_mode=False)
+    assert (result.return_value, result.exception) == (None, None)
+    again = result.stderr.split("`")[1].split()
+    told = CliRunner().invoke(cli, [*again[1:-1]], standalone_mode=False)
+    assert told.stdout.splitlines()[1:] == result.stdout.splitlines()[1:]
