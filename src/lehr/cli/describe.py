@@ -15,7 +15,7 @@ from lehr.cli.stored import (
     complete_asset,
     open_reading,
     partition_option,
-    registry,
+    registry_of,
     running,
     state_folder,
     state_option,
@@ -44,7 +44,7 @@ def describe(asset: str, form: str, state: Path | None, partition: str | None) -
     from lehr.query.describe import describe as look
 
     with open_reading(state, partition) as reading:
-        found = look(reading, registry(), asset)
+        found = look(reading, registry_of(reading.store, reading.partition), asset)
         if form != "text":
             show_document(form, _document(found))
             return

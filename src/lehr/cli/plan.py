@@ -75,7 +75,7 @@ async def _plan(directory: Path, state: Path | None) -> list[Planned]:
         require_valid(tree)
         assert tree.partition is not None
         sequence = _sequence(store, tree.partition)
-        around = Circumstance(tree.partition, registry(), store, sequence, SystemClock().now())
+        around = Circumstance(tree.partition, tree.registry, store, sequence, SystemClock().now())
         plugins = wiring.plugins(deployment_of(str(directory), state, kind="directory"))
         try:
             return await Planner(tree.assets, around, plugins, wiring.checks()).plan()

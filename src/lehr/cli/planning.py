@@ -101,7 +101,7 @@ class Planner:
 
     async def plan(self) -> list[Planned]:
         """What would be done, by asset id. Assets without production are left out."""
-        enforced = [a for _id, a in sorted(self._assets.items()) if not self._around.registry.governs(a.type)]
+        enforced = [a for _id, a in sorted(self._assets.items()) if not self._around.registry.inert(a.type)]
         return list(await asyncio.gather(*(self._plan(asset) for asset in enforced)))
 
     async def _plan(self, asset: Asset) -> Planned:

@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
-from lehr.cli.stored import governs
+from lehr.cli.stored import inert_in
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
@@ -227,6 +227,8 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
 
 
 def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
-    reading = Reading(made_of.store, plane.partition, SystemClock().now(), governs)
+    reading = Reading(
+        made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
+    )
     overview = replace(survey(reading), attempt=None)  # what came of it was told at once, with excerpts
     print_lines(tell_overview(overview, plane.partition, reading.now, alive=True))

@@ -15,6 +15,7 @@ from lehr.base.errors import LehrError
 from lehr.wiring import STATE_FILE, STATE_FOLDER
 
 if TYPE_CHECKING:
+    from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
     from lehr.store import Store
@@ -93,13 +94,29 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
 
     with open_store(state_folder(state)) as store:
         chosen = choose_partition(store.intent.partitions(), partition)
-        yield Reading(store, chosen, SystemClock().now(), governs)
+        yield Reading(store, chosen, SystemClock().now(), inert_in(store, chosen))
 
 
-@functools.cache
-def governs(type: str) -> bool:
-    """Whether assets of `type` configure checks. Imports all types at the first call."""
-    return registry().governs(type)
+def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
+    """Whether assets of a type have no production. Imports all types at the first call."""
+    known: list[Registry] = []
+
+    def inert(type: str) -> bool:
+        if not known:
+            known.append(registry_of(store, partition))
+        return known[0].inert(type)
+
+    return inert
+
+
+def registry_of(store: Store, partition: Partition) -> Registry:
+    """All types of this installation, and those that the newest incarnation declares. Slow at first."""
+    from lehr.model.declared import TYPE, declared_type
+
+    known, newest = registry().copy(), store.intent.newest(partition)
+    if newest is not None:
+        known.declare(map(declared_type, store.intent.assets(partition, newest.sequence, (TYPE,))))
+    return known
 
 
 @functools.cache

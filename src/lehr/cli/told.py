@@ -15,7 +15,7 @@ from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
 from lehr.model.operation import Operation
 from lehr.query.explain import Explanation, Link, headline
-from lehr.query.selecting import GOVERNING, NO_TURN
+from lehr.query.selecting import INERT, NO_TURN
 
 _COLOURS = {
     Status.CONVERGED: "green",
@@ -53,7 +53,7 @@ def tell(explanation: Explanation, attempt: Attempt | None, now: float, *, alive
 
 def paint(status: str, text: str) -> str:
     """`text` in the colour of a status."""
-    known = status not in (GOVERNING, NO_TURN)
+    known = status not in (INERT, NO_TURN)
     return terminal.style(text, _COLOURS[Status(status)] if known else "blue")
 
 

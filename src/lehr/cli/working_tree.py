@@ -13,6 +13,7 @@ from lehr.cli.deployment import deployment_of
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
+from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.query.compare import changes_between
@@ -33,6 +34,7 @@ class WorkingTree:
         assets: all that it declares; means nothing when there are errors.
         compared_with: name of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
+        registry: types, with those that the workspace declares.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class WorkingTree:
         compared_with: str | None,
         changes: tuple[AssetChange, ...],
         diagnostics: tuple[Diagnostic, ...],
+        registry: Registry,
     ) -> None:
+        self.registry = registry
         self.partition: Partition | None = generated.partition
         self.assets: Mapping[AssetId, Asset] = generated.assets
         self.compared_with = compared_with
@@ -73,13 +77,15 @@ async def look_at(directory: Path, store: Store | None, registry: Registry) -> W
         finally:
             await generation.close()
     if generated.partition is None or errors(generated.diagnostics):
-        return WorkingTree(snapshot, generated, None, (), generated.diagnostics)
+        return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
     return _validated(snapshot, generated, generated.partition, store, registry)
 
 
 def _validated(
     snapshot: Snapshot, generated: Generated, partition: Partition, store: Store | None, registry: Registry
 ) -> WorkingTree:
+    registry = registry.copy()
+    registry.declare(types_for(generated, None if store is None else store.intent, partition))
     newest = None if store is None else store.intent.newest(partition)
     if store is None or newest is None:
         predecessor: StoredPredecessor | MappingPredecessor = MappingPredecessor({}, registry)
@@ -91,4 +97,4 @@ def _validated(
         partition, registry, generated.limits or Limits(), changes, predecessor, Locator(snapshot)
     )
     diagnostics = (*generated.diagnostics, *validate(proposal))
-    return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics)
+    return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics, registry)

@@ -53,6 +53,7 @@ from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.declared import TYPE, declared_type
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
@@ -140,7 +141,7 @@ class Enforcer:
     def _take_up(self, newest: Incarnation) -> None:
         """Begin with what a former process had left."""
         now = self._clock.now()
-        self._governance = load(self._store, self._registry, newest, now)
+        self._governed_by(newest)
         self._told = newest.sequence
         self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
@@ -149,6 +150,11 @@ class Enforcer:
         unknown = Outcome(Result.UNKNOWN, "the control plane ended during the push")
         self._committer.post([Finish(item.id, unknown, now) for item in left_under_way(recovered)])
         self.sweep("start")
+
+    def _governed_by(self, newest: Incarnation) -> None:
+        """Load what governs now, and the types that the workspace declares."""
+        self._governance = load(self._store, self._registry, newest, self._clock.now())
+        self._registry.declare(map(declared_type, self._governance.of_type(TYPE)))
 
     async def stop(self, grace: float = 0.0) -> None:
         """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
@@ -189,12 +195,12 @@ class Enforcer:
         if before.digest == incarnation.governance:
             self._governance = replace(before, incarnation=incarnation)
         else:
-            self._governance = load(self._store, self._registry, incarnation, self._clock.now())
+            self._governed_by(incarnation)
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
         heads = {head.id: head for head in self._intent.heads(self.partition, ids)}
         for id in ids:
             head = heads.get(id)
-            if head is not None and self._registry.governs(head.type):
+            if head is not None and self._registry.inert(head.type):
                 continue
             slot = self._slots.get(id)
             if head is not None and slot is None:
@@ -236,7 +242,7 @@ class Enforcer:
         """A person's word about the assets of `selector` was given or taken back."""
         if self._governance is None:
             return
-        self._governance = load(self._store, self._registry, self._governance.incarnation, self._clock.now())
+        self._governed_by(self._governance.incarnation)
         self._wake_all(self.select(selector), cause)
 
     def select(self, selector: Selector) -> list[AssetId]:

@@ -39,7 +39,7 @@ def recover(
     found = {
         head.id: Recovered(head.id, head.type, head.digest)
         for head in intent.heads(partition)
-        if not registry.governs(head.type)
+        if not registry.inert(head.type)
     }
     for standing in records.standings(partition):
         item = found.get(standing.asset)
@@ -63,7 +63,7 @@ def recover(
 
 def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Recovered | None:
     last = intent.last(key)
-    if last is None or registry.governs(last[0].type):
+    if last is None or registry.inert(last[0].type):
         return None
     return Recovered(key.id, last[0].type, None)
 

@@ -17,11 +17,18 @@ from lehr.model.asset import Asset, AssetId, make_asset
 T = TypeVar("T")
 
 
+PLAIN = ""
+"""Maker of what asset files declare."""
+
+TYPES = "types"
+"""Maker of what type files declare."""
+
+
 class Unit(NamedTuple):
     """One thing that an output is made of.
 
     Attributes:
-        maker: empty for plain asset files, else the generator (`generators/web.py:processes`).
+        maker: the generator (`generators/web.py:processes`); or `PLAIN`, `TYPES`.
         item: path of the file, or id of the asset, that it is made from; `*` for all together.
     """
 
@@ -53,7 +60,7 @@ class Assembly:
 
     def makers(self) -> list[str]:
         """Every generator that there is an output of."""
-        return [maker for maker in self._items if maker]
+        return [maker for maker in self._items if maker not in (PLAIN, TYPES)]
 
     def put(self, unit: Unit, output: Output) -> None:
         """Take `output` in place of what was made of `unit` before."""

@@ -8,7 +8,8 @@ from lehr import __version__
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
-from lehr.generate.assembly import Assembly, Unit
+from lehr.generate.assembly import PLAIN, TYPES, Assembly, Unit
+from lehr.generate.declared import read_types, types_in
 from lehr.generate.generators import Generators
 from lehr.generate.globs import matcher, may_lead_to
 from lehr.generate.output import Output
@@ -22,7 +23,8 @@ from lehr.sdk.source import FileEntry
 Fetch = Callable[[list[str]], Iterator[bytes]]
 """Contents of files, in the order of the paths."""
 
-PLAIN = ""
+Read = Callable[[str, bytes, str, Registry], Output]
+"""Makes the output of one file: path, content, inputs, types."""
 
 
 class Build:
@@ -42,6 +44,7 @@ class Build:
         self._workspace: Workspace | None = None
         self._workspace_digest = ""
         self._workspace_problems: list[Diagnostic] = []
+        self._types_digest = ""
 
     def build(self, changed: Changed) -> Built:
         """Make what the changed files call for, and answer with the difference."""
@@ -55,9 +58,10 @@ class Build:
         workspace = self._workspace
         if workspace is None:
             return self._refused(changed.skipped)
+        self._read_types(workspace)
         self._read_plain(workspace)
         code = {path for path in self._files if _any(workspace.generators, path)}
-        problems = self._generators.generate(code, self._files, self._dirty)
+        problems = self._generators.generate(code, self._files, self._dirty, self._types_digest)
         self._dirty.clear()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
         wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)
@@ -70,6 +74,7 @@ class Build:
             tuple(upserts),
             tuple(removals),
             tuple(diagnostics),
+            tuple(sorted(item.name for item in self._registry.declared)),
         )
 
     def _refused(self, skipped: Iterable[str]) -> Built:
@@ -87,26 +92,42 @@ class Build:
         content = next(self._fetch([WORKSPACE_FILE])) if entry.size <= MAX_BYTES else b""
         self._workspace_digest = digest_bytes(content)
         self._workspace, self._workspace_problems = read_workspace(content)
-        if self._workspace is not None and (before is None or before.assets != self._workspace.assets):
-            # Which files hold assets may be another question now: ask it again of every file.
-            self._dirty.update(self._files, self._assembly.items(PLAIN))
+        if self._workspace is not None and (before is None or before.patterns != self._workspace.patterns):
+            # Which files hold what may be another question now: ask it again of every file.
+            self._dirty.update(self._files, self._assembly.items(PLAIN), self._assembly.items(TYPES))
+
+    def _read_types(self, workspace: Workspace) -> None:
+        """Know the types that the workspace declares; with other types, every asset is another question."""
+        self._read(TYPES, workspace.types, read_types)
+        outputs = [self._assembly.get(Unit(TYPES, path)) for path in sorted(self._assembly.items(TYPES))]
+        known = [output for output in outputs if output is not None]
+        digest = digest_all(asset.digest for output in known for asset in output.assets) if known else ""
+        if digest != self._types_digest:
+            self._types_digest = digest
+            self._registry.declare(types_in(known))
+            self._dirty.update(self._assembly.items(PLAIN))
 
     def _read_plain(self, workspace: Workspace) -> None:
-        wanted = []
+        self._read(PLAIN, workspace.assets, read_assets, self._types_digest)
+
+    def _read(self, maker: str, patterns: tuple[str, ...], read: Read, also: str = "") -> None:
+        """Make anew what has changed of the files that `patterns` mean; `also` went into all of them."""
+        wanted = {}
         for path in sorted(self._dirty):
-            unit = Unit(PLAIN, path)
+            unit = Unit(maker, path)
             entry = self._files.get(path)
-            if entry is None or not _any(workspace.assets, path):
+            if entry is None or not _any(patterns, path):
                 self._assembly.drop(unit)
-            elif entry.size > MAX_BYTES:
-                self._assembly.put(unit, Output(entry.content_id, diagnostics=(_too_large(entry),)))
-            else:
-                known = self._assembly.get(unit)
-                if known is None or known.inputs != entry.content_id:
-                    wanted.append(path)
-        for path, content in zip(wanted, self._fetch(wanted), strict=True):
-            inputs = self._files[path].content_id
-            self._assembly.put(Unit(PLAIN, path), read_assets(path, content, inputs, self._registry))
+                continue
+            inputs = entry.content_id + also
+            if entry.size > MAX_BYTES:
+                self._assembly.put(unit, Output(inputs, diagnostics=(_too_large(entry),)))
+                continue
+            known = self._assembly.get(unit)
+            if known is None or known.inputs != inputs:
+                wanted[path] = inputs
+        for (path, inputs), content in zip(wanted.items(), self._fetch(list(wanted)), strict=True):
+            self._assembly.put(Unit(maker, path), read(path, content, inputs, self._registry))
 
 
 def _any(patterns: Iterable[str], path: str) -> bool:

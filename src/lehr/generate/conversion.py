@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
-from lehr.generate.problems import Problem, did_you_mean, pointer, problems_of, quoted, show
+from lehr.generate.problems import (
+    Problem,
+    did_you_mean,
+    pointer,
+    problems_of,
+    quoted,
+    schema_problems,
+    show,
+)
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
-from lehr.model.types import Registry
+from lehr.model.types import Registry, Schema
 
 _FIELDS = ("id", "type", "payload", "addons")
 _MAPPING = "write such a mapping"
@@ -72,20 +80,42 @@ def typed_addon(
 
 def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
     """`value` as `kind`, or None and everything that keeps it from being one."""
+    if isinstance(kind, Schema):
+        whole = with_defaults(value, kind.document)
+        problems = schema_problems(whole, kind)
+        return whole, [_misfit(item, "the type's schema", subject, path, place) for item in problems]
     try:
         return msgspec.convert(value, kind), []
     except (msgspec.ValidationError, RecursionError):
-        why, fix = f"it does not fit `{kind.__name__}`", f"write a value that `{kind.__name__}` takes"
-        found = [
-            _diagnostic(
-                "GEN007",
-                Problem(path + item.pointer, item.what, item.why or why, item.fix or fix),
-                subject,
-                place,
-            )
-            for item in problems_of(value, kind)
-        ]
-        return None, found
+        problems = problems_of(value, kind)
+        return None, [_misfit(item, f"`{kind.__name__}`", subject, path, place) for item in problems]
+
+
+def _misfit(problem: Problem, kind: str, subject: str, path: str, place: Place) -> Diagnostic:
+    why, fix = f"it does not fit {kind}", f"write a value that {kind} takes"
+    whole = Problem(path + problem.pointer, problem.what, problem.why or why, problem.fix or fix)
+    return _diagnostic("GEN007", whole, subject, place)
+
+
+def with_defaults(value: Any, schema: Any) -> Any:
+    """Plain data with every default of its JSON schema spelt out, so that equal intent has equal bytes."""
+    if not isinstance(schema, Mapping):
+        return value
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        missing = {
+            name: item["default"]
+            for name, item in properties.items()
+            if name not in value and isinstance(item, Mapping) and "default" in item
+        }
+        others = schema.get("additionalProperties")
+        return {
+            name: with_defaults(item, properties.get(name, others))
+            for name, item in (value | missing).items()
+        }
+    if isinstance(value, list):
+        return [with_defaults(item, schema.get("items")) for item in value]
+    return value
 
 
 def size_checked(asset: Asset, place: Place) -> Converted:
@@ -139,7 +169,7 @@ def _identity_problems(id: str, type_name: str, registry: Registry, place: Place
         problem = Problem(
             "/type",
             f"there is no asset type {quoted(type_name)}",
-            "only a registered type can be enforced",
+            "a type is brought by a package, or declared in a file under types/",
             fix,
         )
         diagnostics.append(_diagnostic("GEN005", problem, id, place))

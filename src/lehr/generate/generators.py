@@ -56,7 +56,7 @@ class Generators:
         return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
 
     def generate(
-        self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str]
+        self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str], types: str = ""
     ) -> list[Diagnostic]:
         """Bring every output up to date.
 
@@ -64,11 +64,12 @@ class Generators:
             code: paths of all modules.
             files: every file of the snapshot.
             dirty: paths of those that may differ from the last call, or are gone.
+            types: digest of the types that the workspace declares: they judge what is made.
 
         Returns:
             Problems that belong to no single output.
         """
-        fresh = self._read_code({path: files[path] for path in sorted(code)})
+        fresh = self._read_code({path: files[path] for path in sorted(code)}, types)
         for generator in self._ordered:
             # With other code, the same name may stand for other items: none is taken over unasked.
             inputs: Inputs = dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
@@ -79,15 +80,15 @@ class Generators:
             self._update(generator, inputs, files)
         return self._problems
 
-    def _read_code(self, modules: Mapping[str, FileEntry]) -> bool:
+    def _read_code(self, modules: Mapping[str, FileEntry], types: str) -> bool:
         """Import the modules if they have changed. True if any output may have to be made anew."""
-        content_ids = {path: entry.content_id for path, entry in modules.items()}
+        content_ids = {path: entry.content_id for path, entry in modules.items()} | {"": types}
         if content_ids == self._content_ids and not errors(self._problems):
             return False
         self._content_ids = content_ids
         self._code = dict(zip(modules, self._fetch(list(modules)), strict=True))
         parts = (part for path, content in self._code.items() for part in (path, digest_bytes(content)))
-        self.digest = digest_all(parts)
+        self.digest = digest_all((types, *parts))
         generators: list[Generator] = []
         problems: list[Diagnostic] = []
         for path in self._code:

@@ -56,5 +56,6 @@ class Memory:
             generators=built.generators,
             assets=MappingProxyType(self._assets),
             touched=touched,
+            types=built.types,
             diagnostics=tuple(in_order(sorted(set(built.diagnostics), key=lambda item: item.what))),
         )

@@ -9,11 +9,14 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema_rs
 import msgspec
+
+from lehr.model.types import Schema
 
 _SHOWN = 60
 _NAMES = {
@@ -60,6 +63,36 @@ def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
     """Advice that names what is close to `text` among `known`, or else `otherwise`."""
     close = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
     return f"did you mean `{close[0]}`?" if close else otherwise
+
+
+_declared: weakref.WeakKeyDictionary[Schema, Any] = weakref.WeakKeyDictionary()
+
+
+def schema_problem(document: Any) -> str | None:
+    """Why a JSON schema cannot be used; None when it can."""
+    try:
+        jsonschema_rs.meta.validate(document)
+        _validator(document)
+    except (ValueError, TypeError) as err:  # every error of the library is a ValueError
+        return _short_message(str(err).partition("\n")[0])
+    return None
+
+
+def schema_problems(value: Any, schema: Schema) -> list[Problem]:
+    """Everything that keeps plain data `value` from fitting a declared type."""
+    validator = _declared.get(schema)
+    if validator is None:
+        validator = _declared[schema] = _validator(schema.document)
+    document = dict(schema.document)
+    return [item for error in validator.iter_errors(value) for item in _explain(error, document, ())]
+
+
+def _validator(document: Any) -> Any:
+    return jsonschema_rs.Draft202012Validator(document, retriever=_no_retrieval, validate_formats=True)
+
+
+def _no_retrieval(uri: str) -> NoReturn:
+    raise ValueError(f"it refers to {uri}, and nothing is fetched while types are read")
 
 
 @functools.lru_cache(maxsize=256)

@@ -64,6 +64,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
 
     Attributes:
         upserts, removals: empty if there is an error among the diagnostics.
+        types: names of the types that the workspace declares.
     """
 
     partition: Partition | None
@@ -72,6 +73,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     upserts: tuple[Asset, ...]
     removals: tuple[AssetId, ...]
     diagnostics: tuple[Diagnostic, ...]
+    types: tuple[str, ...] = ()
 
 
 Answer = Wanted | Built

@@ -1,6 +1,7 @@
 """The workspace file `lehr.yaml`: what a snapshot declares, and within which limits.
 
 partition: shakespeare          # required
+types: ["types/*.yaml"]         # asset types that it declares
 assets: ["assets/**/*.yaml"]    # plain asset files
 generators: ["generators/*.py"]
 let_go: {old-job: "moved to the other cell"}
@@ -22,7 +23,11 @@ from lehr.sdk.validator import Limits
 
 WORKSPACE_FILE = "lehr.yaml"
 DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
+DEFAULT_TYPES = ("types/*.{yaml,yml,json,toml}",)
 DEFAULT_GENERATORS = ("generators/*.py",)
+
+
+_PATTERNS = ("assets", "generators", "types")
 
 
 class _Shrink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,6 +39,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: str
     assets: tuple[str, ...] = DEFAULT_ASSETS
     generators: tuple[str, ...] = DEFAULT_GENERATORS
+    types: tuple[str, ...] = DEFAULT_TYPES
     let_go: dict[str, Annotated[str, msgspec.Meta(min_length=1)]] = {}
     shrink: _Shrink = _Shrink()
 
@@ -42,7 +48,7 @@ class Workspace(msgspec.Struct, frozen=True):
     """What `lehr.yaml` says.
 
     Attributes:
-        assets, generators: glob patterns (`lehr.generate.globs`).
+        assets, generators, types: glob patterns (`lehr.generate.globs`).
         explicit: which of these patterns somebody wrote, with their place; a written pattern that
             matches nothing is worth a warning, a default one is not.
     """
@@ -52,6 +58,12 @@ class Workspace(msgspec.Struct, frozen=True):
     generators: tuple[str, ...]
     limits: Limits
     explicit: dict[str, Position]
+    types: tuple[str, ...] = DEFAULT_TYPES
+
+    @property
+    def patterns(self) -> tuple[tuple[str, ...], ...]:
+        """What says which files hold assets and types."""
+        return self.assets, self.types
 
 
 def missing_workspace() -> Diagnostic:
@@ -93,7 +105,8 @@ def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
         return None, problems
     limits = Limits(file.let_go, file.shrink.percent, file.shrink.floor)
     explicit = _explicit(document)
-    return Workspace(Partition(file.partition), file.assets, file.generators, limits, explicit), []
+    partition = Partition(file.partition)
+    return Workspace(partition, file.assets, file.generators, limits, explicit, file.types), []
 
 
 def _value_problems(file: _File, document: documents.Document) -> list[Diagnostic]:
@@ -106,7 +119,7 @@ def _value_problems(file: _File, document: documents.Document) -> list[Diagnosti
                 f"{quoted(file.partition)} cannot name a partition", "choose another name", where, reason
             )
         )
-    for key in ("assets", "generators"):
+    for key in _PATTERNS:
         for index, pattern in enumerate(getattr(file, key)):
             reason = glob_problem(pattern)
             if reason is not None:
@@ -126,7 +139,7 @@ def _value_problems(file: _File, document: documents.Document) -> list[Diagnosti
 
 def _explicit(document: documents.Document) -> dict[str, Position]:
     found: dict[str, Position] = {}
-    for key in ("assets", "generators"):
+    for key in _PATTERNS:
         for index, pattern in enumerate(document.value.get(key, ())):
             found[pattern] = document.position(f"/{key}/{index}")
     return found

@@ -50,35 +50,83 @@ class Mention(msgspec.Struct, frozen=True):
     goes_first: bool = False
 
 
+class Schema:
+    """A payload type that is declared as data: what a JSON schema describes.
+
+    Attributes:
+        document: the JSON schema (draft 2020-12).
+        references: which fields name other assets, by JSON pointer; `*` stands for every key or index.
+        description: what assets of the type stand for.
+    """
+
+    def __init__(
+        self, document: Mapping[str, Any], references: Mapping[str, Reference], description: str = ""
+    ) -> None:
+        self.document = document
+        self.description = description
+        self.references = references
+        self._paths = [(_parts(pattern), mark) for pattern, mark in references.items()]
+
+    def mentions(self, value: Any, path: str) -> Iterator[Mention]:
+        """The references in plain data of this type that stands at `path` of its asset's document."""
+        for parts, mark in self._paths:
+            yield from _found(value, path, parts, mark)
+
+
 class AssetType(msgspec.Struct, frozen=True):
     """A registered payload type.
 
     Attributes:
         name: also the type of every asset with this payload (`lehr.File`).
-        payload: frozen `msgspec.Struct` class; its docstring is the type's documentation.
-        governs: True for assets that configure checks and limits. They have no production,
-            so no loop enforces them, and they are read at the governing incarnation.
+        payload: frozen `msgspec.Struct` class, whose docstring is the type's documentation; or the
+            schema that a workspace declares.
+        governs: True for assets that configure checks and limits. They have no production, and are
+            read at the governing incarnation.
+        enforced: False for assets without production: no loop enforces them, and they may go from
+            intent without a turndown.
         claims: names of the things in production that an asset with this payload alone may
             change (`file:/etc/motd`, `port:8080`). Two assets that claim one thing would undo
             each other for ever, so validation refuses them.
     """
 
     name: str
-    payload: type[msgspec.Struct]
+    payload: type[msgspec.Struct] | Schema
     governs: bool = False
     claims: Callable[[Any], Iterable[str]] | None = None
+    enforced: bool = True
 
 
 class Registry:
-    """Types by name. Filled once, at start, in `lehr.wiring`."""
+    """Types by name: those of this installation, and those that a workspace declares.
+
+    Attributes:
+        types: all of them.
+        addons: addon types by name.
+    """
 
     def __init__(
         self, types: Iterable[AssetType] = (), addons: Mapping[str, type[msgspec.Struct]] | None = None
     ) -> None:
         self.types: dict[str, AssetType] = {}
         self.addons: dict[str, type[msgspec.Struct]] = dict(addons or {})
+        self._declared: tuple[AssetType, ...] = ()
         for item in types:
             self.add(item)
+
+    def declare(self, types: Iterable[AssetType]) -> None:
+        """Know the types that a workspace declares, and no longer those that it declared before.
+
+        One whose name is taken by a type of this installation is left out.
+        """
+        for item in self._declared:
+            del self.types[item.name]
+        self._declared = tuple(item for item in types if item.name not in self.types)
+        self.types.update((item.name, item) for item in self._declared)
+
+    @property
+    def declared(self) -> tuple[AssetType, ...]:
+        """Types that the workspace declares."""
+        return self._declared
 
     def add(self, item: AssetType) -> None:
         """Register a payload type.
@@ -90,19 +138,28 @@ class Registry:
             raise ValueError(f"type {item.name} is registered twice")
         self.types[item.name] = item
 
-    def governs(self, type_name: str) -> bool:
-        """True when assets of this type configure checks and have no production."""
+    def inert(self, type_name: str) -> bool:
+        """True when assets of this type have no production; of a type that nobody knows, they may."""
         item = self.types.get(type_name)
-        return item is not None and item.governs
+        return item is not None and (item.governs or not item.enforced)
+
+    def copy(self) -> Registry:
+        """Another registry with the same types, to declare others in."""
+        other = Registry(addons=self.addons)
+        other.types = dict(self.types)
+        other._declared = self._declared
+        return other
 
     def payload(self, asset: Asset, kind: type[T]) -> T:
-        """The payload of `asset` as `kind`.
+        """The payload of `asset` as `kind`; of a declared type, as `dict`.
 
         Raises:
             TypeError: the asset is of another type.
         """
         item = self.types.get(asset.type)
-        if item is None or item.payload is not kind:
+        if item is not None and isinstance(item.payload, Schema) and kind is dict:
+            return typing.cast(T, msgspec.json.decode(asset.body)["payload"])
+        if item is None or item.payload is not kind or isinstance(item.payload, Schema):
             raise TypeError(f"asset {asset.id} is a {asset.type}, not a {kind.__name__}")
         return typing.cast(T, _body_decoder(item.payload).decode(asset.body).payload)
 
@@ -114,7 +171,7 @@ class Registry:
     def claims(self, asset: Asset) -> tuple[str, ...]:
         """What the asset alone may change in production."""
         item = self.types.get(asset.type)
-        if item is None or item.claims is None:
+        if item is None or item.claims is None or isinstance(item.payload, Schema):
             return ()
         return tuple(dict.fromkeys(item.claims(self.payload(asset, item.payload))))
 
@@ -127,7 +184,9 @@ class Registry:
         found: list[Mention] = []
         item = self.types.get(asset.type)
         body = msgspec.json.decode(asset.body)
-        if item is not None:
+        if item is not None and isinstance(item.payload, Schema):
+            found.extend(item.payload.mentions(body["payload"], "/payload"))
+        elif item is not None:
             found.extend(_mentions(item.payload, body["payload"], "/payload"))
         for name, value in body["addons"].items():
             kind = self.addons.get(name)
@@ -186,6 +245,21 @@ def _extractor(kind: Any) -> Extract | None:
 def _mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
     if isinstance(value, str):
         yield Mention(path, AssetId(value), mark.types, mark.goes_first)
+
+
+def _parts(pointer: str) -> tuple[str, ...]:
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+
+
+def _found(value: Any, path: str, parts: tuple[str, ...], mark: Reference) -> Iterator[Mention]:
+    if not parts:
+        yield from _mention(value, path, mark)
+        return
+    first, *rest = parts
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        if first in ("*", str(name)):
+            yield from _found(item, f"{path}/{name}", tuple(rest), mark)
 
 
 def _each(extract: Extract | None, items: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Extract | None:

@@ -17,6 +17,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
+from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
@@ -76,7 +77,7 @@ class Publisher:
         self._clean = clean
         self._store = store
         self._ask = ask
-        self._registry = registry
+        self._registry = registry.copy()  # a candidate may declare types that are never published
         self._clock = clock
         self._blocking = blocking
         self._unpublished: set[AssetId] | None = None
@@ -155,6 +156,8 @@ class Publisher:
             work.diagnostics += (_other_partition(self._partition, str(generated.partition)),)
         if errors(work.diagnostics):
             self._refuse(work)
+        else:
+            self._registry.declare(types_for(generated, self._store.intent, self._partition))
 
     def _touch(self, touched: frozenset[AssetId] | None) -> None:
         """Remember what may differ from the newest incarnation, over passes that are refused."""

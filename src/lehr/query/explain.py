@@ -10,7 +10,7 @@ from lehr.model.decision import Decision, Status, Verdict
 from lehr.model.diff import Diff
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.reading import Reading
-from lehr.query.selecting import GOVERNING, NO_TURN, Row, known_asset, row_of
+from lehr.query.selecting import INERT, NO_TURN, Row, known_asset, row_of
 
 _CHAIN = 8
 _STORY = 8
@@ -153,8 +153,8 @@ def _waits_for(decision: Decision | None) -> tuple[AssetId, ...]:
 def headline(explanation: Explanation) -> str:
     """One sentence, without the time, that says how the asset stands."""
     row = explanation.row
-    if row.status == GOVERNING:
-        return f"{row.id} configures checks; it has no production, so nothing is pushed for it"
+    if row.status == INERT:
+        return f"{row.id} has no production, so nothing is pushed for it"
     if row.status == NO_TURN:
         return f"{row.id} was declared, and Lehr has not looked at its production yet"
     return f"{row.id} {_SAYS[Status(row.status)]}: {row.message or row.reason}"

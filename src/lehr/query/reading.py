@@ -9,8 +9,8 @@ from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store import Records, Store, StoredIntent
 
-Governs = Callable[[str], bool]
-"""Whether assets of a type configure checks, and so have no production. Asked only when needed."""
+Inert = Callable[[str], bool]
+"""Whether assets of a type have no production. Asked only when needed."""
 
 
 class Reading:
@@ -18,14 +18,14 @@ class Reading:
 
     Attributes:
         now: wall-clock seconds; ages are counted from it, and controls stand or do not stand at it.
-        governs: see `Governs`. It may be slow at the first call: knowing all types means to import them.
+        inert: see `Inert`. It may be slow at the first call: knowing all types means to import them.
     """
 
-    def __init__(self, store: Store, partition: Partition, now: float, governs: Governs) -> None:
+    def __init__(self, store: Store, partition: Partition, now: float, inert: Inert) -> None:
         self.store = store
         self.partition = partition
         self.now = now
-        self.governs = governs
+        self.inert = inert
 
     @property
     def intent(self) -> StoredIntent:

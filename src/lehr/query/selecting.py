@@ -16,7 +16,7 @@ from lehr.query.reading import Reading
 if TYPE_CHECKING:
     from lehr.store.interface import Head, Standing
 
-GOVERNING = "Governing"
+INERT = "Inert"
 """Shown as status of assets that configure checks and limits: they have no production."""
 
 NO_TURN = "NoTurnYet"
@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True):
     """How one asset stands.
 
     Attributes:
-        status: a `Status`, `GOVERNING` or `NO_TURN`.
+        status: a `Status`, `INERT` or `NO_TURN`.
         since: wall-clock seconds since when it stands so; None when it had no turn.
         next_at: wall-clock seconds of the next turn that is due by itself.
         departed: True when the newest incarnation does not have it any more.
@@ -46,8 +46,8 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def settled(self) -> bool:
         """True when nothing is left to do."""
-        if self.status in (GOVERNING, NO_TURN):
-            return self.status == GOVERNING
+        if self.status in (INERT, NO_TURN):
+            return self.status == INERT
         return Status(self.status).settled
 
 
@@ -138,8 +138,8 @@ def _departed(reading: Reading, standings: Iterable[Standing], selector: Selecto
 def _row(reading: Reading, head: Head, standing: Standing | None) -> Row:
     if standing is not None:
         return _with_standing(head.id, head.type, standing)
-    if reading.governs(head.type):
-        return Row(head.id, head.type, GOVERNING, message="configures checks; it has no production")
+    if reading.inert(head.type):
+        return Row(head.id, head.type, INERT, message="it has no production")
     return Row(head.id, head.type, NO_TURN, message="no turn yet", unblock="`lehr run` gets round to it")
 
 

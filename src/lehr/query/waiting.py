@@ -8,7 +8,7 @@ from lehr.model.asset import Asset, AssetKey
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.query.reading import Reading
-from lehr.query.selecting import GOVERNING, Row
+from lehr.query.selecting import INERT, Row
 
 PINNED = "Pinned"
 """Reason of assets that are converged at the incarnation that they are pinned to."""
@@ -26,7 +26,7 @@ def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
 
 
 def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> bool:
-    if row.status == GOVERNING or row.departed:
+    if row.status == INERT or row.departed:
         return True
     key = AssetKey(reading.partition, row.id)
     entry, last = reading.records.ledger(key), reading.intent.last(key)
@@ -47,4 +47,4 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
 
 def not_at(found: Iterable[Row], status: Status) -> list[Row]:
     """Those of `found` that stand otherwise than `status`."""
-    return [row for row in found if row.status not in (status, GOVERNING)]
+    return [row for row in found if row.status not in (status, INERT)]

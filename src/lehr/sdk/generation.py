@@ -22,6 +22,7 @@ class Generated(msgspec.Struct, frozen=True):
         partition, limits: from the workspace file `lehr.yaml`; None when it is not readable.
         generators: digest of the code and settings that made the assets.
         assets: all of them, by id. Shared with the generator: read, never change.
+        types: names of the asset types that it declares itself.
         touched: ids that may differ from the last call's answer; None means any may.
         diagnostics: every problem found. With an error among them `assets` means nothing.
     """
@@ -33,6 +34,7 @@ class Generated(msgspec.Struct, frozen=True):
     assets: Mapping[AssetId, Asset]
     touched: frozenset[AssetId] | None
     diagnostics: tuple[Diagnostic, ...]
+    types: tuple[str, ...] = ()
 
 
 class Generation(Protocol):

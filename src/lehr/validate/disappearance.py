@@ -17,7 +17,7 @@ _NAMED = 10
 def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL010: an asset that is gone was turned down before, or is let go.
 
-    An asset whose type governs has no production, and may go. Of many, some are named and the
+    An asset without production may go. Of many, some are named and the
     others counted, so that the answer to an emptied directory can be read.
     """
     gone = sorted(
@@ -42,7 +42,7 @@ def type_changed(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             before is None
             or after is None
             or before.type == after.type
-            or proposal.registry.governs(before.type)
+            or proposal.registry.inert(before.type)
         ):
             continue
         yield Diagnostic(
@@ -75,8 +75,8 @@ def _is_lost(proposal: DeltaProposal, change: AssetChange) -> bool:
     """Whether the asset is gone, and nobody has asked for that."""
     if change.before is None or change.after is not None:
         return False
-    governs = proposal.registry.governs(change.before.type)
-    return not governs and not is_turned_down(change.before) and change.id not in proposal.limits.let_go
+    inert = proposal.registry.inert(change.before.type)
+    return not inert and not is_turned_down(change.before) and change.id not in proposal.limits.let_go
 
 
 def _ways_out(id: str) -> str:

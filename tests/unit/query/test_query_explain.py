@@ -11,7 +11,7 @@ from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.query.explain import explain, headline
-from lehr.query.selecting import GOVERNING, NO_TURN
+from lehr.query.selecting import INERT, NO_TURN
 
 Shelf = Any
 
@@ -87,7 +87,7 @@ def test_controls_that_stand_over_the_asset_are_told_and_no_others(shelf: Shelf)
     assert [control.kind for control in found.controls] == [ControlKind.FREEZE]
 
 
-@pytest.mark.parametrize(("type", "status"), [("test.Limit", GOVERNING), ("test.Thing", NO_TURN)])
+@pytest.mark.parametrize(("type", "status"), [("test.Limit", INERT), ("test.Thing", NO_TURN)])
 def test_an_asset_without_a_turn_says_whether_it_will_have_one(shelf: Shelf, type: str, status: str) -> None:
     shelf.publish(shelf.asset("a", type=type))
     found = explain(shelf.reading(), "a")

@@ -14,7 +14,7 @@ from lehr.model.operation import Result
 from lehr.model.selector import parse_selector
 from lehr.query.overview import survey
 from lehr.query.reading import choose_partition
-from lehr.query.selecting import GOVERNING, NO_TURN, known_asset, orphans, rows, selected
+from lehr.query.selecting import INERT, NO_TURN, known_asset, orphans, rows, selected
 from lehr.query.waiting import PINNED, not_at, not_converged
 
 Shelf = Any
@@ -29,7 +29,7 @@ def statuses(shelf: Shelf, selector: str | None = None) -> dict[str, str]:
 def test_every_asset_of_the_newest_incarnation_has_a_row(shelf: Shelf) -> None:
     shelf.publish(shelf.asset("a"), shelf.asset("b"), shelf.asset("limit", type=LIMIT))
     shelf.decide("a", Status.WAITING)
-    assert statuses(shelf) == {"a": Status.WAITING, "b": NO_TURN, "limit": GOVERNING}
+    assert statuses(shelf) == {"a": Status.WAITING, "b": NO_TURN, "limit": INERT}
 
 
 def test_an_asset_that_left_intent_has_a_row_as_long_as_work_remains(shelf: Shelf) -> None:

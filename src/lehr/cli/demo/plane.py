@@ -13,7 +13,7 @@ from pathlib import Path
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.cli.demo.repository import environment
-from lehr.cli.stored import governs, open_store
+from lehr.cli.stored import inert_in, open_store
 from lehr.control.client import SOCKET
 from lehr.model.attempt import Attempt
 from lehr.query.reading import Reading
@@ -117,7 +117,11 @@ class Plane:
             return
         with open_store(self.state) as store:
             partitions = store.intent.partitions()
-            yield Reading(store, partitions[0], self._clock.now(), governs) if partitions else None
+            if not partitions:
+                yield None
+                return
+            first = partitions[0]
+            yield Reading(store, first, self._clock.now(), inert_in(store, first))
 
     def attempt(self) -> Attempt | None:
         """What came of the last pass over the source."""

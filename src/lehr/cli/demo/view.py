@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from lehr.cli.demo.stage import Stage
-from lehr.query.selecting import GOVERNING, Row, rows
+from lehr.query.selecting import INERT, Row, rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,4 +69,4 @@ def table(found: Sequence[Row], traffic: str, height: int) -> Table:
 def _standing(stage: Stage) -> list[Row]:
     with stage.plane.reading() as reading:
         found = [] if reading is None else rows(reading)
-    return [row for row in found if row.status != GOVERNING]
+    return [row for row in found if row.status != INERT]

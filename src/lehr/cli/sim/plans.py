@@ -127,7 +127,7 @@ def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
         play = played(campaign, plan)
         print(f"{campaign.scenario}: {plan.name}")
         print("\n".join(play.trace.story()))
-        for alarm in play.alarms:
+        for alarm in play.alarms or ["none: it ends as without the fault, and on the same way"]:
             print(f"alarm     {alarm}")
 
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
       lehr sim play --cast my_plugin.scenarios:CAST x.txt with asset types of your own
     """
 )
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rewrite", is_flag=True, help="Write the output anew into the files.")
 @click.option("--cast", metavar="MODULE:NAME", help="A `Cast`: further asset types, and their production.")
 def play(files: tuple[Path, ...], rewrite: bool, cast: str | None) -> int:

@@ -27,7 +27,7 @@ async def traits_say_what_is_served(subject: Subject) -> None:
     hold(subject.asset.type in plugin.types, f"{plugin.types} name the type of the asset")
     for name in plugin.types:
         hold(name in subject.registry.types, f"the type {name} is registered")
-        hold(not subject.registry.governs(name), f"the type {name} has a production")
+        hold(not subject.registry.inert(name), f"the type {name} has a production")
     hold(Goal.PRESENT not in traits.goals, "the goals are those beyond PRESENT")
     limits = (traits.turns, traits.pushes, traits.diff_timeout, traits.push_timeout, traits.resync)
     hold(min(limits) > 0, f"{traits} leaves room for a turn and a push")

@@ -1,0 +1,176 @@
+"""Types that a workspace declares: first the type, then its use; one that is broken is told where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lehr.base.clock import SystemClock
+from lehr.base.diagnostics import Diagnostic, errors
+from lehr.model.declared import TYPE
+from lehr.sdk.generation import Generated
+from lehr.testing.sim.generation import InlineGeneration
+from lehr.testing.sim.source import files
+from lehr.testing.world import registry
+
+TEAM = """\
+name: shop.Team
+description: People who answer.
+schema:
+  type: object
+  required: [mail]
+  additionalProperties: false
+  properties:
+    mail: {type: string}
+    pager: {type: boolean, default: false}
+    hours: {type: object, properties: {from: {type: string, default: "09:00"}}, default: {}}
+    members: {type: array, items: {type: object, properties: {lead: {type: string}}}}
+references:
+  /members/*/lead: {types: [shop.Team]}
+"""
+CORE = "{id: core, type: shop.Team, payload: {mail: x@y}}"
+
+
+class Workspace:
+    """A workspace in memory, and a generation that remembers what it has built of it."""
+
+    def __init__(self, **contents: str) -> None:
+        self.registry = registry()
+        self.contents = {"lehr.yaml": "partition: test\n", "types/team.yaml": TEAM, "assets/core.yaml": CORE}
+        self.contents.update(contents)
+        self._generation = InlineGeneration(self.registry, SystemClock())
+
+    async def generated(self) -> Generated:
+        encoded = {path: text.encode() for path, text in self.contents.items() if text}
+        return await self._generation.generate(files(encoded))
+
+    def build(self) -> Generated:
+        step = self.generated()
+        try:
+            step.send(None)
+        except StopIteration as stop:
+            answer: Generated = stop.value
+            return answer
+        raise AssertionError("an inline generation waits for nothing")
+
+
+def told(found: Generated) -> list[tuple[str, str]]:
+    return [(item.code, str(item.at)) for item in errors(found.diagnostics)]
+
+
+def payload(found: Generated, id: str) -> Any:
+    [asset] = [asset for asset in found.assets.values() if asset.id == id]
+    return asset.document()["payload"]
+
+
+def test_a_declared_type_is_an_asset_and_assets_of_it_get_its_defaults_however_deep() -> None:
+    found = Workspace().build()
+    assert told(found) == []
+    assert {asset.id: asset.type for asset in found.assets.values()} == {
+        "type/shop.Team": TYPE,
+        "core": "shop.Team",
+    }
+    assert payload(found, "core") == {"mail": "x@y", "pager": False, "hours": {"from": "09:00"}}
+    assert found.types == ("shop.Team",)
+
+
+def test_equal_intent_has_equal_bytes_whether_its_defaults_are_written_or_not() -> None:
+    short, long = Workspace(), Workspace()
+    long.contents["assets/core.yaml"] = (
+        "{id: core, type: shop.Team, payload: {hours: {from: '09:00'}, pager: false, mail: x@y}}"
+    )
+    assert short.build().assets == long.build().assets
+
+
+def test_every_misfit_is_told_with_its_place() -> None:
+    broken = "id: core\ntype: shop.Team\npayload:\n  pager: maybe\n  mial: x\n"
+    found = Workspace(**{"assets/core.yaml": broken}).build()
+    assert sorted(told(found)) == [
+        ("GEN007", "assets/core.yaml:3:1"),
+        ("GEN007", "assets/core.yaml:4:3"),
+        ("GEN007", "assets/core.yaml:5:3"),
+    ]
+
+
+def test_references_are_found_in_lists_and_maps_with_the_types_they_take() -> None:
+    workspace = Workspace()
+    workspace.contents["assets/core.yaml"] = (
+        "{id: core, type: shop.Team, payload: {mail: x, members: [{lead: a}, {}, {lead: b}]}}"
+    )
+    [core] = [asset for asset in workspace.build().assets.values() if asset.id == "core"]
+    found = [(item.path, item.target, item.types) for item in workspace.registry.mentions(core)]
+    assert found == [
+        ("/payload/members/0/lead", "a", ("shop.Team",)),
+        ("/payload/members/2/lead", "b", ("shop.Team",)),
+    ]
+
+
+def test_a_changed_type_judges_every_asset_anew_and_one_that_is_gone_is_not_known() -> None:
+    workspace = Workspace()
+    assert told(workspace.build()) == []
+    workspace.contents["types/team.yaml"] = TEAM.replace("required: [mail]", "required: [mail, pager, city]")
+    assert told(workspace.build()) == [("GEN007", "assets/core.yaml:1:29")]
+    workspace.contents["types/team.yaml"] = ""
+    assert told(workspace.build()) == [("GEN005", "assets/core.yaml:1:12")]
+    workspace.contents["types/team.yaml"] = TEAM
+    assert told(workspace.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "why"),
+    [
+        ("schema: {}", "1:1", ""),
+        ("name: team\nschema: {}", "1:1", "two parts or more"),
+        ("name: lehr.Team\nschema: {}", "1:1", "Lehr's own"),
+        ("name: test.Thing\nschema: {}", "1:1", "a package that is installed"),
+        ("name: shop.Team\nschema: {type: text}", "2:1", '"text" is not valid'),
+        ("name: shop.Team\nschema: {$ref: 'https://example.org/s'}", "2:1", "nothing is fetched"),
+        ("name: shop.Team\nschema: {type: string, pattern: '('}", "2:1", "regex"),
+    ],
+)
+def test_a_type_that_cannot_be_is_told_why_and_where(text: str, place: str, why: str) -> None:
+    found = errors(Workspace(**{"types/team.yaml": text}).build().diagnostics)
+    [problem] = [item for item in found if item.code == "GEN014"]
+    assert str(problem.at) == f"types/team.yaml:{place}"
+    assert why in problem.why
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "place"),
+    [
+        ("enforced: perhaps", "GEN007", "types/team.yaml:3:1"),
+        ("owner: me", "GEN007", "types/team.yaml:3:1"),
+        ("references: {owner: {}}", "GEN007", "types/team.yaml:3:1"),
+    ],
+)
+def test_what_else_a_type_file_says_is_checked_in_its_own_words(more: str, code: str, place: str) -> None:
+    text = f"name: shop.Team\nschema: {{}}\n{more}"
+    found: list[Diagnostic] = [
+        item for item in Workspace(**{"types/team.yaml": text}).build().diagnostics if item.code == code
+    ]
+    assert [str(item.at) for item in found if str(item.at).startswith("types/")] == [place]
+
+
+def test_a_type_that_is_declared_twice_is_refused() -> None:
+    found = Workspace(**{"types/again.json": json.dumps({"name": "shop.Team", "schema": {}})}).build()
+    assert "GEN008" in {code for code, _place in told(found)}
+
+
+def test_generators_make_assets_of_declared_types() -> None:
+    made = """
+from lehr.sdk.generator import asset, for_each_file
+
+@for_each_file("mails/*.txt")
+def teams(file):
+    yield asset(file.path[6:-4], "shop.Team", {"mail": file.text().strip()})
+"""
+    workspace = Workspace(
+        **{"generators/teams.py": made, "mails/red.txt": "red@shop", "assets/core.yaml": ""}
+    )
+    found = workspace.build()
+    assert told(found) == []
+    assert payload(found, "red")["pager"] is False
+    workspace.contents["types/team.yaml"] = TEAM.replace("default: false", "default: true")
+    assert payload(workspace.build(), "red")["pager"] is True
