@@ -9,7 +9,7 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
 | `history`, `intent`, `edits`, `dice` | random histories from a seed |
-| `witness`, `verdict` | what must hold at every step, and at the end |
+| `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
 | `trace` | what happened: compared, replayed, told |
 
 Architecture invariant: nothing here is a model of the program. Everything from the control plane down

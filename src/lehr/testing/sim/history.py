@@ -16,7 +16,7 @@ import msgspec
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.checks import CHECKS, TYPES
-from lehr.control.messages import AnyRequest, Approve, Freeze, Lift, Pause, Pin, Refresh, Retry
+from lehr.control.messages import AnyRequest, Approve, Controlling, Freeze, Lift, Pause, Pin, Refresh, Retry
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Goal
 from lehr.sdk.check import CheckPlugin
@@ -24,6 +24,7 @@ from lehr.sdk.plugin import Fencing, Traits
 from lehr.store.writes import Write
 from lehr.testing.sim import edits
 from lehr.testing.sim.capacity import Capacity
+from lehr.testing.sim.conduct import Conduct
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.faults import (
     LASTING_PUSHES,
@@ -102,7 +103,6 @@ class History:
 
     Attributes:
         trace: what happened, for whoever has to find out why.
-        lost: assets that stay in trouble in the quiet phase.
         violations: of rules.
         lost: assets that stay in trouble in the quiet phase.
     """
@@ -144,6 +144,7 @@ class History:
 
     async def _main(self) -> None:
         self.clock = VirtualClock()
+        self.conduct = Conduct(self.witness, self.production, registry(TYPES), self.clock)
         self.site = Site(
             self._folder,
             PARTITION,
@@ -183,6 +184,7 @@ class History:
         return [*(check() for check in CHECKS), Capacity()]
 
     def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        self.conduct.committed(writes, answers)
         self.witness.committed(writes, answers)
 
     # --- processes -------------------------------------------------------------------
@@ -396,7 +398,11 @@ class History:
                 await self._command(Approve(selector=id, reason="seen", seconds=seconds, diff_digest=digest))
 
     async def _command(self, request: AnyRequest) -> None:
-        await self.process.command(request)
+        answer = await self.process.command(request)
+        if isinstance(request, Retry):
+            self.conduct.retried()
+        if answer.ok and isinstance(request, Controlling):
+            self.witness.promised(request, answer.content["id"])
 
     # --- what happens to processes and their store ----------------------------------------
 

@@ -89,6 +89,8 @@ class Production:
         self.dice = dice
         self.trace = trace
         self.begins: Callable[[Target, Operation], None] = lambda target, operation: None
+        self.looked: Callable[[Target, Diff], None] = lambda target, diff: None
+        self.carries: Callable[[Target, Operation, Any], None] = lambda target, operation, value: None
         self.values: dict[str, Any] = {}
         self.applied: Counter[tuple[str, str]] = Counter()
         self.seconds = 1.0
@@ -200,7 +202,9 @@ class SimulatedPlugin(AssetPlugin):
         kind = production.kinds[target.type]
         intended, observed = _wish(kind, target, read), production.seen(target.id)
         changes = tuple(compare(intended, observed))
-        return Diff(changes, kind.effects(target, read, intended, observed))
+        diff = Diff(changes, kind.effects(target, read, intended, observed))
+        production.looked(target, diff)
+        return diff
 
     async def _look(self, fault: LookFault | None) -> None:
         match fault:
@@ -241,6 +245,7 @@ class SimulatedPlugin(AssetPlugin):
         value = _wish(production.kinds[target.type], target, read)  # may raise: nothing has begun yet
         if not production.begin(target, operation):
             return Outcome(Result.FAILED, "a newer control plane has taken over")
+        production.carries(target, operation, value)
         based_on = production.values.get(target.id)
         fault = production.push_faults.get(target.id)
         if fault is PushFault.DETACHED:

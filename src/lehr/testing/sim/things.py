@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from lehr.model.asset import AssetId
+from lehr.model.asset import Asset, AssetId
 from lehr.model.diff import Effects, Goal, Target
+from lehr.model.types import Registry
 from lehr.sdk.plugin import Reader
 from lehr.testing.sim.production import Kind
 from lehr.testing.world import THING, Thing
@@ -14,6 +16,14 @@ from lehr.testing.world import THING, Thing
 def _wish(target: Target, read: Reader) -> str:
     payload = read.payload(target.id, Thing)
     return "+".join([payload.value, *(read.payload(AssetId(id), Thing).value for id in payload.reads)])
+
+
+def wished(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
+    """What production of a thing is to hold by an incarnation's `assets`, without asking the program."""
+    payload = registry.payload(assets[id], Thing)
+    return "+".join(
+        [payload.value, *(registry.payload(assets[other], Thing).value for other in payload.reads)]
+    )
 
 
 def _effects(target: Target, read: Reader, intended: Any, observed: Any) -> Effects:

@@ -9,8 +9,9 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Goal
 from lehr.testing.sim.capacity import HELD
+from lehr.testing.sim.things import wished
 from lehr.testing.sim.witness import things
-from lehr.testing.world import PARTITION, Thing
+from lehr.testing.world import PARTITION
 
 if TYPE_CHECKING:
     from lehr.testing.sim.history import History
@@ -86,6 +87,8 @@ def _nothing_lost(history: History) -> Iterator[str]:
         found = intent.incarnation(PARTITION, sequence)
         if found != published.header:
             yield f"I12: incarnation {sequence} is lost, or another"
+        if published.header.sources[0].revision not in history.repository.kept:
+            yield f"I2: the revision that {published.header.name} was made from is not kept"
     for id, entry in witness.ledger.items():
         if records.ledger(AssetKey(PARTITION, AssetId(id))) != entry:
             yield f"I12: the ledger's entry of {id} is lost, or another"
@@ -114,23 +117,27 @@ def _converged(history: History, asset: Asset) -> Iterator[str]:
         return
     stands = (condition.status, condition.reason)
     observed = history.production.values.get(asset.id)
+    wish = wished(history.witness.assets(), asset.id, history.site.registry)
     if history.witness.turndown(asset) is None:
-        wanted, allowed = _value(history, asset), {(Status.CONVERGED, "AsIntended")}
+        wanted, allowed = (
+            wish,
+            {(Status.CONVERGED, "AsIntended")},
+        )
     elif history.witness.stays(asset.id):
-        wanted, allowed = _value(history, asset), {(Status.WAITING, "StillReferenced")}
+        wanted, allowed = (
+            wish,
+            {(Status.WAITING, "StillReferenced")},
+        )
     else:
         wanted, allowed = None, {(Status.TURNED_DOWN, "Removed")}
     if stands not in allowed:
         yield f"I7: {asset.id} is {stands}, not {allowed}: {condition.message}"
+    if (entry := history.witness.ledger.get(asset.id)) is None:
+        yield f"I12: {asset.id} stands as {stands}, and the ledger does not know it"
+    elif (entry.goal is Goal.ABSENT) is not (wanted is None):
+        yield f"I12: {asset.id} stands as {stands}, and as {entry.goal} in the ledger"
     if observed != wanted:
         yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, and stands as {stands}"
-
-
-def _value(history: History, asset: Asset) -> str:
-    registry, assets = history.site.registry, history.witness.assets()
-    payload = registry.payload(asset, Thing)
-    read = [registry.payload(assets[id], Thing).value for id in payload.reads]
-    return "+".join([payload.value, *read])
 
 
 def _departed(history: History) -> list[str]:

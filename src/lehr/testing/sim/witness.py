@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.digest import digest, short
+from lehr.control.messages import Approve, Controlling
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
@@ -64,6 +65,7 @@ class Witness:
         revisions: digests by id of what each revision of the source declares; None for one that
             nothing may be published from.
         let_go: ids that some revision has let go.
+        epoch: of the newest lease.
         fenced: True where the provider itself keeps late writers out.
     """
 
@@ -83,7 +85,7 @@ class Witness:
         self._trace = trace
         self._registry = registry
         self._begun: set[str] = set()
-        self._epoch = 0
+        self.epoch = 0
         self._applied: dict[str, int] = {}
         self._starts: deque[tuple[float, str]] = deque(maxlen=64)
         self._answers: dict[type, Callable[[Any, Any], None]] = {
@@ -94,7 +96,7 @@ class Witness:
             Record: lambda write, answer: self._decided(write.decision),
             SetControl: lambda write, answer: self.controls.update({write.control.id: write.control}),
             LiftControl: lambda write, answer: self._lifted(write.id),
-            TakeLease: lambda write, answer: setattr(self, "_epoch", answer),
+            TakeLease: lambda write, answer: setattr(self, "epoch", answer),
         }
 
     # --- what there is -------------------------------------------------------------
@@ -197,7 +199,7 @@ class Witness:
             self._broken("I3", f"push of {target.id} without an open operation")
         if operation.id in self._begun:
             self._broken("I5", f"operation {operation.id} of {target.id} is pushed a second time")
-        if operation.epoch != self._epoch and not self.fenced:
+        if operation.epoch != self.epoch and not self.fenced:
             self._broken("I5", f"push of {target.id} under a lease that is lost")
         same = (target.incarnation, target.goal) == (operation.content, operation.goal)
         if not same:
@@ -235,6 +237,14 @@ class Witness:
             self._broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
         if incarnation.digest != incarnation_digest((asset.id, asset.digest) for asset in assets.values()):
             self._broken("I2", f"the digest of {incarnation.name} is not that of its assets")
+
+    def promised(self, request: Controlling, id: str) -> None:
+        """A person was told that the control `id` stands: it is durable, and what was asked for (I12)."""
+        control = self.controls.get(id)
+        if control is None:
+            self._broken("I12", f"control {id} is said to stand, and is not written")
+        elif isinstance(request, Approve) and control.diff_digest != request.diff_digest:
+            self._broken("I4", f"approval {id} is for another diff than the one that was seen")
 
     def _lifted(self, id: str) -> None:
         self.controls.pop(id, None)

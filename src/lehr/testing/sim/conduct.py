@@ -1,0 +1,255 @@
+"""What must hold between one write and another, which no single write shows.
+
+The witness judges a write by what stands when it is written. This module remembers what was looked
+at, what failed and when things began, and judges by that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from lehr.base.clock import Clock
+from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
+from lehr.model.asset import Asset, AssetId
+from lehr.model.decision import Decision
+from lehr.model.diff import Diff, Goal, Target
+from lehr.model.governance import DELETION_BUDGET, DeletionBudget
+from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.model.types import Registry, addon_names
+from lehr.store.writes import Admit, Adopt, Finish, LiftControl, Publish, Record, SetControl, TakeLease, Write
+from lehr.testing.sim.production import Production
+from lehr.testing.sim.things import wished
+from lehr.testing.sim.witness import Witness
+
+_ROUNDING = 0.01
+_LEAST_PAUSE = 0.5
+_LONGEST_PAUSE = 150.0
+_AT_ONCE = 0.5
+"""Seconds within which an entry in the ledger is durable while the store is in order."""
+
+Place = tuple[str, int, str]
+"""An asset, the incarnation that it was compared with, and the goal."""
+
+
+class _Look(msgspec.Struct, frozen=True):
+    at: float
+    diff: Diff
+
+
+class Conduct:
+    """Remembers, and tells the witness what broke a rule."""
+
+    def __init__(self, witness: Witness, production: Production, registry: Registry, clock: Clock) -> None:
+        self._witness = witness
+        self._registry = registry
+        self._clock = clock
+        self._looks: dict[Place, deque[_Look]] = {}
+        self._failures: Counter[tuple[str, str, str]] = Counter()
+        self._failed_at: dict[tuple[str, str, str], float] = {}
+        self._pardoned: set[str] = set()
+        self._removals: dict[str, tuple[float, DeletionBudget]] = {}
+        self._fenced: dict[str, tuple[int, float]] = {}
+        production.looked = self._looked
+        production.carries = self._carries
+        self._judges: dict[type, Callable[[Any, Any], None]] = {
+            Admit: lambda write, answer: self._admitted(write) if answer is None else None,
+            Adopt: lambda write, answer: self._found(write.ledger),
+            Finish: lambda write, answer: self._finished(write),
+            Record: lambda write, answer: self._recorded(write.decision),
+            Publish: lambda write, answer: self.forget_failures(),
+            SetControl: lambda write, answer: self.forget_failures(),
+            LiftControl: lambda write, answer: self.forget_failures(),
+            TakeLease: lambda write, answer: self.forget_failures(),
+        }
+
+    def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
+        """These writes have become durable, and the witness does not know yet."""
+        for write, answer in zip(writes, answers, strict=True):
+            judge = self._judges.get(type(write))
+            if judge is not None:
+                judge(write, answer)
+
+    def forget_failures(self) -> None:
+        """Something has changed that may let failed pushes be tried again at once."""
+        self._failures.clear()
+
+    def retried(self) -> None:
+        """A person asks that failed pushes be tried again at once, also those that have yet to fail."""
+        self.forget_failures()
+        self._pardoned = set(self._witness.open)
+
+    def _broken(self, rule: str, what: str) -> None:
+        self._witness.violations.append(f"{rule}: {what}")
+
+    @property
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    # --- what production is asked and told ------------------------------------------------
+
+    def _looked(self, target: Target, diff: Diff) -> None:
+        place = (target.id, target.incarnation, str(target.goal))
+        self._looks.setdefault(place, deque(maxlen=16)).append(_Look(self._now, diff))
+
+    def _carries(self, target: Target, operation: Operation, value: Any) -> None:
+        """I1: what a push carries out is what its content says."""
+        assets = self._witness.assets(operation.content)
+        if target.goal is Goal.PRESENT and target.id in assets:
+            wanted = wished(assets, target.id, self._registry)
+            if value != wanted:
+                self._broken("I1", f"{target.id} becomes {value!r}; its content is {wanted!r}")
+
+    # --- pushes -----------------------------------------------------------------------------
+
+    def _admitted(self, write: Admit) -> None:
+        operation, decision = write.operation, write.decision
+        if decision is None:
+            return  # which the witness tells
+        content = self._witness.assets(operation.content).get(operation.asset)
+        if not self._witness.jumped:
+            self._pauses(operation)
+            self._stands(operation)
+            self._within_budget(operation)
+            if operation.goal is Goal.PRESENT and content is not None:
+                self._in_order(operation, content, decision)
+        self._fence_stands(operation)
+
+    def _pauses(self, operation: Operation) -> None:
+        """I9: what fails is tried ever less often."""
+        key = (operation.asset, operation.content_digest, str(operation.goal))
+        times = self._failures[key]
+        if not times:
+            return
+        pause = min(_LEAST_PAUSE * 2 ** (times - 1), _LONGEST_PAUSE)
+        waited = operation.started_at - self._failed_at[key]
+        if waited < pause - _ROUNDING:
+            self._broken(
+                "I9", f"{operation.asset} failed {times} times, and is tried again after {waited:.2f} s"
+            )
+
+    def _finished(self, write: Finish) -> None:
+        found = [item for item in self._witness.open.values() if item.id == write.operation]
+        if not found or write.outcome.result is Result.UNKNOWN:
+            return
+        operation, result = found[0], write.outcome.result
+        key = (operation.asset, operation.content_digest, str(operation.goal))
+        if result is Result.DONE and write.ledger is None:
+            self._broken("I12", f"{operation.asset} is pushed, and the ledger does not know")
+        if result is Result.DONE and write.outcome.message and write.ledger is not None:
+            self._found(write.ledger)
+        if write.ledger is not None:
+            self._enter(write.ledger)
+        pardoned = operation.asset in self._pardoned
+        self._pardoned.discard(operation.asset)
+        if result is not Result.FAILED or write.outcome.message == "superseded" or pardoned:
+            self._failures.pop(key, None)
+            return
+        self._failures[key] += 1
+        self._failed_at[key] = write.at
+
+    def _recorded(self, decision: Decision) -> None:
+        if decision.condition.status.settled:
+            for key in [key for key in self._failures if key[0] == decision.asset]:
+                del self._failures[key]
+
+    # --- the ledger ---------------------------------------------------------------------------
+
+    def _found(self, entry: LedgerEntry) -> None:
+        """I12: what the ledger holds without a push was seen in production."""
+        looks = self._looks.get((entry.asset, entry.content, str(entry.goal)), ())
+        if not any(look.diff.empty for look in looks):
+            self._broken("I12", f"the ledger says {entry.content} of {entry.asset}, which nobody has seen")
+        self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != entry.asset})
+        self._enter(entry)
+
+    def _enter(self, entry: LedgerEntry) -> None:
+        self._fenced.pop(entry.asset, None)
+        if entry.goal is Goal.FENCED and abs(self._clock.now() - entry.at) < _AT_ONCE:
+            self._fenced[entry.asset] = self._witness.epoch, self._now
+
+    # --- turndown -------------------------------------------------------------------------------
+
+    def _fence_stands(self, operation: Operation) -> None:
+        """I4: by a clock that does not jump, as long as one process sees it through."""
+        epoch, since = self._fenced.get(operation.asset, (0, 0.0))
+        last = self._witness.last(operation.asset)
+        addon = None if last is None else self._witness.turndown(last)
+        if operation.goal is not Goal.ABSENT or epoch != operation.epoch or addon is None:
+            return
+        if self._now - since < addon.fence_seconds - _AT_ONCE:
+            self._broken("I4", f"{operation.asset} is removed {self._now - since:.1f} s after it was fenced")
+
+    def _stands(self, operation: Operation) -> None:
+        """I4: a turndown has stood its time before anything is touched."""
+        last = self._witness.last(operation.asset)
+        addon = None if last is None else self._witness.turndown(last)
+        if operation.goal is Goal.PRESENT or addon is None:
+            return
+        since = operation.started_at
+        for sequence in sorted(self._witness.incarnations, reverse=True):
+            published = self._witness.incarnations[sequence]
+            asset = published.assets.get(operation.asset)
+            if asset is not None and TURNDOWN not in addon_names(asset):
+                break
+            since = published.header.created_at if asset is not None else since
+        if operation.started_at < since + addon.stand_seconds - _ROUNDING:
+            self._broken("I4", f"{operation.asset} goes to {operation.goal} before its turndown has stood")
+
+    def _within_budget(self, operation: Operation) -> None:
+        """I4: only so much is removed in so long a time."""
+        if operation.goal is not Goal.ABSENT:
+            return
+        declared = [item for item in self._witness.assets().values() if item.type == DELETION_BUDGET]
+        budget = self._registry.payload(declared[0], DeletionBudget) if declared else DeletionBudget()
+        since = operation.started_at - budget.per_seconds
+        others = [item for id, item in self._removals.items() if id != operation.asset]
+        used = sum(1 for at, then in others if at > since + _ROUNDING and then == budget)
+        if used >= budget.removals:
+            self._broken("I4", f"{operation.asset} is removed beyond the deletion budget")
+        self._removals[operation.asset] = operation.started_at, budget
+
+    # --- order -------------------------------------------------------------------------------------
+
+    def _in_order(self, operation: Operation, content: Asset, decision: Decision) -> None:
+        """I3: whoever goes first was seen to need nothing, in the very turn."""
+        began = self._now - (self._clock.now() - decision.at) - _ROUNDING
+        for id in self._registry.dependencies(content):
+            self._seen(operation, id, began, lambda diff: diff.empty)
+        effects = None if decision.diff is None else decision.diff.effects
+        if effects is None:
+            return
+        if effects.capacity is None or effects.capacity > 0:
+            addon = self._registry.addon(content, DEPENDS_ON, DependsOn) or DependsOn()
+            for name in addon.capacity:
+                self._seen(operation, AssetId(name), began, lambda diff: not _changes(diff, 1))
+        if effects.capacity is None or effects.capacity < 0:
+            for id in self._senders(operation):
+                self._seen(operation, id, began, lambda diff: not _changes(diff, -1))
+
+    def _senders(self, operation: Operation) -> list[AssetId]:
+        """Who sends load to the asset, and is not removed."""
+        found = []
+        for asset in self._witness.assets(operation.governing).values():
+            addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
+            entry = self._witness.ledger.get(asset.id)
+            removed = entry is not None and entry.goal is Goal.ABSENT
+            there = asset.id in self._witness.assets(operation.content)
+            if operation.asset in addon.capacity and there and not removed:
+                found.append(asset.id)
+        return found
+
+    def _seen(self, operation: Operation, id: AssetId, since: float, allows: Callable[[Diff], bool]) -> None:
+        looks = self._looks.get((id, operation.content, str(Goal.PRESENT)), ())
+        if not any(look.at >= since and allows(look.diff) for look in looks):
+            self._broken("I3", f"{operation.asset} is pushed although {id} has to go first")
+
+
+def _changes(diff: Diff, sign: int) -> bool:
+    """Whether the capacity changes in that direction, or may."""
+    capacity = diff.effects.capacity
+    return not diff.empty and (capacity is None or capacity * sign > 0)
