@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from lehr.base.errors import LehrError
 from lehr.control.messages import (
     Approve,
-    Controlling,
     Freeze,
     Lift,
     Override,
@@ -23,7 +22,7 @@ _BECAUSE = "as the script says"
 _CONTROL = "SELECTOR [--reason TEXT] [--for TIME] [--by TEXT]"
 
 
-def _setting(kind: type[Controlling], says: str) -> Callable[..., Awaitable[Said]]:
+def _setting(kind: type[Freeze | Pause], says: str) -> Callable[..., Awaitable[Said]]:
     async def carry_out(
         stage: Stage, selector: str, reason: str = _BECAUSE, seconds: float | None = None, by: str = "ana"
     ) -> Said:

@@ -54,6 +54,9 @@ _TRYING = (Status.PUSHING, Status.RETRYING, Status.UNKNOWN)
 
 _WORKSPACE = "lehr.yaml"
 
+_PATIENCE = 60.0
+"""Seconds in which a control plane answers."""
+
 
 class Setting(msgspec.Struct, frozen=True):
     """What a script is played with.
@@ -170,6 +173,18 @@ class Stage:
         return alive[-1]
 
     @property
+    def answering(self) -> Process:
+        """The newest control plane.
+
+        Raises:
+            LehrError: none runs, or it is stopped.
+        """
+        process = self.process
+        if process in self.held:
+            raise LehrError(f"{process.name} is stopped, and does not answer", fix="let it go on: `release`")
+        return process
+
+    @property
     def aside(self) -> list[Process]:
         """Control planes in whose place another one has come."""
         return self.processes[:-1]
@@ -225,13 +240,15 @@ class Stage:
 
     async def command(self, request: AnyRequest, actor: str = "ana") -> list[str]:
         """Give the newest control plane a command; returns what it answers."""
+        process = self.answering
         try:
-            answer = await self.process.command(request, actor)
+            async with asyncio.timeout(_PATIENCE):
+                answer = await process.command(request, actor)
+        except TimeoutError:
+            return ["no answer"]
         except Crash:
             await self.reap()
             return ["the control plane died of it"]
-        except LehrError as error:
-            return [f"refused: {error}"]
         if answer.ok:
             return [answer.message]
         why = f": {answer.why}" if answer.why else ""
@@ -263,7 +280,7 @@ class Stage:
         Returns:
             False if that was not so after `seconds`.
         """
-        process = self.process
+        process = self.answering
         try:
             async with asyncio.timeout(seconds):
                 await process.run(self._rested(process))
@@ -312,12 +329,17 @@ class Stage:
             await self.start()
             return
         for process in running(self.processes)[-1:]:
-            try:
+            if process not in self.held:
+                await self._refresh(process)
+
+    async def _refresh(self, process: Process) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE):
                 await process.run(process.plane.refresh())
-            except Crash:
-                await self.reap()
-            except LehrError as error:
-                self.trace.note("source", f"nothing is published: {error}")
+        except Crash:
+            await self.reap()
+        except (LehrError, TimeoutError) as error:
+            self.trace.note("source", f"nothing is published: {str(error) or 'no answer'}")
 
     async def _declared(self, snapshot: Files) -> dict[str, str] | None:
         """What a revision declares, as a clean build finds it; None if it is not whole."""

@@ -56,9 +56,7 @@ async def file(stage: Stage, path: str, content: bytes) -> Said:
 
 async def truncate(stage: Stage, path: str) -> Said:
     """Cut a file of the source off in the middle, as a full disk does."""
-    content = stage.contents.get(path)
-    if content is None:
-        raise LehrError(f"the source has no file {path}", why=f"it has {', '.join(sorted(stage.contents))}")
+    content = _content(stage, path)
     stage.contents[path] = content[: len(content) // 2]
     await stage.edit(stage.contents, f"{path} is cut off")
     return ()
@@ -74,8 +72,15 @@ async def empty(stage: Stage) -> Said:
 async def double(stage: Stage, path: str) -> Said:
     """Put a file of the source there a second time, under another name; `mend` takes it away."""
     copy = f"assets/copy-of-{path.rsplit('/', 1)[-1]}"
-    await stage.edit({**stage.contents, copy: stage.contents[path]}, f"{path} is there twice")
+    await stage.edit({**stage.contents, copy: _content(stage, path)}, f"{path} is there twice")
     return ()
+
+
+def _content(stage: Stage, path: str) -> bytes:
+    content = stage.contents.get(path)
+    if content is None:
+        raise LehrError(f"the source has no file {path}", why=f"it has {', '.join(sorted(stage.contents))}")
+    return content
 
 
 async def mend(stage: Stage) -> Said:
@@ -230,20 +235,19 @@ async def heal(stage: Stage, asset: str | None) -> Said:
 
 
 async def store(stage: Stage, what: str) -> Said:
-    """Make the store refuse writes (`fail`), refuse reads (`unreadable`), show the past (`lag`), or
-    work again (`mend`).
+    """Make the control plane's store refuse writes (`fail`), refuse reads (`unreadable`) or show the
+    past (`lag`); `mend` makes those of all control planes work again.
     """
+    if what == "mend":
+        for process in running(stage.processes):
+            process.store.out_of_order = process.store.unreadable = False
+            process.store.catch_up()
+        return ()
     trouble = stage.process.store
-    match what:
-        case "fail":
-            trouble.out_of_order = True
-        case "unreadable":
-            trouble.unreadable = True
-        case "lag":
-            trouble.lag()
-        case _:
-            trouble.out_of_order = trouble.unreadable = False
-            trouble.catch_up()
+    if what == "lag":
+        trouble.lag()
+    trouble.out_of_order = trouble.out_of_order or what == "fail"
+    trouble.unreadable = trouble.unreadable or what == "unreadable"
     return ()
 
 
