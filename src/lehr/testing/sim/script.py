@@ -111,6 +111,7 @@ class _Reading:
         self._blocks: list[Block] = []
         self._source: list[str] = []
         self._steps: list[Step] = []
+        self._begun = False
         self._expected: list[str] | None = None
         self._head: Line | None = None
         self._body: list[Line] = []
@@ -124,7 +125,7 @@ class _Reading:
         if line.text == MARK:
             self._end_step()
             self._expected = []
-            if not self._steps:
+            if not self._begun:
                 self._report(Misuse(line, 0, "`----` stands below no command", "write a command above it"))
             return
         self._source.append(line.text)
@@ -135,6 +136,7 @@ class _Reading:
             return
         self._end_step()
         self._head = line
+        self._begun = True
 
     def done(self) -> Script:
         self._end_step()
@@ -174,7 +176,7 @@ class _Reading:
     def _end_block(self) -> None:
         block = Block(tuple(self._source), tuple(self._steps), tuple(self._expected or ()))
         self._blocks.append(block)
-        self._source, self._steps, self._expected = [], [], None
+        self._source, self._steps, self._begun, self._expected = [], [], False, None
 
     def _report(self, misuse: Misuse) -> None:
         self.diagnostics.append(

@@ -10,6 +10,7 @@ gone: let go
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -119,7 +120,7 @@ def read_entries(lines: Sequence[Line]) -> tuple[list[Entry], list[Misuse]]:
     told = [line for line in lines if line.text.strip() and not line.text.lstrip().startswith("#")]
     margin = min((_indent(line) for line in told), default=0)
     heads = [index for index, line in enumerate(told) if _indent(line) == margin]
-    for index, end in zip(heads, [*heads[1:], len(told)], strict=True):
+    for index, end in itertools.pairwise([*heads, len(told)]):
         entry = _entry(told[index], misuses)
         if entry is not None:
             _below(entry, told[index + 1 : end], misuses)
