@@ -6,6 +6,7 @@ stood at that very moment.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.digest import digest, short
+from lehr.checks.rate_limit import RateLimit
 from lehr.control.messages import Approve, Controlling
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
@@ -67,6 +69,7 @@ class Witness:
         let_go: ids that some revision has let go.
         epoch: of the newest lease.
         fenced: True where the provider itself keeps late writers out.
+        capacity: operations that may be open at once; None where no check counts them.
     """
 
     def __init__(self, registry: Registry, trace: Trace) -> None:
@@ -82,6 +85,7 @@ class Witness:
         self.reached: Counter[str] = Counter()
         self.jumped = False
         self.fenced = False
+        self.capacity: int | None = CAPACITY
         self._trace = trace
         self._registry = registry
         self._begun: set[str] = set()
@@ -129,12 +133,14 @@ class Witness:
         ]
         return found[-1] if found else None
 
-    def declared(self, type: str, asset: Asset) -> bool:
-        """Whether a governing asset of `type` selects this one in the newest incarnation."""
+    def declared(self, type: str, asset: Asset, now: float) -> bool:
+        """Whether a governing asset of `type` selects this one in the newest incarnation, and stands."""
+        payloads = [item.document()["payload"] for item in self.assets().values() if item.type == type]
         return any(
-            msgspec.convert(item.document()["payload"]["select"], Selector).matches(asset)
-            for item in self.assets().values()
-            if item.type == type
+            msgspec.convert(payload["select"], Selector).matches(asset)
+            for payload in payloads
+            if payload.get("until") is None
+            or (not self.jumped and now < msgspec.convert(payload["until"], dt.datetime).timestamp())
         )
 
     def turndown(self, asset: Asset) -> Turndown | None:
@@ -304,7 +310,7 @@ class Witness:
             if found is not None:
                 self._broken("I3", f"{id} is pushed while control {found.id} stands")
         for type in ("lehr.Freeze", "lehr.ObserveOnly"):
-            if self.declared(type, last):
+            if self.declared(type, last, now):
                 self._broken("I3", f"{id} is pushed while a {type} selects it")
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
@@ -339,18 +345,17 @@ class Witness:
             self._broken("I4", f"{operation.asset} is destroyed without an approval")
 
     def _limits(self, operation: Operation, asset: Asset | None) -> None:
-        if len(self.open) >= CAPACITY:
+        if self.capacity is not None and len(self.open) >= self.capacity:
             self._broken("I3", f"{operation.asset} is admitted beyond the capacity")
         for item in self.assets().values():
             if item.type != "lehr.RateLimit" or asset is None or self.jumped:
                 continue
-            payload = item.document()["payload"]
-            select = msgspec.convert(payload["select"], Selector)
-            if not select.matches(asset):
+            limit = msgspec.convert(item.document()["payload"], RateLimit)
+            if limit.group_by or not limit.select.matches(asset):
                 continue
-            since = operation.started_at - 20.0
-            used = [at for at, limit in self._starts if at > since and limit == item.id]
-            if len(used) >= payload["pushes"]:
+            since = operation.started_at - limit.window()
+            used = [at for at, id in self._starts if at > since and id == item.id]
+            if len(used) >= limit.pushes:
                 self._broken("I3", f"{operation.asset} is admitted beyond the rate limit")
             self._starts.append((operation.started_at, item.id))
 
