@@ -48,6 +48,8 @@ commit
     a: value 100
     b: value 101, depends on a
     c: value 102, reads a
+    launch: gone
+    gentle: gone
 advance 1m
 retry all
 advance 30m
@@ -72,13 +74,20 @@ def _clauses(id: str) -> st.SearchStrategy[str]:
         st.just(id),
         values,
         st.sampled_from(["", *references]),
-        st.sampled_from(["", ", turndown", ", turndown after 10s fence 20s"]),
+        st.sampled_from(["", ", destroys", ", turndown", ", turndown after 10s fence 20s"]),
     )
 
 
-commits = st.lists(ids.flatmap(_clauses), min_size=1, max_size=2).map(
-    lambda lines: "\n".join(["commit", *lines])
+governing = st.sampled_from(
+    [
+        "    launch: lehr.Freeze\n        {select: {ids: [a, b]}, reason: launch}",
+        "    gentle: lehr.RateLimit\n        {select: {all: true}, pushes: 1, per: 20s}",
+        "    launch: gone",
+        "    gentle: gone",
+    ]
 )
+lines_of_commits = st.one_of(ids.flatmap(_clauses), governing, ids.map("    {}: let go".format))
+commits = st.lists(lines_of_commits, min_size=1, max_size=2).map(lambda lines: "\n".join(["commit", *lines]))
 times = st.sampled_from(["0.1s", "1s", "5s", "40s"])
 for_a_time = st.sampled_from(["", "--for 30s"])
 faults = st.one_of(
@@ -93,12 +102,14 @@ people = st.one_of(
     command(st.sampled_from(["freeze", "pause"]), ids, for_a_time),
     command(st.sampled_from(["unfreeze", "resume", "unpin", "retry"]), st.just("all")),
     command("pin", ids, "--at 1", for_a_time),
+    command("approve", ids),
+    st.just("rollback all"),
 )
-sources = st.sampled_from(["empty", "lose", "mend"])
+sources = st.sampled_from(["empty", "lose", "mend", "double assets/a.yaml"])
 stores = command("store", st.sampled_from(["fail", "unreadable", "lag", "mend"]))
 processes = st.one_of(
     command("crash", st.sampled_from(["before", "after"]), st.sampled_from(WRITES)),
-    st.sampled_from(["kill", "start", "hold", "release", "second"]),
+    st.sampled_from(["kill", "start", "kill\nstart", "hold", "release", "second", "clock +1h", "clock -10m"]),
 )
 commands = st.one_of(
     commits, command("advance", times), faults, production, people, sources, stores, processes

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from lehr.cli.sim.play import play as play_command
 from lehr.testing.sim.script_play import play, read
 from lehr.testing.sim.suite import scratch, silence
 
@@ -20,3 +22,37 @@ def test_a_scenario_plays_as_it_is_written(path: Path) -> None:
         played = play(script, folder)
     assert not played.failures
     assert not played.difference, "\n".join(played.difference)
+
+
+def lehr_sim_play(*arguments: object) -> Result:
+    return CliRunner().invoke(play_command, [str(item) for item in arguments], standalone_mode=False)
+
+
+def test_the_command_shows_what_differs_and_writes_it_anew(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("commit\n    web: value 1\nproduction\n----\nweb = 2\n")
+    done = lehr_sim_play(path)
+    assert done.return_value == 1
+    assert "-web = 2\n" in done.stdout
+    assert "+nothing\n" in done.stdout
+    assert lehr_sim_play("--rewrite", path).return_value == 0
+    assert path.read_text().endswith("nothing\n")
+    assert lehr_sim_play(path).return_value == 0
+
+
+def test_no_rewriting_makes_an_expectation_come_true(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("commit\n    web: value 1\nsettle\nexpect web Held\n")
+    done = lehr_sim_play("--rewrite", path)
+    assert done.return_value == 1
+    assert "web is Converged AsIntended, not Held" in done.stdout
+
+
+def test_a_script_with_problems_is_not_played(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text("setttle\nadvance\n")
+    done = lehr_sim_play("--rewrite", path)
+    assert done.return_value == 1
+    assert f"{path}:1:1" in done.stdout
+    assert f"{path}:2:8" in done.stdout
+    assert path.read_text() == "setttle\nadvance\n"

@@ -70,7 +70,7 @@ class Setting(msgspec.Struct, frozen=True):
     start: float = EPOCH
     fencing: Fencing = Fencing.NATIVE
     resync: float = 3600.0
-    pushes: int = 3
+    pushes: int = 8
     seed: int = 1
 
 
@@ -108,6 +108,7 @@ class Stage:
         self.trace = Trace()
         self.witness = Witness(known, self.trace)
         self.witness.fenced = setting.fencing is Fencing.NATIVE
+        self.witness.capacity = None
         kinds = (THINGS, *cast.kinds)
         self.production = Production(kinds, Dice(setting.seed), self.trace, setting.fencing)
         self.production.begins = self.witness.begins

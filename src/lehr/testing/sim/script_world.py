@@ -28,7 +28,7 @@ _LONG = 3600.0
 async def world(stage: Stage, **options: Any) -> Said:
     """Say what kind of world it is; only as the first command. `--start` is when it begins
     (Monday, 2026-01-05, 00:00 UTC), `--fencing` what keeps late writers out (native), `--resync`
-    how often assets are looked at unasked (1h), `--pushes` how many may be under way (3), `--seed`
+    how often assets are looked at unasked (1h), `--pushes` how many may be under way (8), `--seed`
     what chance rests on (1).
     """
     return ()
