@@ -1,0 +1,115 @@
+"""From manifests in git to a published incarnation, with nothing known before.
+
+The real git source, generation worker, validators, publisher and store (WAL, synchronous=FULL). SIZE is
+the number of assets (100,000), of about 600 bytes each, a hundred to a manifest of about 2 KB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import figures, manifests
+from lehr import wiring
+from lehr.base.blocking import Threads
+from lehr.base.clock import SystemClock
+from lehr.enforce.committer import Committer
+from lehr.model.asset import Partition
+from lehr.model.attempt import Attempt, Publication
+from lehr.publish import Publisher
+from lehr.store import SqliteStore
+from lehr.store.writes import Write
+
+PARTITION = Partition("bench")
+
+
+def git(folder: Path, *arguments: str) -> None:
+    """Run git in `folder`."""
+    identity = ("-c", "user.name=bench", "-c", "user.email=bench@example.org")
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def committed(folder: Path, size: int) -> None:
+    """A repository with a workspace of `size` assets."""
+    manifests.write(folder, size)
+    git(folder, "init", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-m", "all")
+
+
+class Publishing:
+    """A publisher over a repository, with a state of its own.
+
+    Attributes:
+        state: its folder.
+    """
+
+    def __init__(self, repository: Path, state: Path) -> None:
+        state.mkdir(exist_ok=True)
+        self.state = state
+        deployment = wiring.Deployment(location=str(repository), state=state, base=state, kind="git")
+        self.store = SqliteStore(state / wiring.STATE_FILE)
+        self.committer = Committer(self.store, Threads("store", 1), SystemClock())
+        self.generation = wiring.generation()
+        self._publisher = Publisher(
+            PARTITION,
+            wiring.source(deployment),
+            self.generation,
+            wiring.generation,
+            self.store,
+            self._ask,
+            wiring.registry(),
+            SystemClock(),
+            Threads("source", 1),
+        )
+        self._commits = asyncio.create_task(self.committer.run())
+
+    async def _ask(self, write: Write) -> Any:
+        [answer] = await self.committer.ask(write)
+        return answer
+
+    async def refresh(self) -> Attempt:
+        """One pass."""
+        return await self._publisher.refresh()
+
+    async def close(self) -> None:
+        """End the worker and the commits."""
+        self._commits.cancel()
+        await self.generation.close()
+        self.store.close()
+
+
+async def cold(repository: Path, state: Path, size: int) -> tuple[float, Attempt]:
+    """Seconds for the first pass."""
+    publishing = Publishing(repository, state)
+    began = time.perf_counter()
+    attempt = await publishing.refresh()
+    seconds = time.perf_counter() - began
+    assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics[:3]
+    assert len(attempt.changed) == size, f"{len(attempt.changed)} of {size} assets"
+    await publishing.close()
+    return seconds, attempt
+
+
+def main() -> None:
+    """Print the figures."""
+    size = figures.size(100_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        committed(folder / "intent", size)
+        seconds, attempt = asyncio.run(cold(folder / "intent", folder / "state", size))
+        stored = (folder / "state" / wiring.STATE_FILE).stat().st_size
+    steps = {step: round(taken, 2) for step, taken in attempt.seconds.items()}
+    figures.report("generate_cold", seconds, "s", size, assets_per_second=round(size / seconds), steps=steps)
+    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    figures.report("memory", figures.peak_memory(), "MiB", size, worker_mib=round(worker))
+    figures.report("stored", stored / size, "bytes per asset", size)
+
+
+if __name__ == "__main__":
+    main()
