@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
@@ -22,10 +23,12 @@ from lehr.generate.protocol import (
     Built,
     Changed,
     Contents,
+    Part,
     SandboxLimits,
     Wanted,
     frame,
 )
+from lehr.model.asset import Asset
 from lehr.sdk.generation import Generated
 from lehr.sdk.source import Snapshot
 
@@ -103,15 +106,21 @@ class GenerationWorker:
         assert process.stdout is not None
         told = self._memory.changed(snapshot)
         message: object = told
+        upserts: list[Asset] = []
         while True:
-            process.stdin.write(frame(message))
-            await process.stdin.drain()
+            if message is not None:
+                process.stdin.write(frame(message))
+                await process.stdin.drain()
             length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
             answer = _answer.decode(await process.stdout.readexactly(length))
-            if isinstance(answer, Wanted):
-                message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
-                continue
-            return told, answer
+            message = None
+            match answer:
+                case Wanted():
+                    message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
+                case Part():
+                    upserts += answer.upserts
+                case Built():
+                    return told, replace(answer, upserts=(*upserts, *answer.upserts))
 
     async def _start(self) -> asyncio.subprocess.Process:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process

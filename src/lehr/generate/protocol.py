@@ -1,7 +1,7 @@
 """What the parent and the worker say to each other: length-prefixed msgpack over pipes.
 
 One conversation: the parent says what has `Changed`; the worker answers any number of times
-`Wanted`, each answered with `Contents`, and then once `Built`.
+`Wanted`, each answered with `Contents`, then any number of `Part`s, and then once `Built`.
 """
 
 from __future__ import annotations
@@ -59,6 +59,15 @@ class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
     paths: tuple[str, ...]
 
 
+class Part(msgspec.Struct, frozen=True, tag="part"):
+    """Some of the assets that are new or differ; `Built` has the rest.
+
+    So that an answer of a million assets is never in memory as one piece, on neither side.
+    """
+
+    upserts: tuple[Asset, ...]
+
+
 class Built(msgspec.Struct, frozen=True, tag="built"):
     """What the snapshot declares, as a difference from the last answer without an error.
 
@@ -76,7 +85,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     types: tuple[str, ...] = ()
 
 
-Answer = Wanted | Built
+Answer = Wanted | Part | Built
 
 _encoder = msgspec.msgpack.Encoder()
 

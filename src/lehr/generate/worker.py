@@ -12,15 +12,28 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.generate.build import Build
 from lehr.generate.denials import preload
-from lehr.generate.protocol import LENGTH_BYTES, Changed, Contents, SandboxLimits, Wanted, frame
+from lehr.generate.protocol import (
+    LENGTH_BYTES,
+    Built,
+    Changed,
+    Contents,
+    Part,
+    SandboxLimits,
+    Wanted,
+    frame,
+)
 from lehr.generate.runs import Run
 from lehr.model.types import Registry
 
 T = TypeVar("T")
+
+_MOST_ASSETS = 5000
+"""Assets in one message."""
 
 _BATCH = 256
 """Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
@@ -66,7 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     build = Build(_registry(options.registry), channel.fetch, Run(limits, SystemClock()))
     preload()
     while (changed := channel.receive(Changed)) is not None:
-        channel.send(build.build(changed))
+        _answer(channel, build.build(changed))
+
+
+def _answer(channel: Channel, built: Built) -> None:
+    last = max(0, len(built.upserts) - _MOST_ASSETS)
+    for start in range(0, last, _MOST_ASSETS):
+        channel.send(Part(built.upserts[start : start + _MOST_ASSETS]))
+    sent = -(-last // _MOST_ASSETS) * _MOST_ASSETS
+    channel.send(replace(built, upserts=built.upserts[sent:]))
 
 
 def _own_pipes() -> Channel:

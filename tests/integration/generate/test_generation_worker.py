@@ -708,3 +708,16 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
         assert select.select([worker], [], [], 20.0)[0], "the worker lives on"
     finally:
         os.close(worker)
+
+
+def test_an_answer_of_many_messages_is_whole() -> None:
+    code = """
+@for_each_file("services/*.yaml")
+def many(file):
+    for number in range(10_001):
+        yield asset(f"many/{number}", "sample.Service", {"command": ["run"]})
+"""
+    made = generated_by(code)
+    assert made.diagnostics == ()
+    assert len(made.assets) == 10_002
+    assert made.touched is None or len(made.touched) >= 10_001
