@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
+from lehr.base.clock import Clock
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Goal
 from lehr.testing.sim.capacity import HELD
+from lehr.testing.sim.process import Process, Site
+from lehr.testing.sim.production import Production
+from lehr.testing.sim.source import Repository
 from lehr.testing.sim.things import wished
-from lehr.testing.sim.witness import things
+from lehr.testing.sim.witness import Witness, things
 from lehr.testing.world import PARTITION
 
-if TYPE_CHECKING:
-    from lehr.testing.sim.history import History
+
+class Judged(Protocol):
+    """What is judged: a random history, or whatever else has come to its end.
+
+    Attributes:
+        process: the newest control plane; aside: those in whose place another one has come.
+        lost: assets that stay in trouble.
+    """
+
+    @property
+    def process(self) -> Process: ...
+    @property
+    def aside(self) -> Sequence[Process]: ...
+    @property
+    def lost(self) -> frozenset[str]: ...
+    @property
+    def witness(self) -> Witness: ...
+    @property
+    def site(self) -> Site: ...
+    @property
+    def production(self) -> Production: ...
+    @property
+    def repository(self) -> Repository: ...
+    @property
+    def clock(self) -> Clock: ...
 
 
-def judge(history: History) -> list[str]:
+def judge(history: Judged) -> list[str]:
     """What is wrong now, one line each."""
     return [
         *_published(history),
@@ -28,7 +55,7 @@ def judge(history: History) -> list[str]:
     ]
 
 
-def _published(history: History) -> Iterator[str]:
+def _published(history: Judged) -> Iterator[str]:
     """I7 of publishing: what the source declares is in force."""
     newest, revision = history.witness.newest, history.repository.newest.revision.revision
     wanted = history.witness.revisions.get(revision)
@@ -37,7 +64,7 @@ def _published(history: History) -> Iterator[str]:
         yield f"I7: what the source declares is not in force, but {newest and newest.header.name}"
 
 
-def _left_open(history: History) -> Iterator[str]:
+def _left_open(history: Judged) -> Iterator[str]:
     records = history.process.store.records
     still = records.open_operations(PARTITION)
     for operation in still:
@@ -51,7 +78,7 @@ def _left_open(history: History) -> Iterator[str]:
             yield f"I5: {process.name} goes on although another one has taken over"
 
 
-def _as_intended(history: History) -> Iterator[str]:
+def _as_intended(history: Judged) -> Iterator[str]:
     outside = _connected(history, history.lost)
     for asset in things(history.witness.assets().values()):
         if asset.id not in outside:
@@ -61,7 +88,7 @@ def _as_intended(history: History) -> Iterator[str]:
             yield from _left_alone_or_removed(history, id)
 
 
-def _connected(history: History, ids: Iterable[str]) -> set[str]:
+def _connected(history: Judged, ids: Iterable[str]) -> set[str]:
     """`ids`, and all that is or was joined with one of them by references, in whatever direction.
 
     Order among dependencies and dependants, and turndowns that wait for referrers, may keep these from
@@ -76,7 +103,7 @@ def _connected(history: History, ids: Iterable[str]) -> set[str]:
     return found
 
 
-def _nothing_lost(history: History) -> Iterator[str]:
+def _nothing_lost(history: Judged) -> Iterator[str]:
     """I12: whatever was written is still there."""
     records, intent, witness = history.process.store.records, history.process.store.intent, history.witness
     stored = {item.id for item in records.operations(PARTITION, limit=100_000)}
@@ -94,7 +121,7 @@ def _nothing_lost(history: History) -> Iterator[str]:
             yield f"I12: the ledger's entry of {id} is lost, or another"
 
 
-def _at_rest(history: History) -> Iterator[str]:
+def _at_rest(history: Judged) -> Iterator[str]:
     enforcer = history.process.enforcer
     if not enforcer.at_rest and not history.lost:
         yield "I7: the Enforcer does not come to rest"
@@ -104,12 +131,12 @@ def _at_rest(history: History) -> Iterator[str]:
             yield f"I8: {id} is {condition.status}, and counts as unsettled"
 
 
-def _condition(history: History, id: str) -> Condition | None:
+def _condition(history: Judged, id: str) -> Condition | None:
     found = history.process.store.records.standing(AssetKey(PARTITION, AssetId(id)))
     return None if found is None else found.condition
 
 
-def _converged(history: History, asset: Asset) -> Iterator[str]:
+def _converged(history: Judged, asset: Asset) -> Iterator[str]:
     """I7: production is as intent says. What holds an asset then is what intent itself says."""
     condition = _condition(history, asset.id)
     if condition is None:
@@ -140,13 +167,13 @@ def _converged(history: History, asset: Asset) -> Iterator[str]:
         yield f"I7: {asset.id} is {observed!r} in production, not {wanted!r}, and stands as {stands}"
 
 
-def _departed(history: History) -> list[str]:
+def _departed(history: Judged) -> list[str]:
     witness = history.witness
     known = {asset.id for item in witness.incarnations.values() for asset in things(item.assets.values())}
     return sorted(known - witness.assets().keys())
 
 
-def _left_alone_or_removed(history: History, id: str) -> Iterator[str]:
+def _left_alone_or_removed(history: Judged, id: str) -> Iterator[str]:
     """I4: what left intent with a turndown is removed; what was let go is left, and said to be."""
     condition, last = _condition(history, id), history.witness.last(id)
     assert last is not None
