@@ -82,7 +82,11 @@ def play(found: Script, folder: Path, cast: Cast | None = None) -> Played:
             failures.extend(stage.failures)
             await stage.close()
 
-    run(main, seed=setting.seed, start=setting.start)
+    try:
+        run(main, seed=setting.seed, start=setting.start)
+    except Exception as error:  # whatever it is, what was said until then is worth to be read
+        failures.append(f"the run broke: {type(error).__name__}: {error}")
+    outputs += [block.expected for block in found.blocks[len(outputs) :]]
     return Played(found, tuple(outputs), tuple(failures))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import yaml
 
@@ -18,9 +18,6 @@ from lehr.testing.sim.script_commands import Command, Said
 from lehr.testing.sim.script_stage import Stage
 from lehr.testing.sim.script_told import told_value, why
 from lehr.testing.sim.verdict import judge
-
-if TYPE_CHECKING:
-    from lehr.testing.sim.history import History
 
 _LONG = 3600.0
 
@@ -156,7 +153,7 @@ async def judged(stage: Stage) -> Said:
     """Fail unless all is as intended, and nothing was lost: what every history must come to when
     nothing goes wrong any more.
     """
-    found = judge(cast("History", stage))  # a stage has all that is asked of a history here
+    found = judge(stage)
     stage.failures += found
     return [f"FAILED  {line}" for line in found]
 
@@ -292,11 +289,11 @@ async def release(stage: Stage) -> Said:
 
 
 async def second(stage: Stage) -> Said:
-    """Start another control plane while the one before is still there. Only where production itself
-    keeps late writers out.
+    """Start another control plane while the one before is still there. Only with native fencing, where
+    production itself keeps late writers out; else the state folder is locked.
     """
-    if stage.setting.fencing is Fencing.NONE:
-        raise LehrError("without fencing, the lock of the state folder keeps a second control plane out")
+    if stage.setting.fencing is not Fencing.NATIVE:
+        raise LehrError("the lock of the state folder keeps a second control plane out")
     await stage.start()
     return ()
 
