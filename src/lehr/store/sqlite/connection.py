@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.store.sqlite import schema
+from lehr.store.sqlite import migrations, schema
 
 BUSY_SECONDS = 5.0
 
@@ -21,6 +21,8 @@ _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Open the state file, making it if it is not there (unless `read_only`).
+
+    Opened for writing, one of an older version is brought up to date (`lehr.store.sqlite.migrations`).
 
     Durability: WAL with `synchronous=FULL`, so a commit that returned survives a crash of the
     machine.
@@ -45,14 +47,15 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
         try:
             connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
             if not _empty(connection):
-                _check_kind(connection, path)
+                _check_kind(connection, path, read_only=read_only)
             elif read_only:
                 raise StalledError(f"state file {path} is empty", why="nothing was written yet", fix=_BEGIN)
             if not read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 _create(connection)
-            _check_kind(connection, path)
+                migrations.migrate(connection, path)
+            _check_kind(connection, path, read_only=read_only)
         except BaseException:
             connection.close()
             raise
@@ -82,19 +85,24 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
     if _number(connection, "application_id") != _APPLICATION:
         raise StalledError(
             f"{path} is not a state file of Lehr",
             why="it is a database of another program",
             fix="name another state folder with --state, or move that file away",
         )
-    found = _number(connection, "user_version")
-    if found != schema.VERSION:
+    found = migrations.version_of(connection)
+    if found == schema.VERSION or (not read_only and migrations.OLDEST <= found < schema.VERSION):
+        return
+    what = f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}"
+    if migrations.OLDEST <= found < schema.VERSION:
         raise StalledError(
-            f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}",
-            fix="run the Lehr that wrote it, or move the state folder away to start anew",
+            what,
+            why="an older Lehr wrote it, and this command only reads",
+            fix="start `lehr run` with this Lehr: it brings the file up to date, and leaves a copy beside it",
         )
+    raise StalledError(what, fix="run the Lehr that wrote it, or move the state folder away to start anew")
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Tables of the SQLite store."""
 
-VERSION = 2
+VERSION = 3
+"""Whoever raises it adds the step that leads to it to `lehr.store.sqlite.migrations`."""
 
 STATEMENTS = """
 CREATE TABLE partition (
@@ -11,14 +12,18 @@ CREATE TABLE partition (
     epoch INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
+-- The header of one that is pruned stays.
 CREATE TABLE incarnation (
     partition TEXT NOT NULL,
     sequence INTEGER NOT NULL,
     header BLOB NOT NULL,
+    pruned INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (partition, sequence)
 ) WITHOUT ROWID;
+CREATE INDEX incarnation_kept ON incarnation (partition, sequence) WHERE pruned = 0;
+CREATE INDEX incarnation_pruned ON incarnation (partition, sequence) WHERE pruned = 1;
 
--- Append-only. A version without a digest is a tombstone.
+-- Append-only but for pruning. A version without a digest is a tombstone.
 CREATE TABLE asset_version (
     number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,
@@ -63,6 +68,7 @@ CREATE TABLE mention (
 );
 CREATE INDEX mention_source ON mention (partition, source) WHERE until IS NULL;
 CREATE INDEX mention_target ON mention (partition, target, until);
+CREATE INDEX mention_past ON mention (partition, source, until) WHERE until IS NOT NULL;
 
 CREATE TABLE claim_current (
     partition TEXT NOT NULL,
@@ -135,4 +141,22 @@ CREATE TABLE audit (
     partition TEXT NOT NULL,
     body BLOB NOT NULL
 );
+
+-- Incarnations of other states, to be read. They belong to no partition and are never enforced.
+CREATE TABLE imported (
+    name TEXT PRIMARY KEY,
+    at REAL NOT NULL,
+    header BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE imported_asset (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    body BLOB NOT NULL,
+    origin BLOB
+);
+CREATE UNIQUE INDEX imported_asset_key ON imported_asset (name, id);
 """
