@@ -14,12 +14,13 @@ the state around it. A *plan* is one fault at one point:
 
 | at | faults |
 |---|---|
-| a commit | crash before, crash after; another control plane starts; the first is held meanwhile |
+| a commit | crash before, crash after; another control plane starts, or the first is held meanwhile |
+| a commit | the scenario's next step comes at once, into the middle of this one |
 | an admission | reads of the store are stale; further back before what removes or destroys |
-| a push | fails, applied and failed, applied in part, answer lost, hangs |
-| a write | crash before, crash after; what was written shows late |
-| an event | lost; doubled, late |
-| a read | unreadable; truncated, blank, repeated files; half of the source; nothing but its first file |
+| a push | fails, applied but failed, applied in part, answer lost, hangs, goes on by itself; held |
+| a write | crash before, crash after; what was written shows late; held |
+| an event | lost; doubled, the second time late |
+| a read | unreadable; truncated, blank, repeated files; half of the source; all but its first file gone |
 
 Every run has the same seed, so up to its point it *is* the reference. Then the fault passes, and a
 person does what a condition's `unblock` asks for, where the reference went further. Two oracles:
@@ -28,6 +29,7 @@ person does what a condition's `unblock` asks for, where the reference went furt
   asset, digest of the newest incarnation, nothing left open.
 * Production of every asset went through the same values. So it was created, updated and removed as
   often, too. What the fault itself left half done does not count, nor that the same is pushed again.
+  Where the next step came early, values of the reference may be left out, and no others come in.
 
 And the `Witness` judges every write and push on the way.
 

@@ -51,6 +51,17 @@ def differences(expected: Way, found: Way) -> list[str]:
     return lines
 
 
+def strays(expected: Way, found: Way) -> list[str]:
+    """Where a way that was shortened leaves `expected`: values that are not on it, or in another order."""
+    lines = []
+    for id, values in sorted(found.items()):
+        whole = expected.get(id, ())
+        ahead = iter(whole)
+        if not all(value in ahead for value in values):
+            lines.append(f"on the way, {id} went {_values(values)}; without the fault: {_values(whole)}")
+    return lines
+
+
 def _kinds(values: Sequence[Any]) -> Iterator[str]:
     before = None
     for value in values:

@@ -27,10 +27,12 @@ class Fault(enum.StrEnum):
         CRASH_BEFORE, CRASH_AFTER: the control plane is killed; at a commit or a production write.
         STALE: from a commit until another, reads find the store as it was.
         SECOND: another control plane starts at a commit, beside the first.
-        HELD: the control plane is stopped at a commit, another one starts, then the first goes on.
+        HELD: the control plane is stopped at a commit, push or write, another one starts, then the first
+            goes on.
+        EARLY: at a commit, the scenario's next step does not wait until this one has come to rest.
         LATE: what was written cannot be seen for some seconds.
         LOST, DOUBLED: an event never comes, or comes once more, late.
-        FAIL, APPLIED, PARTIAL, UNHEARD, HANG: what becomes of a push, as in `PushFault`.
+        FAIL, APPLIED, PARTIAL, UNHEARD, HANG, DETACHED: what becomes of a push, as in `PushFault`.
         UNREADABLE, TRUNCATED, BLANK, REPEATED, HALVED, EMPTIED: what one read of the source finds.
     """
 
@@ -39,6 +41,7 @@ class Fault(enum.StrEnum):
     STALE = "stale reads"
     SECOND = "second control plane"
     HELD = "held and replaced"
+    EARLY = "next step"
     LATE = "shows late"
     LOST = "lost"
     DOUBLED = "doubled"
@@ -47,6 +50,7 @@ class Fault(enum.StrEnum):
     PARTIAL = "applied in part"
     UNHEARD = "answer lost"
     HANG = "hangs"
+    DETACHED = "goes on by itself"
     UNREADABLE = "unreadable source"
     TRUNCATED = "truncated"
     BLANK = "blank"
@@ -109,7 +113,7 @@ class Plan(msgspec.Struct, frozen=True):
                 return f"{self.fault} {point}"
             case Fault.STALE:
                 return f"{self.fault} from commit {self.since} to {point}"
-            case Fault.SECOND | Fault.HELD | Fault.UNREADABLE | Fault.HALVED | Fault.EMPTIED:
+            case Fault.SECOND | Fault.HELD | Fault.EARLY | Fault.UNREADABLE | Fault.HALVED | Fault.EMPTIED:
                 return f"{self.fault} at {point}"
             case Fault.TRUNCATED | Fault.BLANK | Fault.REPEATED:
                 return f"{self.path} {self.fault} at {point}"

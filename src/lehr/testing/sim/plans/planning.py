@@ -7,8 +7,16 @@ from collections.abc import Iterator, Sequence
 from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Where
 
 _AT_COMMITS = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.SECOND, Fault.HELD)
-_AT_PUSHES = (Fault.FAIL, Fault.APPLIED, Fault.PARTIAL, Fault.UNHEARD, Fault.HANG)
-_AT_WRITES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE)
+_AT_PUSHES = (
+    Fault.FAIL,
+    Fault.APPLIED,
+    Fault.PARTIAL,
+    Fault.UNHEARD,
+    Fault.HANG,
+    Fault.DETACHED,
+    Fault.HELD,
+)
+_AT_WRITES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE, Fault.HELD)
 _AT_EVENTS = (Fault.LOST, Fault.DOUBLED)
 _OF_A_FILE = (Fault.TRUNCATED, Fault.BLANK, Fault.REPEATED)
 _OF_A_SOURCE = (Fault.HALVED, Fault.EMPTIED)
@@ -35,7 +43,19 @@ def plans_of(reference: Reference, declaring: Sequence[str]) -> list[Plan]:
         for point in reference.of(where)
         for fault in faults
     ]
-    return [*found, *_stale(reference), *_sources(reference, declaring)]
+    return [*found, *_early(reference), *_stale(reference), *_sources(reference, declaring)]
+
+
+def _early(reference: Reference) -> Iterator[Plan]:
+    """The next step comes while this one is under way, but not before what it says is published."""
+    last = len(reference.rests) - 1
+    edited = {point.step for point in reference.points if "word of the source" in point.what} | {0}
+    published: set[int] = set()
+    for point in reference.of(Where.COMMIT):
+        if "Publish" in point.what:
+            published.add(point.step)
+        if point.step != last and (point.step in published or point.step not in edited):
+            yield Plan(Fault.EARLY, Where.COMMIT, point.number)
 
 
 def _stale(reference: Reference) -> Iterator[Plan]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from lehr.sdk.plugin import Fencing, Traits
 from lehr.store.writes import Write
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
-from lehr.testing.sim.plans.oracles import differences, unlike
-from lehr.testing.sim.plans.plan import Plan, Reference, Rest
+from lehr.testing.sim.plans.oracles import differences, strays, unlike
+from lehr.testing.sim.plans.plan import Fault, Plan, Reference, Rest
 from lehr.testing.sim.plans.saboteur import (
     SabotagedProduction,
     SabotagedRepository,
@@ -46,6 +47,7 @@ _TRAITS = Traits(
     resync=60.0,
 )
 _PUSH_SECONDS = 1.0
+_LOOK_SECONDS = 0.2
 _DOWN_SECONDS = 1.0
 _HELD_SECONDS = 20.0
 _DEPOSED_SECONDS = 60.0
@@ -53,6 +55,14 @@ _HELP_SECONDS = 40.0
 _LONGEST_REST = 400.0
 _STAYS_SECONDS = 65.0
 """Longer than a resync: every asset is looked at once more."""
+
+
+class _Slow(Dice):
+    """Whatever may take some time takes the longest: a push that goes on by itself outlives its limit."""
+
+    def seconds(self, low: float, high: float) -> float:
+        """The longest."""
+        return high
 
 
 class Play:
@@ -82,7 +92,7 @@ class Play:
         self._folder = folder
         self._written = Written()
         self._saboteur = saboteur = Saboteur(plan, self.trace, self._written)
-        self._production = SabotagedProduction(scenario.kinds, Dice(SEED), self.trace, _TRAITS.fencing)
+        self._production = SabotagedProduction(scenario.kinds, _Slow(SEED), self.trace, _TRAITS.fencing)
         self._production.saboteur, saboteur.production = saboteur, self._production
         self._production.begins = self._begins
         self._production.seconds = _PUSH_SECONDS
@@ -143,6 +153,7 @@ class Play:
         """What each revision declares, from a build of its own; the reference knows it for all runs."""
         if self.reference is not None:
             self._witness.revisions.update(self.reference.declared)
+            self._slow_down()
             return
         for step in self.scenario.steps:
             if isinstance(step, Edit):
@@ -150,6 +161,12 @@ class Play:
                 built = await InlineGeneration(self._registry, self.clock).generate(snapshot)
                 declared = {str(id): str(asset.digest) for id, asset in built.assets.items()}
                 self._witness.revisions[snapshot.revision.revision] = declared
+        self._slow_down()
+
+    def _slow_down(self) -> None:
+        """Let looks take time, so that much happens while turns are under way."""
+        ids = {id for declared in self._witness.revisions.values() for id in declared or ()}
+        self._production.looking = dict.fromkeys(ids, _LOOK_SECONDS)
 
     def _begins(self, target: Any, operation: Any) -> None:
         self._witness.begins(target, operation)
@@ -279,7 +296,8 @@ class Play:
         began = helped = self.clock.monotonic()
         while (waited := self.clock.monotonic() - began) < _LONGEST_REST:
             # Not in step with timers of the program, so that nothing falls on the same instant.
-            await self.clock.sleep(0.23 if waited < _HELP_SECONDS else 2.3)
+            if await self._hurried(0.23 if waited < _HELP_SECONDS else 2.3):
+                return True
             process = await self._alive()
             if process.enforcer.at_rest and self._written.revision == self._newest():
                 found = self._rest()
@@ -293,6 +311,16 @@ class Play:
         self.alarms.append(f"after step {number} ({self.scenario.steps[number].what}) it never came to rest")
         self.alarms += [] if expected is None else unlike(expected, self._rest(), self._written.conditions)
         return False
+
+    async def _hurried(self, seconds: float) -> bool:
+        """Let time pass. True at once if the next step is to come early."""
+        hurry = self._saboteur.hurry
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await hurry.wait()
+        hurried = hurry.is_set()
+        hurry.clear()
+        return hurried
 
     def _newest(self) -> str:
         return self._repository.newest.revision.revision
@@ -315,9 +343,11 @@ class Play:
         if self.reference is None:
             return
         self.alarms += unlike(self.reference.rests[-1], self._rest(), self._written.conditions)
-        self.alarms += differences(self.reference.way, self._way())
-        if self._saboteur.plan is not None and not self._saboteur.struck:
-            self.alarms.append(f"the run never came to {self._saboteur.plan.name}")
+        plan = self._saboteur.plan
+        compared = strays if plan is not None and plan.fault is Fault.EARLY else differences
+        self.alarms += compared(self.reference.way, self._way())
+        if plan is not None and not self._saboteur.struck:
+            self.alarms.append(f"the run never came to {plan.name}")
 
     def _stored(self) -> Rest:
         store, partition = self._process.store, self.scenario.partition

@@ -88,11 +88,11 @@ def killed_at(plan: Plan, points: Points) -> Hashable | None:
 
 
 def replaced_at(plan: Plan, points: Points) -> Hashable | None:
-    """Replaced at an equal state, with as many pushes under way."""
-    if plan.fault not in (Fault.SECOND, Fault.HELD):
+    """Replaced or hurried at an equal state, at the same kind of point, with as many pushes under way."""
+    if plan.fault not in (Fault.SECOND, Fault.HELD, Fault.EARLY):
         return None
     point = points.of(plan)
-    return plan.fault, point.step, point.before, point.after, point.busy
+    return plan.fault, point.where, point.step, point.before, point.after, point.busy
 
 
 def read_at(plan: Plan, points: Points) -> Hashable | None:
@@ -106,7 +106,7 @@ def read_at(plan: Plan, points: Points) -> Hashable | None:
 RULES: tuple[Rule, ...] = (nothing_missed, nothing_halved, woken_anyway)
 KEYS: tuple[tuple[Key, str], ...] = (
     (killed_at, "another crash leaves the same state"),
-    (replaced_at, "another replacement meets the same state"),
+    (replaced_at, "the same happens at the same state"),
     (read_at, "the same damage was read at the same state"),
 )
 

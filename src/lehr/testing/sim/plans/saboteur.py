@@ -38,6 +38,7 @@ _PUSHES = {
     Fault.PARTIAL: PushFault.PARTIAL,
     Fault.UNHEARD: PushFault.LOST,
     Fault.HANG: PushFault.HANG,
+    Fault.DETACHED: PushFault.DETACHED,
 }
 _LAG_SECONDS = 2.0
 _LONGEST_LAG = 15.0
@@ -57,6 +58,7 @@ class Saboteur:
         step: of the scenario.
         way: values that production of each asset went through, without what the fault itself left there.
         revisions: of the source that the fault has left, and which one was damaged.
+        hurry: set once the next step is to come.
         replace: what brings up another control plane; told whether the first is to be stopped meanwhile.
     """
 
@@ -65,6 +67,7 @@ class Saboteur:
         self.points: list[Point] = []
         self.struck = False
         self.step = 0
+        self.hurry = asyncio.Event()
         self.way: dict[str, list[Any]] = {}
         self.revisions: dict[str, str] = {}
         self.replace: Callable[[bool], None] = lambda held: None
@@ -144,11 +147,12 @@ class Saboteur:
                 process.store.dies = "after"
             case Fault.STALE:
                 _later(_LAG_SECONDS, process.store.catch_up)
-            case Fault.SECOND | Fault.HELD:
-                held = fault is Fault.HELD
-                if held:
-                    process.hold()
-                _later(0.0, lambda: self.replace(held))
+            case Fault.SECOND:
+                _later(0.0, lambda: self.replace(False))
+            case Fault.HELD:
+                self._hold()
+            case Fault.EARLY:
+                _later(0.0, self.hurry.set)
 
     def committed(self) -> None:
         """A commit has become durable."""
@@ -162,9 +166,14 @@ class Saboteur:
         if target.id == self._failing:
             self.production.push_faults.pop(target.id, None)
             self._failing, self._halving = None, False
+        for other in self.production.running.values():
+            if (other.asset, other.epoch) == (target.id, operation.epoch):
+                self.production.broken.append(f"I5: one control plane pushes {target.id} twice at once")
         fault = self._pass(Where.PUSH)
         self._note(Where.PUSH, self._state(), what=f"{target.id} to {target.goal}", ids=(target.id,))
-        if fault is not None:
+        if fault is Fault.HELD:
+            self._hold()
+        elif fault is not None:
             self._failing, self._halving = target.id, fault is Fault.PARTIAL
             self.production.push_faults[target.id] = _PUSHES[fault]
 
@@ -185,6 +194,8 @@ class Saboteur:
         self._note(Where.WRITE, before, what=f"{id} to {target.goal}", ids=(id,), divisible=divisible)
         if fault is Fault.CRASH_AFTER:
             self._kill()
+        if fault is Fault.HELD:
+            self._hold()
         if fault is Fault.LATE:
             self.production.hidden[id] = _HIDDEN_SECONDS
             _later(_HIDDEN_SECONDS, lambda: self.production.hidden.pop(id, None))
@@ -202,6 +213,11 @@ class Saboteur:
             (id, value), self._halved = self._halved, None
             if self.production.values.get(id) == value:
                 self.went(id, value)
+
+    def _hold(self) -> None:
+        """Stop the control plane where it is, and bring up another one."""
+        self.process.hold()
+        _later(0.0, lambda: self.replace(True))
 
     def _kill(self) -> None:
         """Nothing of the control plane goes on from here, as with SIGKILL."""
