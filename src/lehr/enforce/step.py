@@ -144,7 +144,7 @@ def _still_unknown(
 def _resolve(state: State, diff: Diff) -> Stepped:
     """The plugin says that the push has ended; production says what it came to."""
     if not diff.empty:
-        return _resolve_failed(state, f"{diff.summary()} differ", "found not applied")
+        return _resolve_failed(state, f"differs in {diff.summary()}", "found not applied")
     operation, view = _operation(state), _turn(state).view
     outcome = Outcome(Result.DONE, "found applied after its outcome was unknown")
     entry = _entry(operation, view.now)
@@ -194,7 +194,7 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
     turn, trouble = _turn(state), state.trouble
     view, diff = turn.view, _diff(turn)
     if view.observe is not None:
-        message = f"{diff.summary()} differ; observed only: {view.observe}"
+        message = f"differs in {diff.summary()}; observed only: {view.observe}"
         return Condition(Status.HELD, "ObserveOnly", message, "take the lehr.ObserveOnly asset away"), None
     if trouble.stalled and trouble.diff_digest in (None, diff.digest()):
         return Condition(Status.STALLED, *trouble.said), None
@@ -288,7 +288,7 @@ def _pushed_and_still_different(state: State) -> Stepped:
     count = state.trouble.alike + 1 if same else 1
     ineffective = state.trouble.ineffective + 1
     delay = backoff(ineffective, view.jitter)
-    message = f"the push ended well, and {diff.summary()} still differ"
+    message = f"the push ended well, and it still differs in {diff.summary()}"
     unblock = "a plugin that observes what it applies, new intent, or lehr retry"
     said = ("PushedStillDifferent", message, unblock)
     stalled = count >= INEFFECTIVE_PUSHES
