@@ -9,6 +9,7 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
 | `history`, `intent`, `edits`, `dice` | random histories from a seed |
+| `script`, `script_play` and beside them | scenarios as text, played and compared |
 | `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
 | `trace` | what happened: compared, replayed, told |
 
