@@ -5,11 +5,20 @@ These are samples; `lehr sim plans` plays all of them.
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from typing import Any
 
 import pytest
 
-from lehr.enforce import enforcer
+from lehr.enforce import enforcer, step
+from lehr.enforce.committer import Committer
+from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.state import Looked, State
+from lehr.enforce.step import Stepped
+from lehr.model.operation import Progress
+from lehr.publish import publisher
+from lehr.store.sqlite import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
 from lehr.testing.sim.plans.plan import Fault, Plan
@@ -66,8 +75,29 @@ def test_the_reference_is_the_same_whenever_it_is_played() -> None:
     assert campaign("hello") == planned("hello")
 
 
-def test_a_control_plane_that_forgets_pushes_under_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+async def _for_ever(enforcer: Enforcer) -> None:
+    await asyncio.Event().wait()
+
+
+def _ended(state: State, event: Looked) -> Stepped:
+    return step._looked(state, Looked(Progress.ENDED))
+
+
+PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
+    "work left open is not taken up": (enforcer, "recover", lambda *args: [], Fault.CRASH_AFTER),
+    "who has lost the lease goes on": (Committer, "under", lambda *args: None, Fault.HELD),
+    "what was not told is not found": (Enforcer, "_follow_store", _for_ever, Fault.LOST),
+    "unknown is taken for ended": (step, "STEPS", {**step.STEPS, Looked: _ended}, Fault.DETACHED),
+    "admission asks nothing again": (admission, "_changed_basis", lambda *args: None, Fault.EARLY),
+    "what disappears goes": (publisher, "validate", lambda proposal: [], Fault.EMPTIED),
+}
+"""Planted bugs: where, what stands there instead, and the fault that must bring it to light."""
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, name, instead, fault = PLANTED[bug]
     hello = planned("hello")
-    monkeypatch.setattr(enforcer, "recover", lambda *args: [])
-    crash = next(plan for plan in hello.plans.played if plan.fault is Fault.CRASH_AFTER)
-    assert judge(hello, crash).alarms
+    plans = [plan for plan in hello.plans.played if plan.fault is fault]
+    monkeypatch.setattr(place, name, instead)
+    assert any(judge(hello, plan).alarms for plan in plans)
