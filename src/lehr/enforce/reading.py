@@ -34,6 +34,7 @@ class RememberedIntent:
         self.last = intent.last
         self.newest = intent.newest
         self.heads = intent.heads
+        self.next_change = intent.next_change
         self.addon_since = intent.addon_since
         self.once_mentioned_by = intent.once_mentioned_by
 

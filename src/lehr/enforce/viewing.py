@@ -102,14 +102,8 @@ class Viewer:
         Not the one that its last version came with: what it reads may have changed since, and must
         not go back (invariant I6).
         """
-        has, lacks = came_with, newest
-        while lacks - has > 1:
-            middle = (has + lacks) // 2
-            if self._intent.asset(key, middle) is None:
-                lacks = middle
-            else:
-                has = middle
-        return has
+        gone_with = self._intent.next_change(key, came_with)
+        return (newest if gone_with is None else min(gone_with, newest)) - 1
 
     def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
         ages = slot.ages = slot.ages or Ages(self._clock)

@@ -79,6 +79,10 @@ class StoredIntent(Protocol):
         """Who refers to an asset in the newest incarnation: ids and paths."""
         ...
 
+    def next_change(self, key: AssetKey, sequence: int) -> int | None:
+        """The first incarnation after `sequence` that changed the asset or let it go; None if none has."""
+        ...
+
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
         """Who refers to an asset in any incarnation: ids."""
         ...

@@ -192,6 +192,10 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (incarnations.digests_can_be_recomputed, with_intent(incarnations=_made_up_digests)),
     (incarnations.digests_can_be_recomputed, with_intent(assets=_without_last_asset)),
     (incarnations.the_last_version_outlives_a_removal, with_intent(last=lambda right, key: None)),
+    (
+        incarnations.the_next_change_is_found,
+        with_intent(next_change=lambda right, key, sequence: sequence + 1),
+    ),
     (incarnations.types_select, with_intent(assets=_unsorted_assets)),
     (incarnations.heads_are_of_the_newest_incarnation, with_intent(heads=_all_heads)),
     (incarnations.changes_go_both_ways, with_intent(changes=_forth_only)),

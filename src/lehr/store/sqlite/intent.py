@@ -143,6 +143,14 @@ class SqliteIntent:
             if _digest(old) != _digest(new):
                 yield AssetChange(id, old, new)
 
+    def next_change(self, key: AssetKey, sequence: int) -> int | None:
+        with translated(self._path):
+            row = self._db.execute(
+                "SELECT min(sequence) FROM asset_version WHERE partition = ? AND id = ? AND sequence > ?",
+                (key.partition, key.id, sequence),
+            ).fetchone()
+            return None if row[0] is None else int(row[0])
+
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
         with translated(self._path):
             return self._db.execute(

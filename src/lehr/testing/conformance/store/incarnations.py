@@ -206,6 +206,21 @@ def the_last_version_outlives_a_removal(subject: Subject) -> None:
 
 
 @named_plain
+def the_next_change_is_found(subject: Subject) -> None:
+    """Of an asset after an incarnation: another version, or its end; not what others do, nor what was."""
+    with subject.opened() as store:
+        published(store, 0, asset("a", "1"), asset("b", "1"))
+        published(store, 1, asset("b", "2"))
+        published(store, 2, asset("a", "2"), asset("b", "3"))
+        published(store, 3, removals=["a"])
+        published(store, 4, asset("b", "4"))
+        found = [store.intent.next_change(key("a"), sequence) for sequence in range(6)]
+        hold(found == [1, 3, 3, 4, None, None], f"a changes with 1, 3 and 4, not {found}")
+        hold(store.intent.next_change(key("a", OTHER), 0) is None, "another partition has its own")
+        hold(store.intent.next_change(key("never"), 0) is None, "what never was never changes")
+
+
+@named_plain
 def types_select(subject: Subject) -> None:
     """Assets of some types, by id, in the newest incarnation and in past ones."""
     with subject.opened() as store:
@@ -357,6 +372,7 @@ RULES: tuple[Rule, ...] = (
     equal_contents_have_equal_digests,
     governance_is_of_governing_assets_alone,
     the_last_version_outlives_a_removal,
+    the_next_change_is_found,
     types_select,
     heads_are_of_the_newest_incarnation,
     changes_go_both_ways,
