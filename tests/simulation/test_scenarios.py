@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lehr.cli.sim.play import play as play_command
-from lehr.testing.sim.script_play import play, read
+from lehr.testing.sim.script_play import COMMANDS, play, read
 from lehr.testing.sim.suite import scratch, silence
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
@@ -22,6 +22,16 @@ def test_a_scenario_plays_as_it_is_written(path: Path) -> None:
         played = play(script, folder)
     assert not played.failures
     assert not played.difference, "\n".join(played.difference)
+
+
+def test_every_command_is_shown_by_a_scenario() -> None:
+    scripts = [read(path.read_text(), path.name)[0] for path in SCENARIOS]
+    shown = {step.command.usage for script in scripts for block in script.blocks for step in block.steps}
+    assert [command.usage for command in COMMANDS if command.usage not in shown] == []
+
+
+def test_every_scenario_begins_with_what_it_shows() -> None:
+    assert [path.name for path in SCENARIOS if not path.read_text().startswith("# ")] == []
 
 
 def lehr_sim_play(*arguments: object) -> Result:

@@ -113,7 +113,8 @@ async def audit(stage: Stage) -> Said:
     if not entries:
         raise LehrError("nobody gave a command yet")
     return [
-        f"{entry.actor}: {entry.command} {_arguments(entry.arguments)}-> {entry.result}" for entry in entries
+        f"{entry.actor}: {entry.command} {_arguments(entry.arguments)}-> {entry.result}"
+        for entry in reversed(entries)
     ]
 
 

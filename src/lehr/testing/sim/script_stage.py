@@ -213,7 +213,8 @@ class Stage:
             stays = f"{attempt.partition}@{attempt.sequence}" if attempt.sequence else "nothing"
             self.trace.note("source", f"the source is {attempt.publication}; {stays} stays in force")
             for item in errors(attempt.diagnostics):
-                self.trace.note("source", f"  {item.code} {item.at or ''}: {item.what}")
+                place = f" {item.at}" if item.at is not None else ""
+                self.trace.note("source", f"  {item.code}{place}: {item.what}")
         self.refused = refused
 
     def crash(self, process: Process, when: str, write: str) -> None:
