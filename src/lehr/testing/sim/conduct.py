@@ -16,6 +16,7 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
 from lehr.model.asset import Asset, AssetId
+from lehr.model.control import ControlKind
 from lehr.model.decision import Decision
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.governance import DELETION_BUDGET, DeletionBudget
@@ -81,7 +82,7 @@ class Conduct:
     def retried(self) -> None:
         """A person asks that failed pushes be tried again at once, also those that have yet to fail."""
         self.forget_failures()
-        self._pardoned = set(self._witness.open)
+        self._pardoned = set(self._witness.decisions)
 
     def _broken(self, rule: str, what: str) -> None:
         self._witness.violations.append(f"{rule}: {what}")
@@ -206,7 +207,8 @@ class Conduct:
             return
         declared = [item for item in self._witness.assets().values() if item.type == DELETION_BUDGET]
         budget = self._registry.payload(declared[0], DeletionBudget) if declared else DeletionBudget()
-        since = operation.started_at - budget.per_seconds
+        latest = max(operation.started_at, *(at for at, _ in self._removals.values()), 0.0)
+        since = latest - budget.per_seconds
         others = [item for id, item in self._removals.items() if id != operation.asset]
         used = sum(1 for at, then in others if at > since + _ROUNDING and then == budget)
         if used >= budget.removals:
@@ -232,14 +234,18 @@ class Conduct:
                 self._seen(operation, id, began, lambda diff: not _changes(diff, -1))
 
     def _senders(self, operation: Operation) -> list[AssetId]:
-        """Who sends load to the asset, and is not removed."""
+        """Who sends load to the asset, and is neither removed nor pinned to something else."""
         found = []
+        now = operation.started_at
         for asset in self._witness.assets(operation.governing).values():
-            addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
             entry = self._witness.ledger.get(asset.id)
             removed = entry is not None and entry.goal is Goal.ABSENT
-            there = asset.id in self._witness.assets(operation.content)
-            if operation.asset in addon.capacity and there and not removed:
+            pinned = self._witness.standing(ControlKind.PIN, asset, now) is not None
+            there = self._witness.assets(operation.content).get(asset.id)
+            if there is None or removed or pinned:
+                continue
+            addon = self._registry.addon(asset, DEPENDS_ON, DependsOn) or DependsOn()
+            if operation.asset in addon.capacity:
                 found.append(asset.id)
         return found
 

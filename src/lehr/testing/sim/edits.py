@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
+
+from lehr.model.addons import DEPENDS_ON, TURNDOWN
 from lehr.testing.sim.dice import Dice
+from lehr.testing.world import THING
 
 Contents = dict[str, bytes]
 
@@ -50,6 +55,46 @@ def dangling(contents: Contents, dice: Dice) -> Contents:
     return {**contents, "assets/dangling.json": asset}
 
 
+def empty_selector(contents: Contents, dice: Dice) -> Contents:
+    """A freeze that names nothing."""
+    asset = b'{"id": "empty", "type": "lehr.Freeze", "payload": {"select": {}, "reason": "launch"}}'
+    return {**contents, "assets/empty.json": asset}
+
+
+def named_but_gone(contents: Contents, dice: Dice) -> Contents:
+    """What is turned down is gone, and something still names it."""
+    things = _things(contents)
+    for id, asset in things.items():
+        if TURNDOWN in asset["addons"] and any(id in _named(other) for other in things.values()):
+            return {path: item for path, item in contents.items() if path != _path(id)}
+    return contents
+
+
+def circle(contents: Contents, dice: Dice) -> Contents:
+    """Three things depend on each other, in a circle."""
+    things = _things(contents)
+    ids = list(things)[:3]
+    if len(ids) < 3:
+        return contents
+    chain = zip(ids, [*ids[1:], ids[0]], strict=True)
+    edited = {id: {**things[id], "addons": {DEPENDS_ON: {"assets": [other]}}} for id, other in chain}
+    return contents | {_path(id): msgspec.json.encode(asset) for id, asset in edited.items()}
+
+
+def _things(contents: Contents) -> dict[str, dict[str, Any]]:
+    documents = (msgspec.json.decode(contents[path]) for path in sorted(contents) if path != _WORKSPACE)
+    return {item["id"]: item for item in documents if item["type"] == THING}
+
+
+def _named(asset: dict[str, Any]) -> set[str]:
+    order = asset["addons"].get(DEPENDS_ON, {})
+    return {*asset["payload"]["reads"], *order.get("assets", ()), *order.get("capacity", ())}
+
+
+def _path(id: str) -> str:
+    return f"assets/{id}.json"
+
+
 BROKEN: tuple[Callable[[Contents, Dice], Contents], ...] = (
     truncated_file,
     emptied,
@@ -58,4 +103,7 @@ BROKEN: tuple[Callable[[Contents, Dice], Contents], ...] = (
     doubled_file,
     blank_file,
     dangling,
+    empty_selector,
+    named_but_gone,
+    circle,
 )

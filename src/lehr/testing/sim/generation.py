@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
+
+import msgspec
 
 from lehr.base.clock import Clock
 from lehr.generate.build import Build
@@ -12,15 +15,23 @@ from lehr.generate.memory import Memory
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.runs import Run
 from lehr.generate.sandbox import Ended, Work
-from lehr.model.types import Registry
+from lehr.model.addons import TURNDOWN, Turndown
+from lehr.model.asset import AssetId, make_asset
+from lehr.model.types import Registry, addon_names
 from lehr.sdk.generation import Generated
 from lehr.sdk.source import Snapshot
 
 
 class InlineGeneration:
-    """`lehr.sdk.generation.Generation` where it stands. For trusted generators only."""
+    """`lehr.sdk.generation.Generation` where it stands. For trusted generators only.
+
+    Attributes:
+        dreams: id of an asset that it gives a turndown which nobody has written; None for a sound mind.
+    """
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
+        self.dreams: AssetId | None = None
+        self._dreamt: frozenset[AssetId] = frozenset()
         self._memory = Memory()
         self._snapshot: Snapshot | None = None
         self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here))
@@ -32,7 +43,22 @@ class InlineGeneration:
     async def generate(self, snapshot: Snapshot) -> Generated:
         self._snapshot = snapshot
         told = self._memory.changed(snapshot)
-        return self._memory.take(snapshot, told, self._build.build(told))
+        return self._dreaming(self._memory.take(snapshot, told, self._build.build(told)))
+
+    def _dreaming(self, generated: Generated) -> Generated:
+        """What comes of it when a part of what was remembered is wrong."""
+        asset = None if self.dreams is None else generated.assets.get(self.dreams)
+        if asset is not None and TURNDOWN in addon_names(asset):
+            asset = None  # it is awake
+        before, self._dreamt = self._dreamt, frozenset() if asset is None else frozenset([asset.id])
+        touched = None if generated.touched is None else generated.touched | before | self._dreamt
+        if asset is None:
+            return msgspec.structs.replace(generated, touched=touched)
+        document = asset.document()
+        addons = {**document["addons"], TURNDOWN: Turndown("dreamt")}
+        dreamt = make_asset(asset.id, asset.type, document["payload"], addons, asset.origin)
+        assets = MappingProxyType({**generated.assets, asset.id: dreamt})
+        return msgspec.structs.replace(generated, assets=assets, touched=touched)
 
     async def close(self) -> None:
         """There is nothing to end."""

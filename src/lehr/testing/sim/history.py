@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from lehr.base.digest import Digest
 from lehr.base.errors import LehrError, TransientError
 from lehr.checks import CHECKS, TYPES
 from lehr.control.messages import AnyRequest, Approve, Controlling, Freeze, Lift, Pause, Pin, Refresh, Retry
+from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Goal
 from lehr.sdk.check import CheckPlugin
@@ -126,6 +128,7 @@ class History:
         self._folder = folder
         self.lost: frozenset[str] = frozenset()
         self.taken = 0
+        self._seen: dict[str, Digest] = {}
         self._started = 0
         self._offset = 0.0
 
@@ -248,7 +251,11 @@ class History:
             self._die_at_commit,
             self._slow_or_fast,
             self._break_source,
+            self._break_source,
             self._lose_source,
+            self._dream,
+            self._refresh,
+            self._flaky_store,
             self._cut_off,
             self._hold,
         ]
@@ -282,6 +289,7 @@ class History:
         revision = files(contents).revision.revision
         lost = self.intent.files().keys() - contents.keys()
         harmless = lost and not any(f"assets/{id}.json" in lost for id in self.intent.kept())
+        harmless = harmless and broken is not edits.named_but_gone
         if revision in self.witness.revisions or harmless:
             return  # somebody may have meant that
         self.witness.revisions[revision] = None
@@ -290,6 +298,29 @@ class History:
             await self.process.pass_time(self._dice.seconds(0.0, 20.0))
         finally:
             self._edit()
+
+    async def _dream(self) -> None:
+        """What an incremental build remembers is wrong: it asks for a turndown."""
+        never = [id for id in sorted(self.intent.things) if not self.witness.was_turned_down(id)]
+        if not never:
+            return
+        generation = self.process.generation
+        generation.dreams = AssetId(self._dice.pick(never))
+        self.trace.note("fault", f"the build dreams of a turndown of {generation.dreams}")
+        self._publish()
+        try:
+            await self.process.pass_time(self._dice.seconds(0.0, 5.0))
+        finally:
+            generation.dreams = None
+            before = self.intent.files()
+            while self.intent.files() == before:  # what was refused is not built again
+                self.intent.change()
+            self._edit()
+
+    async def _refresh(self) -> None:
+        """A person does not wait for the source to be looked at."""
+        self._publish()
+        await self._command(Refresh())
 
     async def _lose_source(self) -> None:
         self.trace.note("fault", "the source cannot be read")
@@ -354,7 +385,7 @@ class History:
         self.production.seconds = self._dice.pick((0.0, 1.0, 5.0, 18.0))
 
     def _jump(self) -> None:
-        seconds = self._dice.seconds(-300.0, 300.0)
+        seconds = self._dice.seconds(-300.0, 300.0) * self._dice.pick((1, 1, 300))
         self.trace.note("fault", f"the wall clock jumps by {seconds:.0f} s")
         self._offset += seconds
         self.witness.jumped = True
@@ -394,13 +425,16 @@ class History:
             waits = decision.condition.reason in ("ApprovalNeeded", "ApprovalMissing")
             if waits and decision.diff is not None:
                 seconds = 60.0 if self._dice.happens(0.5) else None
-                digest = decision.diff.digest()
+                seen = self._seen.get(id)
+                digest = self._seen[id] = decision.diff.digest()
+                if seen is not None and self._dice.happens(0.2):
+                    digest = seen  # which somebody has looked at for too long
                 await self._command(Approve(selector=id, reason="seen", seconds=seconds, diff_digest=digest))
 
     async def _command(self, request: AnyRequest) -> None:
-        answer = await self.process.command(request)
         if isinstance(request, Retry):
             self.conduct.retried()
+        answer = await self.process.command(request)
         if answer.ok and isinstance(request, Controlling):
             self.witness.promised(request, answer.content["id"])
 
@@ -410,6 +444,15 @@ class History:
         store = self.process.store
         store.out_of_order = not store.out_of_order
         self.trace.note("fault", f"the store is {'out of' if store.out_of_order else 'in'} order")
+
+    async def _flaky_store(self) -> None:
+        self.trace.note("fault", "now and then, a commit fails")
+        store = self.process.store
+        store.fails = lambda: self._dice.happens(0.4)
+        try:
+            await self.process.pass_time(self._dice.seconds(0.0, 20.0))
+        finally:
+            store.fails = lambda: False
 
     async def _unreadable(self) -> None:
         self.trace.note("fault", "the store cannot be read")
@@ -434,7 +477,7 @@ class History:
         raise Crash
 
     def _die_at_commit(self) -> None:
-        self.process.store.dies = self._dice.pick(("before", "after"))
+        self.process.store.dies = self._dice.pick(("before", "within", "after"))
         self.trace.note("fault", f"{self.process.name} dies {self.process.store.dies} its next commit")
 
     async def _hold(self) -> None:
@@ -472,22 +515,43 @@ class History:
             process.store.dies = None
         await self._alive(lambda: self.process.pass_time(5.0))
         self.intent.calm()
+        renewed = not self.manners.gentle and self._dice.happens(0.5)
+        if renewed:
+            self.intent.renew()
         self._edit()
         await self._command(Refresh())
         for control in self._standing():
-            if control.kind is not ControlKind.APPROVAL and control.expires_at is None:
+            ends = control.expires_at is not None and not self.manners.jumps
+            if control.kind is not ControlKind.APPROVAL and not ends:
                 await self._lift(control)
         if not self.manners.gentle:
-            await self._command(Retry(selector="all"))
+            gone = [id for id in IDS if id not in self.intent.things]
+            # What has stalled gets a retry, or newer content, where there can be any.
+            await self._command(Retry(selector=",".join(gone or IDS) if renewed else "all"))
         began = self.clock.monotonic()
         while self.clock.monotonic() < began + self.quiet:
             await self.clock.sleep(_LOOK_SECONDS)
             await self._approve()
             if not judge(self):
                 break
+        if not self.manners.gentle:
+            await self._drift_unseen()
         await self.clock.sleep(_STAYS_SECONDS)
         await self._come_to_rest()
         await self.process.plane.committer.flush()
+
+    async def _drift_unseen(self) -> None:
+        """Production is changed, and nobody notices before the resync."""
+        steady = [
+            id
+            for id, spec in self.intent.things.items()
+            if spec.turndown is None and not spec.destroys and id not in self.lost
+        ]
+        if steady:
+            id = self._dice.pick(steady)
+            self.trace.note("drift", f"{id} is changed by hand, and nobody notices")
+            self.production.put(id, "by hand, unseen")
+            await self.clock.sleep(self.manners.resync + _STAYS_SECONDS)
 
     def _choose_lost(self) -> None:
         """Some assets may stay in trouble for ever: they must delay no other (I9)."""

@@ -85,6 +85,11 @@ class Intent:
             else:
                 kind()
 
+    def renew(self) -> None:
+        """Give everything another value."""
+        for spec in self.things.values():
+            spec.value = self._next()
+
     def calm(self) -> None:
         """Take away what would hold assets for ever."""
         for id in ("freeze", "observe"):

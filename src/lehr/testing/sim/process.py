@@ -83,6 +83,7 @@ class Process:
     Attributes:
         store: to make it fail.
         plugin: to give hints to.
+        generation: to let it dream.
     """
 
     def __init__(self, site: Site, name: str, seed: int) -> None:
@@ -92,6 +93,7 @@ class Process:
         self.host = Host(name)
         self.store = SimulatedStore(site.folder / "state.sqlite", site.observe)
         self.plugin = SimulatedPlugin(site.production, site.clock, site.traits)
+        self.generation = InlineGeneration(site.registry, site.clock)
         self._inbox: _Inbox | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self.plane = ControlPlane(self._parts(seed), site.partition)
@@ -110,7 +112,7 @@ class Process:
             listen=listen,
             store=self.store,
             source=SimulatedSource(site.repository, site.clock, site.poll),
-            generation=generation(),
+            generation=self.generation,
             clean_generation=generation,
             registry=site.registry,
             plugins=[self.plugin],

@@ -215,7 +215,7 @@ class SimulatedPlugin(AssetPlugin):
             case LookFault.RAISE:
                 raise ValueError("a mistake in the plugin")
             case LookFault.HANG:
-                await self._clock.sleep(10 * LOOK_TIMEOUT)
+                await asyncio.Event().wait()
             case LookFault.SLOW:
                 await self._clock.sleep(self.production.dice.seconds(0.0, LOOK_TIMEOUT * 0.9))
 

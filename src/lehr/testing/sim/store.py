@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lehr.base.errors import TransientError
+from lehr.base.errors import LehrError, TransientError
 from lehr.store import SqliteStore
 from lehr.store.writes import Write
 from lehr.testing.world import Crash
@@ -22,7 +23,8 @@ class SimulatedStore:
     Attributes:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
-        dies: None, or "before" or "after" the next commit.
+        fails: asked at each commit; True lets it raise `TransientError`.
+        dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
     """
@@ -35,6 +37,7 @@ class SimulatedStore:
         self._lagging: SqliteStore | None = None
         self.out_of_order = False
         self.unreadable = False
+        self.fails: Callable[[], bool] = lambda: False
         self.dies: str | None = None
         self.died = asyncio.Event()
         self.commits = 0
@@ -63,15 +66,24 @@ class SimulatedStore:
             raise Crash
         self.before(self.commits, writes)
         self.commits += 1
-        if self.out_of_order:
+        if self.out_of_order or self.fails():
             raise TransientError("the disk is full")
         if self.dies == "before":
+            self.die()
+        if self.dies == "within":
+            self._tear(writes)
             self.die()
         answers = self._store.commit(writes)
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()
         return answers
+
+    def _tear(self, writes: Sequence[Write]) -> None:
+        """Carry out `writes`, and break off before they are committed: none may stay."""
+        torn: list[Any] = [*writes, None]  # which is no write
+        with contextlib.suppress(KeyError, LehrError):
+            self._store.commit(torn)
 
     def die(self) -> None:
         """The control plane ends here.

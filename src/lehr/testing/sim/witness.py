@@ -146,6 +146,11 @@ class Witness:
     def turndown(self, asset: Asset) -> Turndown | None:
         return self._registry.addon(asset, TURNDOWN, Turndown)
 
+    def was_turned_down(self, id: str) -> bool:
+        """Whether any incarnation turns it down."""
+        found = (item.assets.get(id) for item in self.incarnations.values())
+        return any(asset is not None and self.turndown(asset) is not None for asset in found)
+
     def joined(self) -> dict[str, set[str]]:
         """Who refers, or once referred, to whom, both ways."""
         found: dict[str, set[str]] = {}
@@ -353,7 +358,8 @@ class Witness:
             limit = msgspec.convert(item.document()["payload"], RateLimit)
             if limit.group_by or not limit.select.matches(asset):
                 continue
-            since = operation.started_at - limit.window()
+            # By when the turn began, which may have been before one that was admitted already.
+            since = max(operation.started_at, *(at for at, _id in self._starts), 0.0) - limit.window()
             used = [at for at, id in self._starts if at > since and id == item.id]
             if len(used) >= limit.pushes:
                 self._broken("I3", f"{operation.asset} is admitted beyond the rate limit")
