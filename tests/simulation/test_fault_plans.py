@@ -43,7 +43,7 @@ def alarms(campaign: Campaign, plans: list[Plan]) -> dict[str, tuple[str, ...]]:
     return {item.plan.name: item.alarms for item in judge_all(campaign, plans, jobs=1) if item.alarms}
 
 
-@pytest.mark.parametrize(("scenario", "count"), [("hello", 90), ("shakespeare", 20)])
+@pytest.mark.parametrize(("scenario", "count"), [("hello", 60), ("shakespeare", 20)])
 def test_no_fault_changes_the_end_or_the_way_to_it(scenario: str, count: int) -> None:
     found = planned(scenario)
     assert not alarms(found, sample(found.plans.played, count))
@@ -58,7 +58,7 @@ def test_names_are_unique_so_that_a_name_replays_one_plan() -> None:
         found = planned(scenario)
         plans = [*found.plans.played, *(plan for plan, _reason in found.plans.pruned)]
         assert len({plan.name for plan in plans}) == len(plans)
-        assert all(found.selected(plan.name) == [plan] for plan in plans)
+        assert all(found.selected(plan.name) == [plan] for plan in sample(tuple(plans), 20))
 
 
 @pytest.mark.parametrize("scenario", ["hello", "shakespeare"])

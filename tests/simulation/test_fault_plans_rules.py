@@ -57,6 +57,13 @@ def test_a_source_is_not_damaged_before_anything_is_known_of_it() -> None:
     assert {"empty source at read 2", "a.yaml blank at read 2"} <= set(found)
 
 
+def test_the_last_look_before_what_takes_away_fails_or_is_outdated() -> None:
+    looks = [point(Where.LOOK, number, at=at, ids=("a",)) for number, at in ((1, 1.0), (2, 2.0), (3, 9.0))]
+    other = point(Where.LOOK, 4, at=3.0, ids=("b",))
+    found = planned(*looks, other, point(Where.COMMIT, 1, at=5.0, admits=(("a", True), ("b", False))))
+    assert [name for name in found if "look" in name] == ["look 2 fails", "look 2 finds what was before"]
+
+
 def test_the_next_step_is_never_early_before_what_this_one_says_is_published() -> None:
     before, published = point(Where.COMMIT, 1), point(Where.COMMIT, 2, what="Publish")
     last = point(Where.COMMIT, 3, step=1)

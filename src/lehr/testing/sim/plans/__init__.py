@@ -8,15 +8,16 @@ place, one fault at a time, and say exactly which one.
 
 A scenario is a deterministic course of commits, commands and drift, each left to come to rest before
 the next. The *reference* is the scenario played once without any fault. It passes *points*: every
-commit of the store, every begin of a push, every write of production, every event that wakes (a word of
-the source, a publication, a word of a person, a hint), every read of the source; each with a digest of
-the state around it. A *plan* is one fault at one point:
+commit of the store, every look at production, every begin of a push, every write of production, every
+event that wakes (a word of the source, a publication, a word of a person, a hint), every read of the
+source; each with a digest of the state around it. A *plan* is one fault at one point:
 
 | at | faults |
 |---|---|
 | a commit | crash before, crash after; another control plane starts, or the first is held meanwhile |
 | a commit | the scenario's next step comes at once, into the middle of this one |
 | an admission | reads of the store are stale; further back before what removes or destroys |
+| a look before what removes or destroys | fails; finds what was there before |
 | a push | fails, applied but failed, applied in part, answer lost, hangs, goes on by itself; held |
 | a write | crash before, crash after; what was written shows late; held |
 | an event | lost; doubled, the second time late |

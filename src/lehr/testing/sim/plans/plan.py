@@ -14,6 +14,7 @@ class Where(enum.StrEnum):
     """Kinds of points; the points of each kind are counted from 1 in the order they are passed."""
 
     COMMIT = "commit"
+    LOOK = "look"
     PUSH = "push"
     WRITE = "write"
     EVENT = "event"
@@ -30,9 +31,11 @@ class Fault(enum.StrEnum):
         HELD: the control plane is stopped at a commit, push or write, another one starts, then the first
             goes on.
         EARLY: at a commit, the scenario's next step does not wait until this one has come to rest.
+        OUTDATED: a look at production finds what it held before its last change.
         LATE: what was written cannot be seen for some seconds.
         LOST, DOUBLED: an event never comes, or comes once more, late.
-        FAIL, APPLIED, PARTIAL, UNHEARD, HANG, DETACHED: what becomes of a push, as in `PushFault`.
+        FAIL: of a look, or of a push.
+        APPLIED, PARTIAL, UNHEARD, HANG, DETACHED: what becomes of a push, as in `PushFault`.
         UNREADABLE, TRUNCATED, BLANK, REPEATED, HALVED, EMPTIED: what one read of the source finds.
     """
 
@@ -42,6 +45,7 @@ class Fault(enum.StrEnum):
     SECOND = "second control plane"
     HELD = "held and replaced"
     EARLY = "next step"
+    OUTDATED = "finds what was before"
     LATE = "shows late"
     LOST = "lost"
     DOUBLED = "doubled"

@@ -17,6 +17,7 @@ _AT_PUSHES = (
     Fault.HELD,
 )
 _AT_WRITES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LATE, Fault.HELD)
+_AT_LOOKS = (Fault.FAIL, Fault.OUTDATED)
 _AT_EVENTS = (Fault.LOST, Fault.DOUBLED)
 _OF_A_FILE = (Fault.TRUNCATED, Fault.BLANK, Fault.REPEATED)
 _OF_A_SOURCE = (Fault.HALVED, Fault.EMPTIED)
@@ -43,7 +44,23 @@ def plans_of(reference: Reference, declaring: Sequence[str]) -> list[Plan]:
         for point in reference.of(where)
         for fault in faults
     ]
-    return [*found, *_early(reference), *_stale(reference), *_sources(reference, declaring)]
+    return [
+        *found,
+        *_looks(reference),
+        *_early(reference),
+        *_stale(reference),
+        *_sources(reference, declaring),
+    ]
+
+
+def _looks(reference: Reference) -> Iterator[Plan]:
+    """The last look before each admission of what removes or destroys."""
+    looks = reference.of(Where.LOOK)
+    for commit in reference.of(Where.COMMIT):
+        for id, takes_away in commit.admits:
+            before = [look for look in looks if look.at <= commit.at and id in look.ids]
+            if takes_away and before:
+                yield from (Plan(fault, Where.LOOK, before[-1].number) for fault in _AT_LOOKS)
 
 
 def _early(reference: Reference) -> Iterator[Plan]:

@@ -161,6 +161,16 @@ class Saboteur:
 
     # --- production ----------------------------------------------------------------------------
 
+    def looking(self, id: str, found: Any) -> Any:
+        """A control plane looks at production of `id`, which is `found`."""
+        fault = self._pass(Where.LOOK)
+        self._note(Where.LOOK, self._state(), what=f"at {id}", ids=(id,))
+        if fault is Fault.FAIL:
+            raise TransientError("production cannot be reached", why="no route to host")
+        if fault is Fault.OUTDATED:
+            return (None, *self.way.get(id, ()))[-2:][0]
+        return found
+
     def begins(self, target: Target, operation: Operation) -> None:
         """A push begins."""
         if target.id == self._failing:
@@ -252,9 +262,13 @@ class Saboteur:
 
 
 class SabotagedProduction(Production):
-    """Production at whose every write the saboteur stands."""
+    """Production at whose every look and write the saboteur stands."""
 
     saboteur: Saboteur
+
+    def seen(self, id: str) -> Any:
+        """As `Production.seen`."""
+        return self.saboteur.looking(id, super().seen(id))
 
     def apply(self, target: Target, operation: Operation, value: Any, based_on: Any) -> bool:
         """As `Production.apply`."""
