@@ -49,22 +49,25 @@ def plans(scenarios: tuple[str, ...], only: str, jobs: int | None, story: bool, 
     """
     import os
 
+    from lehr.base.errors import LehrError
     from lehr.cli.output import show_document
     from lehr.testing.sim.plans.campaign import campaign
 
     if story and not only:
         raise click.UsageError("--show needs --only: there are hundreds")
+    campaigns = [campaign(name) for name in scenarios or _SCENARIOS]
+    selected = [(item, chosen) for item in campaigns if (chosen := item.selected(only))]
+    if not selected:
+        raise LehrError(f"no plan has {only!r} in its name", fix='names are like "crash after commit 17"')
     reports = []
-    for name in scenarios or _SCENARIOS:
-        found = campaign(name)
-        chosen = found.selected(only)
+    for found, chosen in selected:
         if story:
             _tell_stories(found, chosen)
             continue
         reports.append(_report(found, chosen, jobs or os.cpu_count() or 1, bar=form == "text"))
         if form == "text":
             _tell(reports[-1])
-    if form == "json":
+    if form == "json" and not story:
         show_document("json", reports)
     if any(report["alarms"] for report in reports):
         raise click.exceptions.Exit(1)
