@@ -54,7 +54,7 @@ def test_stories_of_hundreds_are_refused() -> None:
 
 def test_an_alarm_names_the_command_that_plays_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enforcer, "recover", lambda *args: [])
-    result = call("hello", "--only", "crash after write")
+    result = call("hello", "--only", "crash before commit")
     assert result.exit_code == 1
     replay = next(line.strip() for line in result.stdout.splitlines() if "--only" in line)
     again = call(*shlex.split(replay)[3:])
