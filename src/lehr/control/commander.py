@@ -11,13 +11,14 @@ import msgspec
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, TransientError
-from lehr.control.commands import approved, control_of, lifted
+from lehr.control.commands import approved, control_of, lifted, told_of
 from lehr.control.messages import (
     Answer,
     AnyRequest,
     Approve,
     Controlling,
     Lift,
+    PruneHistory,
     Refresh,
     Report,
     Retry,
@@ -30,7 +31,7 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
 from lehr.store import Store
-from lehr.store.writes import Audit, LiftControl, SetControl
+from lehr.store.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
 
 
 class Commander:
@@ -76,6 +77,8 @@ class Commander:
                 return _told(await self._refresh())
             case Report():
                 return self._report()
+            case PruneHistory():
+                return await self._prune(request)
 
     async def _audit(self, request: AnyRequest, actor: str, answer: Answer) -> None:
         arguments: dict[str, Any] = msgspec.to_builtins(request)
@@ -111,7 +114,9 @@ class Commander:
             )
         if isinstance(request, Approve):
             control = self._bound(control, request)
-        await self._committer.ask(SetControl(control))
+        [refused] = await self._committer.ask(SetControl(control))
+        if isinstance(refused, Refused):
+            raise LehrError(refused.message, fix="see `lehr get incarnations` for those that can be read")
         self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
         return Answer(True, _said(control, len(ids)), assets=tuple(ids), content={"id": control.id})
 
@@ -141,6 +146,15 @@ class Commander:
         for id in ids:
             self._enforcer.wake(id, RETRY)
         return Answer(True, f"{_count(len(ids))} tried again now", assets=tuple(ids))
+
+    async def _prune(self, request: PruneHistory) -> Answer:
+        before = self._clock.now() - request.seconds
+        total = Pruned(rest=Prune(self._partition, request.keep, before))
+        while total.rest is not None:
+            # Share by share, so that pushes get their turn in between.
+            [share] = await self._committer.ask(total.rest)
+            total = total.plus(share)
+        return Answer(True, told_of(total), content=msgspec.to_builtins(total))
 
     def _report(self) -> Answer:
         trouble = self._committer.trouble

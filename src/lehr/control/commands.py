@@ -10,6 +10,7 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.selector import Selector, parse_selector
+from lehr.store.writes import Pruned
 
 _KINDS: dict[type[Controlling], ControlKind] = {
     Pause: ControlKind.PAUSE,
@@ -116,3 +117,13 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
         return True
     plain = not (standing.types or standing.labels or asked.types or asked.labels)
     return plain and bool(standing.ids) and set(standing.ids) <= set(asked.ids)
+
+
+def told_of(pruned: Pruned) -> str:
+    """What pruning has removed, in a line."""
+    if not (pruned.incarnations or pruned.decisions or pruned.operations):
+        return "nothing was old enough to be pruned"
+    return (
+        f"pruned: {pruned.incarnations:,} incarnations with {pruned.versions:,} versions of assets, "
+        f"{pruned.decisions:,} decisions, {pruned.operations:,} operations"
+    )

@@ -89,7 +89,19 @@ class Report(Request, frozen=True, tag="status"):
     """Say how the program is: process, partition, pushes under way, last attempt."""
 
 
-AnyRequest = Pause | Freeze | Pin | Approve | Override | Lift | Retry | Refresh | Report
+class PruneHistory(Request, frozen=True, tag="prune"):
+    """Remove what nobody needs any more of incarnations, decisions and operations.
+
+    Attributes:
+        keep: the newest incarnations, so many, stay in any case.
+        seconds: what is younger stays.
+    """
+
+    keep: int
+    seconds: float
+
+
+AnyRequest = Pause | Freeze | Pin | Approve | Override | Lift | Retry | Refresh | Report | PruneHistory
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):

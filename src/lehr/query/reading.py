@@ -43,7 +43,7 @@ class Reading:
         """The incarnation that `text` names: `3`, `hello@3`, `latest` or `previous`.
 
         Raises:
-            LehrError: there is none, or the name cannot be understood.
+            LehrError: there is none, it was pruned, or the name cannot be understood.
         """
         newest = self.newest()
         if newest is None:
@@ -59,6 +59,7 @@ class Reading:
                 why=f"they go from 1 to {newest.sequence}",
                 fix="see `lehr get incarnations`",
             )
+        self.intent.require_kept(self.partition, sequence)
         return found
 
 

@@ -9,6 +9,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.query.reading import Reading
 from lehr.query.selecting import INERT, Row
+from lehr.store import PrunedError
 
 PINNED = "Pinned"
 """Reason of assets that are converged at the incarnation that they are pinned to."""
@@ -41,7 +42,10 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
         intended = reading.intent.asset(key, pin.incarnation)
     elif entry.content >= came_with:
         return True
-    applied = reading.intent.asset(key, entry.content)
+    try:
+        applied = reading.intent.asset(key, entry.content)
+    except PrunedError:
+        return False  # it was out of production once, and has come back since
     return applied is not None and intended is not None and applied.digest == intended.digest
 
 

@@ -7,11 +7,11 @@ Architecture invariants:
 * The only SQL of the program is in this package.
 * All writing goes through `Store.commit`: one call, one transaction, whole or not at all. So
   there is one list of all crash points, and one place where writes are grouped.
-* Rows of incarnations are only ever appended.
+* Rows of incarnations are only ever appended, and pruned: an incarnation is whole or gone.
 * Production's state is not kept here; what is kept is what was decided and done.
 """
 
-from lehr.store.interface import Records, Store, StoredIntent
+from lehr.store.interface import PrunedError, Records, Store, StoredIntent
 from lehr.store.sqlite import SqliteStore
 
-__all__ = ["Records", "SqliteStore", "Store", "StoredIntent"]
+__all__ = ["PrunedError", "Records", "SqliteStore", "Store", "StoredIntent"]

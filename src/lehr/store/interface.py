@@ -8,13 +8,14 @@ from typing import Any, Protocol
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.writes import Write
+from lehr.store.writes import Prune, Pruned, Write
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -34,8 +35,23 @@ class Head(msgspec.Struct, frozen=True):
     digest: Digest
 
 
+class PrunedError(StalledError):
+    """An incarnation cannot be read any more."""
+
+    def __init__(self, partition: Partition, sequence: int, oldest: int) -> None:
+        """Of the partition's incarnations, `oldest` is the oldest that is kept."""
+        super().__init__(
+            f"incarnation {partition}@{sequence} is pruned",
+            why=f"the oldest kept is {partition}@{oldest}",
+            fix="see `lehr get incarnations` for those that can be read",
+        )
+
+
 class StoredIntent(Protocol):
-    """Reads incarnations."""
+    """Reads incarnations.
+
+    Raises (`asset`, `assets`, `changes`): `PrunedError` for an incarnation that was pruned.
+    """
 
     def partitions(self) -> list[Partition]:
         """Names of all partitions that anything is known of."""
@@ -46,11 +62,19 @@ class StoredIntent(Protocol):
         ...
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
-        """A header; None if there is no such incarnation."""
+        """A header, also of one that was pruned; None if there never was such an incarnation."""
         ...
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
-        """The newest headers, newest first."""
+        """The newest headers of those that are kept, newest first."""
+        ...
+
+    def require_kept(self, partition: Partition, sequence: int) -> None:
+        """See that an incarnation was not pruned.
+
+        Raises:
+            PrunedError: it was.
+        """
         ...
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
@@ -59,6 +83,13 @@ class StoredIntent(Protocol):
 
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         """The last version of an asset that is not a tombstone, and the sequence it came with."""
+        ...
+
+    def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
+        """How an asset came to be what it is in an incarnation, newest first, each with its sequence.
+
+        None stands for its absence. Versions of incarnations that were pruned are left out.
+        """
         ...
 
     def assets(
@@ -84,7 +115,7 @@ class StoredIntent(Protocol):
         ...
 
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
-        """Who refers to an asset in any incarnation: ids."""
+        """Who refers to an asset in any incarnation that is kept, or did: ids."""
         ...
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
@@ -92,7 +123,10 @@ class StoredIntent(Protocol):
         ...
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
-        """Since when (wall clock) every version of the asset has had this addon; None without it."""
+        """Since when (wall clock) every version of the asset has had this addon; None without it.
+
+        Versions that were pruned vouch for nothing: since the first after them, then.
+        """
         ...
 
 
@@ -141,6 +175,10 @@ class Records(Protocol):
 
     def attempt(self, partition: Partition) -> Attempt | None:
         """What came of the last pass over the source; None before the first."""
+        ...
+
+    def prunable(self, write: Prune) -> Pruned:
+        """What would be gone after `write` and all its rest."""
         ...
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:

@@ -125,7 +125,10 @@ class Touch(msgspec.Struct, frozen=True):
 
 
 class SetControl(msgspec.Struct, frozen=True):
-    """A person's word. Answers None. Raises the version of the partition's controls."""
+    """A person's word. Answers None, or `Refused`. Raises the version of the partition's controls.
+
+    Refused (`Pruned`) when it names an incarnation that was pruned.
+    """
 
     control: Control
 
@@ -167,6 +170,54 @@ class Audit(msgspec.Struct, frozen=True):
     entry: AuditEntry
 
 
+class Prune(msgspec.Struct, frozen=True):
+    """Remove what nobody needs any more. Answers `Pruned`.
+
+    One transaction removes a share, so that nothing waits for it for long: commit the answer's `rest`
+    until there is none. What is pinned, applied, under way, or the last to hold an asset that is not
+    turned down yet, stays, whatever its age (invariant I12); so do headers, controls and the audit trail.
+
+    Attributes:
+        keep: the newest incarnations, so many, stay in any case; at least one does.
+        before: wall-clock seconds; what is younger stays.
+        most: rows of a share, about.
+        decisions_above, operations_above: how far the shares before this one have come.
+    """
+
+    partition: Partition
+    keep: int
+    before: float
+    most: int = 20_000
+    decisions_above: int = 0
+    operations_above: str = ""
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """Answer: so much is gone.
+
+    Attributes:
+        incarnations: of which the header alone is left.
+        versions: of assets; `decisions`, `operations`: records.
+        rest: the write that goes on; None when nothing is left to do.
+    """
+
+    incarnations: int = 0
+    versions: int = 0
+    decisions: int = 0
+    operations: int = 0
+    rest: Prune | None = None
+
+    def plus(self, other: Pruned) -> Pruned:
+        """Both shares together, and what is left after `other`."""
+        return Pruned(
+            self.incarnations + other.incarnations,
+            self.versions + other.versions,
+            self.decisions + other.decisions,
+            self.operations + other.operations,
+            other.rest,
+        )
+
+
 Write = (
     Publish
     | RecordAttempt
@@ -180,4 +231,5 @@ Write = (
     | TakeLease
     | KeepLease
     | Audit
+    | Prune
 )

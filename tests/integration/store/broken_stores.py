@@ -27,9 +27,11 @@ from lehr.store.writes import (
     Finish,
     KeepLease,
     LiftControl,
+    Prune,
     Publish,
     Record,
     Refused,
+    SetControl,
     TakeLease,
     Touch,
 )
@@ -399,3 +401,47 @@ class WritesHalf(Broken):
         pending, self.pending = self.pending, ()
         super().commit(pending)
         return self._standings(partition)
+
+
+# --- pruning -----------------------------------------------------------------
+
+
+def pruning(**changed: Any) -> type[Broken]:
+    """A store that prunes something else than it is asked to."""
+
+    class Pruning(Broken):
+        def before(self, write: Any) -> Any:
+            return replace(write, **changed) if isinstance(write, Prune) else write
+
+    return Pruning
+
+
+def forgetting(table: str) -> type[Broken]:
+    """A store that looks at nothing in `table` when it prunes."""
+
+    class Forgetting(Broken):
+        def commit(self, writes: Sequence[Any]) -> list[Any]:
+            if any(isinstance(write, Prune) for write in writes):
+                with contextlib.closing(sqlite3.connect(self._store._path)) as db, db:
+                    db.execute(f"DELETE FROM {table}")
+            return super().commit(writes)
+
+    return Forgetting
+
+
+class PrunesTooMuch(Broken):
+    """Takes a version with it that is still read."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        answers = super().commit(writes)
+        if any(isinstance(write, Prune) for write in writes):
+            with contextlib.closing(sqlite3.connect(self._store._path)) as db, db:
+                db.execute("DELETE FROM asset_version WHERE number = (SELECT min(number) FROM asset_version)")
+        return answers
+
+
+class PinsToAnything(Broken):
+    """Says that it holds assets where nobody can read them."""
+
+    def after(self, write: Any, answer: Any) -> Any:
+        return None if isinstance(write, SetControl) else answer

@@ -12,10 +12,20 @@ from msgspec.structs import replace
 from lehr.base.digest import digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
-from lehr.store import SqliteStore, Store
+from lehr.store import PrunedError, SqliteStore, Store
 from lehr.store.interface import Head, Standing
 from lehr.store.sqlite import connection
-from lehr.testing.conformance.store import RULES, Rule, Subject, admission, handling, history, incarnations
+from lehr.store.writes import Pruned
+from lehr.testing.conformance.store import (
+    RULES,
+    Rule,
+    Subject,
+    admission,
+    handling,
+    history,
+    incarnations,
+    retention,
+)
 from lehr.testing.conformance.store.subject import PARTITION
 from tests.integration.store.broken_stores import (
     AnswersInReverse,
@@ -35,6 +45,8 @@ from tests.integration.store.broken_stores import (
     NeverEnds,
     OneLease,
     Piecemeal,
+    PinsToAnything,
+    PrunesTooMuch,
     ReadsAsItWasOpened,
     SaysNothing,
     SaysWhatSqliteSays,
@@ -49,7 +61,9 @@ from tests.integration.store.broken_stores import (
     _gone,
     _governance,
     _newer,
+    forgetting,
     locked,
+    pruning,
     refusing,
     trusting,
     with_intent,
@@ -128,6 +142,19 @@ def _live_standings(right: Any, partition: Partition) -> Iterator[Standing]:
             yield found
 
 
+def _nothing_instead(right: Any, key: AssetKey, sequence: int) -> Asset | None:
+    try:
+        found: Asset | None = right.asset(key, sequence)
+    except PrunedError:
+        return None
+    return found
+
+
+def _since_it_first_came(right: Any, key: AssetKey, addon: str) -> float | None:
+    first = right.incarnation(key.partition, 1)
+    return first.created_at if first else None
+
+
 BREAKS: list[tuple[Rule, type[Broken]]] = [
     (
         incarnations.an_empty_store_knows_nothing,
@@ -172,6 +199,22 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         history.commands_are_kept_for_ever,
         with_records(audit=lambda right, partition, limit=100: right.audit(partition, 1)),
     ),
+    (retention.what_nobody_needs_is_pruned, pruning(keep=1000)),
+    (retention.what_nobody_needs_is_pruned, with_intent(asset=_nothing_instead)),
+    (retention.what_is_kept_reads_as_before, pruning(before=1e12)),
+    (retention.what_is_kept_reads_as_before, PrunesTooMuch),
+    (retention.what_is_young_stays, pruning(before=1e12)),
+    (retention.what_is_young_stays, pruning(keep=1)),
+    (retention.what_is_pinned_stays, forgetting("control")),
+    (retention.what_is_applied_stays, forgetting("ledger")),
+    (retention.what_is_under_way_stays, forgetting("operation")),
+    (retention.the_last_to_hold_what_is_not_turned_down_stays, forgetting("standing")),
+    (retention.a_pin_to_what_is_pruned_is_refused, PinsToAnything),
+    (retention.old_records_are_pruned, pruning(decisions_above=2**60)),
+    (retention.old_records_are_pruned, pruning(before=1e12)),
+    (retention.old_records_are_pruned, forgetting("audit")),
+    (retention.a_pruned_version_vouches_for_no_addon, with_intent(addon_since=_since_it_first_came)),
+    (retention.what_would_be_pruned_is_told, with_records(prunable=lambda right, write: Pruned())),
     (handling.what_was_committed_needs_no_close, WritesAtTheEnd),
     (handling.handles_see_each_others_commits, ReadsAsItWasOpened),
     (handling.answers_are_of_one_moment, with_intent(assets=_live_assets)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.store.sqlite import admission, publishing, records
+from lehr.store.sqlite import admission, publishing, records, retention
 from lehr.store.sqlite.connection import connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
 from lehr.store.sqlite.records import SqliteRecords
@@ -19,6 +19,7 @@ from lehr.store.writes import (
     Finish,
     KeepLease,
     LiftControl,
+    Prune,
     Publish,
     Record,
     RecordAttempt,
@@ -100,4 +101,5 @@ _CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
     TakeLease: records.take_lease,
     KeepLease: records.keep_lease,
     Audit: records.audit,
+    Prune: retention.prune,
 }

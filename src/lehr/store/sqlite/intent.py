@@ -8,20 +8,21 @@ from pathlib import Path
 
 import msgspec
 
-from lehr.base.diagnostics import Position
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import Head
+from lehr.store.interface import Head, PrunedError
+from lehr.store.origins import origin_of
 from lehr.store.sqlite.connection import translated
+from lehr.store.sqlite.retention import is_pruned
 
 _header = msgspec.json.Decoder(Incarnation)
-_origin = msgspec.json.Decoder(Position | None)
 
 _VERSION_AT = (
-    "SELECT id, type, body, digest, origin FROM asset_version"
-    " WHERE partition = ? AND id = ? AND sequence <= ? ORDER BY sequence DESC LIMIT 1"
+    "SELECT id, type, body, digest, origin,"
+    " (SELECT pruned FROM incarnation WHERE partition = ?1 AND sequence = ?3) FROM asset_version"
+    " WHERE partition = ?1 AND id = ?2 AND sequence <= ?3 ORDER BY sequence DESC LIMIT 1"
 )
 _LAST_VERSION = (
     "SELECT id, type, body, digest, origin, sequence FROM asset_version"
@@ -75,7 +76,8 @@ class SqliteIntent:
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         with translated(self._path):
             rows = self._db.execute(
-                "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT ?",
+                "SELECT header FROM incarnation INDEXED BY incarnation_kept"
+                " WHERE partition = ? AND pruned = 0 ORDER BY sequence DESC LIMIT ?",
                 (partition, limit),
             ).fetchall()
             return [_header.decode(row[0]) for row in rows]
@@ -87,12 +89,31 @@ class SqliteIntent:
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         with translated(self._path):
             row = self._db.execute(_VERSION_AT, (key.partition, key.id, sequence)).fetchone()
-            return _asset(row) if row and row[3] is not None else None
+            if row is None or row[5]:
+                self.require_kept(key.partition, sequence)
+            return _asset(row[:5]) if row and row[3] is not None else None
+
+    def require_kept(self, partition: Partition, sequence: int) -> None:
+        with translated(self._path):
+            if not is_pruned(self._db, partition, sequence):
+                return
+            oldest = self._db.execute(
+                "SELECT min(sequence) FROM incarnation INDEXED BY incarnation_kept"
+                " WHERE partition = ? AND pruned = 0",
+                (partition,),
+            ).fetchone()[0]
+        raise PrunedError(partition, sequence, oldest)
 
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with translated(self._path):
             row = self._db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
             return (_asset(row[:5]), row[5]) if row else None
+
+    def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
+        with translated(self._path):
+            for row in self._db.execute(_VERSIONS, (key.partition, key.id)):
+                if row[5] <= sequence:
+                    yield row[5], None if row[3] is None else _asset(row[:5])
 
     def assets(
         self, partition: Partition, sequence: int, types: Sequence[str] | None = None
@@ -105,7 +126,10 @@ class SqliteIntent:
                 if sequence == self._newest_sequence(partition):
                     yield from map(_asset, rows)
                     return
-            for row in self._db.execute(_AT, wanted):
+            rows = self._db.execute(_AT, wanted)
+            # Asked after the rows are there to be read: what is pruned from now on does not touch them.
+            self.require_kept(partition, sequence)
+            for row in rows:
                 if types is None or row[1] in types:
                     yield _asset(row)
 
@@ -131,6 +155,8 @@ class SqliteIntent:
 
     def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
         low, high = sorted((before, after))
+        for sequence in (before, after):
+            self.require_kept(partition, sequence)
         with translated(self._path):
             ids = self._db.execute(
                 "SELECT DISTINCT id FROM asset_version WHERE partition = ? AND sequence > ? AND sequence <= ?"
@@ -184,13 +210,32 @@ class SqliteIntent:
                     continue  # a tombstone: the asset left intent with what it carried
                 if addon not in addon_names(_asset(row[:5])):
                     break
+                if oldest is not None and self._pruned_between(key.partition, row[5], oldest):
+                    break  # a version without it may have been there
                 oldest = row[5]
         header = None if oldest is None else self.incarnation(key.partition, oldest)
         return None if header is None else header.created_at
 
+    def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
+        row = self._db.execute(
+            "SELECT 1 FROM incarnation INDEXED BY incarnation_pruned"
+            " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
+            (partition, low, high),
+        ).fetchone()
+        return row is not None
+
 
 def _asset(row: tuple[str, str, bytes, str, bytes]) -> Asset:
-    return Asset(AssetId(row[0]), row[1], row[2], Digest(row[3]), _origin.decode(row[4]))
+    origin = origin_of(row[4])
+    return Asset(
+        AssetId(row[0]),
+        row[1],
+        row[2],
+        Digest(row[3]),
+        origin.position,
+        origin.made_by,
+        origin.annotated_by,
+    )
 
 
 def _digest(asset: Asset | None) -> Digest | None:

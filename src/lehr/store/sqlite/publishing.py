@@ -10,6 +10,7 @@ from lehr.base.digest import Digest, digest_all
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_digest, bucket_of, root_digest
+from lehr.store.origins import origin_bytes
 from lehr.store.writes import Publish, Refused
 
 
@@ -73,7 +74,7 @@ def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets:
                 asset.type,
                 asset.digest,
                 asset.body,
-                msgspec.json.encode(asset.origin),
+                origin_bytes(asset),
             )
             for place, asset in enumerate(assets)
         ),

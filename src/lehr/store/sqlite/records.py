@@ -17,13 +17,17 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.interface import Standing
 from lehr.store.sqlite.admission import usage
 from lehr.store.sqlite.connection import translated
+from lehr.store.sqlite.retention import is_pruned, prunable
 from lehr.store.writes import (
     Audit,
     KeepLease,
     LeaseLostError,
     LiftControl,
+    Prune,
+    Pruned,
     Record,
     RecordAttempt,
+    Refused,
     SetControl,
     TakeLease,
     Touch,
@@ -77,14 +81,17 @@ def touch(db: sqlite3.Connection, write: Touch) -> None:
     )
 
 
-def set_control(db: sqlite3.Connection, write: SetControl) -> None:
+def set_control(db: sqlite3.Connection, write: SetControl) -> Refused | None:
     """Keep a person's word."""
     control = write.control
+    if control.incarnation is not None and is_pruned(db, control.partition, control.incarnation):
+        return Refused("Pruned", f"incarnation {control.partition}@{control.incarnation} is pruned")
     db.execute(
         "INSERT INTO control (id, partition, expires_at, body) VALUES (?, ?, ?, ?)",
         (control.id, control.partition, control.expires_at, msgspec.json.encode(control)),
     )
     _raise_version(db, control.partition)
+    return None
 
 
 def lift_control(db: sqlite3.Connection, write: LiftControl) -> bool:
@@ -221,6 +228,10 @@ class SqliteRecords:
         with translated(self._path):
             row = self._db.execute("SELECT body FROM attempt WHERE partition = ?", (partition,)).fetchone()
             return _attempt.decode(row[0]) if row else None
+
+    def prunable(self, write: Prune) -> Pruned:
+        with translated(self._path):
+            return prunable(self._db, write)
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
         with translated(self._path):
