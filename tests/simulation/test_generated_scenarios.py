@@ -41,6 +41,9 @@ store mend
 start
 mend
 slow push 1s
+slow look 0s a
+slow look 0s b
+slow look 0s c
 unfreeze all
 resume all
 unpin all
@@ -53,6 +56,7 @@ commit
 advance 1m
 retry all
 advance 30m
+settle
 judge
 """
 """Trouble ends, and a person looks after what waits for one."""
@@ -93,7 +97,10 @@ for_a_time = st.sampled_from(["", "--for 30s"])
 faults = st.one_of(
     command("fault push", ids, st.sampled_from([str(fault) for fault in PushFault])),
     command("fault look", ids, st.sampled_from([str(fault) for fault in LookFault])),
+    command("fault hide", ids, times),
+    command("fault mute", ids),
     command("slow push", times),
+    command("slow look", times, ids),
     command("unreachable"),
     command("heal"),
 )
