@@ -110,4 +110,7 @@ def test_an_incremental_build_equals_a_clean_build(steps: list[list[tuple[str, i
     assert incremental.diagnostics == clean.diagnostics
     assert (incremental.partition, incremental.generators) == (clean.partition, clean.generators)
     if not errors(clean.diagnostics):
+        # With where each comes from: equality of assets includes it, their digests do not.
         assert dict(incremental.assets) == dict(clean.assets)
+        made_of = {asset.made_by.item for asset in clean.assets.values() if asset.made_by is not None}
+        assert made_of <= {"", *files, *clean.assets}

@@ -13,6 +13,7 @@ from lehr.generate.conversion import size_checked
 from lehr.generate.output import Addition, Output
 from lehr.generate.problems import quoted
 from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.provenance import Annotated
 
 T = TypeVar("T")
 
@@ -178,7 +179,10 @@ def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | N
             problems.append(_conflict(addition, places[addition.addon]))
     if problems:
         return None, problems
-    whole = make_asset(asset.id, asset.type, body["payload"], addons, asset.origin)
+    annotated_by = tuple(sorted(Annotated(addition.addon, addition.by) for addition in additions))
+    whole = make_asset(
+        asset.id, asset.type, body["payload"], addons, asset.origin, asset.made_by, annotated_by
+    )
     checked, found = size_checked(whole, lambda _: asset.origin or additions[0].at)
     return checked, found
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
-from lehr.generate.memory import Memory
+from lehr.generate.memory import Memory, Origins
 from lehr.generate.protocol import (
     LENGTH_BYTES,
     Answer,
@@ -107,6 +107,7 @@ class GenerationWorker:
         told = self._memory.changed(snapshot)
         message: object = told
         upserts: list[Asset] = []
+        origins = Origins()
         while True:
             if message is not None:
                 process.stdin.write(frame(message))
@@ -118,8 +119,10 @@ class GenerationWorker:
                 case Wanted():
                     message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
                 case Part():
+                    origins.share(answer.upserts)
                     upserts += answer.upserts
                 case Built():
+                    origins.share(answer.upserts)
                     return told, replace(answer, upserts=(*upserts, *answer.upserts))
 
     async def _start(self) -> asyncio.subprocess.Process:

@@ -18,6 +18,7 @@ from lehr.generate.problems import (
     show,
 )
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
+from lehr.model.provenance import Derivation
 from lehr.model.types import Registry, Schema
 
 _FIELDS = ("id", "type", "payload", "addons")
@@ -35,12 +36,15 @@ class Converted(NamedTuple):
     diagnostics: list[Diagnostic]
 
 
-def convert(value: Any, registry: Registry, origin: Position, place: Place) -> Converted:
+def convert(
+    value: Any, registry: Registry, origin: Position, place: Place, made_by: Derivation | None = None
+) -> Converted:
     """The asset that the plain data `value` describes.
 
     Args:
         origin: the place that the asset is to have as its origin.
         place: asked only when something is wrong.
+        made_by: the call of a generator that it came of.
     """
     problems = list(_outline(value))
     if problems:
@@ -59,7 +63,7 @@ def convert(value: Any, registry: Registry, origin: Position, place: Place) -> C
         diagnostics += found
     if diagnostics:
         return Converted(None, diagnostics)
-    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin)
+    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by)
     return size_checked(asset, place)
 
 

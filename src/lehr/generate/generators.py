@@ -164,9 +164,8 @@ class Generators:
 
     def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
         answers, death = self._run.call(generator, list(arguments.values()), self._code)
-        by_file = generator.found.declaration.reads is Reads.FILE
         outputs = [
-            output_of(answer, generator, inputs[item], Position(item) if by_file else None, self._registry)
+            output_of(answer, generator, inputs[item], item, self._registry)
             for item, answer in zip(arguments, answers, strict=False)
         ]
         # What was not reached for an earlier one's failure has no problem of its own.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import MappingProxyType
 
-from lehr.base.diagnostics import errors, in_order
+from msgspec.structs import force_setattr
+
+from lehr.base.diagnostics import Position, errors, in_order
 from lehr.generate.protocol import Built, Changed
 from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import Derivation
 from lehr.sdk.generation import Generated
 from lehr.sdk.source import FileEntry, LeavesOut, Snapshot
 
@@ -42,12 +46,12 @@ class Memory:
         if not errors(built.diagnostics):
             if self._fresh:  # the worker knows of no earlier answer, and has said everything
                 self._assets = {}
+            changed = [asset.id for asset in built.upserts if self._differs(asset)]
             for asset in built.upserts:
                 self._assets[asset.id] = asset
             for id in built.removals:
                 del self._assets[id]
-            ids = (*(asset.id for asset in built.upserts), *built.removals)
-            touched = None if self._fresh else frozenset(ids)
+            touched = None if self._fresh else frozenset((*changed, *built.removals))
             self._fresh = False
         return Generated(
             revision=snapshot.revision,
@@ -59,3 +63,25 @@ class Memory:
             types=built.types,
             diagnostics=tuple(in_order(sorted(set(built.diagnostics), key=lambda item: item.what))),
         )
+
+    def _differs(self, asset: Asset) -> bool:
+        """Whether the asset itself is another one, not only where it comes from."""
+        before = self._assets.get(asset.id)
+        return before is None or before.digest != asset.digest
+
+
+class Origins:
+    """One value for all assets that come from one place, as it was before they went over the pipe."""
+
+    def __init__(self) -> None:
+        self._derivations: dict[Derivation, Derivation] = {}
+        self._files: dict[Position, Position] = {}
+
+    def share(self, assets: Iterable[Asset]) -> None:
+        """Have `assets`, which nobody has seen yet, hold shared values: there may be a million of them."""
+        for asset in assets:
+            if asset.made_by is not None:
+                shared = self._derivations.setdefault(asset.made_by, asset.made_by)
+                force_setattr(asset, "made_by", shared)
+                if asset.origin is not None:
+                    force_setattr(asset, "origin", self._files.setdefault(asset.origin, asset.origin))

@@ -8,6 +8,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import Derivation
 
 
 class Addition(msgspec.Struct, frozen=True):
@@ -15,13 +16,18 @@ class Addition(msgspec.Struct, frozen=True):
 
     Attributes:
         value: of the addon's type.
-        at: where it was yielded.
+        by: the call of the generator, and the line, that it was yielded by.
     """
 
     id: AssetId
     addon: str
     value: Any
-    at: Position
+    by: Derivation
+
+    @property
+    def at(self) -> Position:
+        """Where it was yielded."""
+        return Position(self.by.module, self.by.line)
 
 
 class Output(msgspec.Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,20 +15,22 @@ from lehr.generate.output import Addition, Output
 from lehr.generate.problems import quoted
 from lehr.generate.schedule import Generator
 from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import Derivation
 from lehr.model.types import Registry
+from lehr.sdk.generator import Reads
 
 
-def output_of(
-    answer: Answer, generator: Generator, inputs: str, origin: Position | None, registry: Registry
-) -> Output:
+def output_of(answer: Answer, generator: Generator, inputs: str, item: str, registry: Registry) -> Output:
     """The output that an answer stands for.
 
     Args:
-        origin: the file that the generator was called with; None when it read something else.
+        item: path of the file, or id of the asset, that the generator was called with.
     """
     assets: list[Asset] = []
     additions: list[Addition] = []
     diagnostics = list(answer.diagnostics)
+    called = _derivations(generator, item)
+    origin = Position(item) if generator.found.declaration.reads is Reads.FILE else None
     for record in answer.records:
         at = Position(generator.path, record.line)
         value = _decoded(record)
@@ -36,15 +40,24 @@ def output_of(
             addon, found = typed_addon(record.addon, value, registry, record.id, _always(at))
             diagnostics += found
             if not found:
-                additions.append(Addition(AssetId(record.id), record.addon, addon, at))
+                additions.append(Addition(AssetId(record.id), record.addon, addon, called(record.line)))
         else:
-            asset, found = convert(value, registry, origin or at, _always(at))
+            asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
             diagnostics += found
             if asset is not None and _undeclared(generator, asset):
                 diagnostics.append(_not_made(generator, asset, at))
             elif asset is not None:
                 assets.append(asset)
     return Output(inputs, tuple(assets), tuple(additions), tuple(diagnostics), answer.repeatable)
+
+
+def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]:
+    """From a line to the derivation of all that one call yields there, which share it."""
+    declared = generator.found.declaration
+    one = item if declared.reads in (Reads.FILE, Reads.ASSET) else ""
+    return functools.cache(
+        lambda line: Derivation(generator.name, line, declared.reads.value, declared.of, one)
+    )
 
 
 def _always(at: Position) -> Place:

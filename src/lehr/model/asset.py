@@ -10,6 +10,7 @@ import msgspec
 
 from lehr.base.diagnostics import Position
 from lehr.base.digest import Digest, canonical, digest_all
+from lehr.model.provenance import Annotated, Derivation
 
 AssetId = NewType("AssetId", str)
 """Unique within a partition."""
@@ -35,14 +36,16 @@ class AssetKey(NamedTuple):
         return f"{self.partition}:{self.id}"
 
 
-class Asset(msgspec.Struct, frozen=True):
+class Asset(msgspec.Struct, frozen=True, omit_defaults=True):
     """An asset as it stands in an incarnation.
 
     Attributes:
         body: canonical JSON, `{"addons": {type: value}, "payload": value}`, every default
             spelt out. Kept as bytes; `lehr.model.types.Registry` decodes it when asked.
-        digest: of id, type and body. Where it was declared does not count.
+        digest: of id, type and body. Where it comes from does not count.
         origin: where it was declared, at the revision in which it last changed.
+        made_by: the call of a generator that it came of; None when an asset file declares it.
+        annotated_by: who put addons on it from elsewhere, sorted.
     """
 
     id: AssetId
@@ -50,6 +53,8 @@ class Asset(msgspec.Struct, frozen=True):
     body: bytes
     digest: Digest
     origin: Position | None = None
+    made_by: Derivation | None = None
+    annotated_by: tuple[Annotated, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The asset as plain data, for people and programs: id, type, payload, addons."""
@@ -58,11 +63,17 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def make_asset(
-    id: AssetId, type: str, payload: Any, addons: Mapping[str, Any], origin: Position | None = None
+    id: AssetId,
+    type: str,
+    payload: Any,
+    addons: Mapping[str, Any],
+    origin: Position | None = None,
+    made_by: Derivation | None = None,
+    annotated_by: tuple[Annotated, ...] = (),
 ) -> Asset:
     """The asset with this payload and these addons (typed values or plain data)."""
     body = canonical({"addons": dict(addons), "payload": payload})
-    return Asset(id, type, body, digest_all((id, type, body.decode())), origin)
+    return Asset(id, type, body, digest_all((id, type, body.decode())), origin, made_by, annotated_by)
 
 
 def id_problem(text: str) -> str | None:

@@ -1,0 +1,62 @@
+"""Where an asset comes from: which generator made it, and out of what."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Reads = Literal["file", "files", "asset", "assets"]
+"""What one call of a generator is given: a file or an asset, or all files or assets that fit."""
+
+
+class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """One call of a generator, and the line of it that an asset or an addon was yielded on.
+
+    There may be a million assets: whatever came of one call and line shares one of these.
+
+    Attributes:
+        generator: its module's path and its name (`generators/web.py:processes`).
+        line: of the module, counted from 1.
+        of: the pattern of the files, or the type of the assets, that the generator reads.
+        item: path of the file, or id of the asset, that it was called with; empty for all that fit `of`.
+    """
+
+    generator: str
+    line: int
+    reads: Reads
+    of: str
+    item: str = ""
+
+    @property
+    def module(self) -> str:
+        """Path of the file that the generator is in."""
+        return self.generator.rpartition(":")[0]
+
+    @property
+    def over_files(self) -> bool:
+        """True if the generator reads files, False if it reads assets."""
+        return self.reads in {"file", "files"}
+
+
+class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """An addon that a generator put on an asset of somebody else."""
+
+    addon: str
+    by: Derivation
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Who changed a source of truth, when, and what for.
+
+    Attributes:
+        id: the whole commit id.
+        author: name and address as the commit has them.
+        time: wall-clock seconds since the epoch at which it was written.
+        subject: first line of its message.
+    """
+
+    id: str
+    author: str
+    time: float
+    subject: str
