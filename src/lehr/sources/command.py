@@ -1,4 +1,7 @@
-"""The git command: used to fetch, and to make mirrors. All else reads objects directly."""
+"""The git command: used to fetch and push, to make mirrors, and to move what people have checked out.
+
+All else reads objects directly.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,24 @@ _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 _MAX_OUTPUT = 500
 
 
-def run_git(arguments: list[str], *, timeout: float, location: str) -> None:
+def run_git(
+    arguments: list[str],
+    *,
+    timeout: float,
+    location: str,
+    feed: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+) -> bytes:
     """Run git, without a terminal and without the caller's own git environment.
 
     Args:
         timeout: seconds after which git and all that it started is killed.
         location: the repository that it is about, for messages.
+        feed: what it reads from stdin.
+        variables: of the environment, for this run alone.
+
+    Returns:
+        What it writes to stdout.
 
     Raises:
         TransientError: it failed or took too long in a way that may go away.
@@ -47,20 +62,20 @@ def run_git(arguments: list[str], *, timeout: float, location: str) -> None:
     try:
         process = subprocess.Popen(
             ["git", *settings, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=_environment(os.environ),
+            env={**_environment(os.environ), **(variables or {})},
             start_new_session=True,  # no terminal to prompt on, and one group to kill
         )
     except FileNotFoundError as err:
         raise StalledError(
             "the git command is not installed",
-            why="repositories are fetched with it",
+            why="repositories are fetched and pushed with it",
             fix="install git and put it on the PATH",
         ) from err
     try:
-        _, stderr = process.communicate(timeout=timeout)
+        stdout, stderr = process.communicate(feed, timeout=timeout)
     except BaseException as err:
         _kill(process)
         if not isinstance(err, subprocess.TimeoutExpired):
@@ -72,6 +87,7 @@ def run_git(arguments: list[str], *, timeout: float, location: str) -> None:
         ) from err
     if process.returncode:
         raise _failure(stderr.decode(errors="replace"), location)
+    return stdout
 
 
 def public(location: str) -> str:
