@@ -10,16 +10,34 @@ hints that there may be a new one.
   unreadable. `at` reads it again.
 * Content ids are git's blob ids in both kinds.
 
-Architecture invariants: nothing is ever written to a source, and no work tree is checked
-out; the git command is run in one module (`command`); a source that cannot be read raises,
-and never returns a part.
+`edit` is the way back: a few values, changed by a program, as one commit (`editing`).
+
+Architecture invariants: reading writes nothing to a source, and `editing` is all that writes to one; no
+work tree is checked out; the git command is run in one module (`command`); a source that cannot be read
+raises, and never returns a part.
 """
 
 from __future__ import annotations
 
 from lehr.sources.directory import DirectorySource
+from lehr.sources.editing import Add, Change, Check, Commit, Compute, Delete, EditError, Replace, edit
 from lehr.sources.git import GitSource
 from lehr.sources.opening import open_source, require_location
 from lehr.sources.tree import TreeSnapshot
 
-__all__ = ["DirectorySource", "GitSource", "TreeSnapshot", "open_source", "require_location"]
+__all__ = [
+    "Add",
+    "Change",
+    "Check",
+    "Commit",
+    "Compute",
+    "Delete",
+    "DirectorySource",
+    "EditError",
+    "GitSource",
+    "Replace",
+    "TreeSnapshot",
+    "edit",
+    "open_source",
+    "require_location",
+]

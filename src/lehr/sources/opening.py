@@ -48,26 +48,41 @@ def open_source(
     Raises:
         StalledError: `path` leads out of the repository.
     """
-    if (kind or _kind(location)) == "directory":
-        directory = Path(location).expanduser().absolute()
+    found, repository, named_branch, named_path = taken_apart(location, kind)
+    if found == "directory":
+        directory = Path(repository).expanduser().absolute()
         return DirectorySource(
             directory,
-            _place(state, str(directory)),
+            place_of(state / "sources", str(directory)),
             clock=clock,
             exclude=_without_state(directory, state),
             poll_seconds=poll_seconds or 2.0,
             blocking=blocking,
         )
-    repository, named_branch, named_path = _parts(location.removeprefix(_PREFIX))
     return GitSource(
         repository,
-        _place(state, repository),
+        place_of(state / "sources", repository),
         clock=clock,
         branch=branch or named_branch or None,
         path=path or named_path,
         poll_seconds=poll_seconds or 10.0,
         blocking=blocking,
     )
+
+
+def taken_apart(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
+    """What `location` is, by the rules of `open_source`: kind, directory or repository, branch, path."""
+    found = kind or _kind(location)
+    if found == "directory":
+        return found, location, "", ""
+    return found, *_parts(location.removeprefix(_PREFIX))
+
+
+def place_of(folder: Path, location: str) -> Path:
+    """Where in `folder` the mirror of `location` is: a name that people recognise and that is unique."""
+    digest = short(digest_bytes(location.encode()))
+    name = _NOT_IN_NAMES.sub("-", location.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git")[:40]
+    return folder / f"{name}-{digest}.git"
 
 
 def require_location(location: str) -> None:
@@ -107,13 +122,6 @@ def _parts(location: str) -> tuple[str, str, str]:
     repository, _, fragment = location.partition("#")
     branch, _, path = fragment.partition(":")
     return repository, branch, path
-
-
-def _place(state: Path, location: str) -> Path:
-    """Where the mirror of `location` is: a name that people recognise and that is unique."""
-    digest = short(digest_bytes(location.encode()))
-    name = _NOT_IN_NAMES.sub("-", location.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git")[:40]
-    return state / "sources" / f"{name}-{digest}.git"
 
 
 def _without_state(directory: Path, state: Path) -> tuple[str, ...]:

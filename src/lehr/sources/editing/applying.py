@@ -1,0 +1,233 @@
+"""One file's bytes and a change in, its new bytes out; or why not.
+
+Changes are made by position: the strict loader says what the file means, the nodes say where it is
+written, and no character outside of the change is touched. Then the result is read again, and must be the
+old document with this one change; a layout that misleads us is refused, never written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+from lehr.base import documents
+from lehr.base.diagnostics import Diagnostic, Excerpt, Position
+from lehr.base.digest import canonical
+from lehr.sources.editing.changes import Add, Change, Compute, Delete, EditError, Replace
+from lehr.sources.editing.json_nodes import json_nodes
+from lehr.sources.editing.nodes import Kind, Node, Splice, spliced
+from lehr.sources.editing.paths import END, Name, parse_path, spelt
+from lehr.sources.editing.splicing import CannotSpliceError, Splicer
+from lehr.sources.editing.walking import PathError, Spot, Tree, kind_of
+from lehr.sources.editing.writing import JsonWriting, Writing, YamlWriting
+from lehr.sources.editing.yaml_nodes import yaml_nodes
+
+_FORMATS: Mapping[str, tuple[Callable[[str], list[Node]], Callable[[], Writing]]] = {
+    ".json": (json_nodes, JsonWriting),
+    ".yaml": (yaml_nodes, YamlWriting),
+    ".yml": (yaml_nodes, YamlWriting),
+}
+
+_LONGEST = 160
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """A change that was made.
+
+    Attributes:
+        content: all bytes of the file.
+        before: the value that was there; `msgspec.UNSET` where something was added.
+    """
+
+    content: bytes
+    before: Any
+
+
+def apply(content: bytes, change: Change) -> Applied:
+    """Make one change in a file with `content`.
+
+    Raises:
+        EditError: it cannot be made; the diagnostics say why, and where.
+    """
+    loaded = documents.load(change.file, content)
+    if loaded.diagnostics:
+        raise EditError(tuple(_quoting(item, content) for item in loaded.diagnostics))
+    try:
+        return _Edit(change, content, loaded.documents).applied()
+    except PathError as err:
+        raise EditError((_quoting(err.diagnostic, content),)) from err
+
+
+class _Edit:
+    """One change in one text."""
+
+    def __init__(self, change: Change, content: bytes, loaded: tuple[documents.Document, ...]) -> None:
+        self._change = change
+        self._text = content.decode()
+        nodes_of, writing = _FORMATS[PurePosixPath(change.file).suffix.lower()]
+        self._splicer = Splicer(self._text, writing())
+        self._tree = Tree(change.file, loaded, nodes_of(self._text))
+        try:
+            self._steps = parse_path(change.path)
+        except ValueError as err:
+            raise self._file_error("EDT001", f"the path {change.path} cannot be used", str(err)) from err
+
+    def applied(self) -> Applied:
+        change = self._change
+        if isinstance(change, Add):
+            return self._add(change.value)
+        spot = self._tree.walk(self._steps)
+        if not spot.holders or spot.holders[-1][0].kind is Kind.DOCUMENTS:
+            raise self._error(
+                spot, "EDT001", "a document cannot be edited as a whole", "", "name a part of it"
+            )
+        if isinstance(change, Compute):
+            return self._replace(spot, change.function(spot.value))
+        if change.expect is not msgspec.UNSET and not same(change.expect, spot.value):
+            raise self._unexpected(spot, change.expect)
+        if isinstance(change, Delete):
+            return self._delete(spot)
+        self._check_kind(spot, change)
+        return self._replace(spot, change.value)
+
+    def _replace(self, spot: Spot, value: Any) -> Applied:
+        if same(value, spot.value):
+            return Applied(self._text.encode(), spot.value)
+        holder, number = spot.holders[-1]
+        return self._made(spot, spot.value, value, lambda: self._splicer.replace(holder, number, value))
+
+    def _add(self, value: Any) -> Applied:
+        last = self._steps[-1]
+        spot = self._tree.walk(self._steps[:-1])
+        where = spelt(self._steps[:-1])
+        if not isinstance(last, Name):
+            fix = f"end it with the new key, or with {END} for the end of a list"
+            raise self._error(spot, "EDT001", f"the path {self._change.path} names nothing new", "", fix)
+        if isinstance(spot.value, list) and spot.node.kind is Kind.LIST:
+            if last.text != END:
+                fix = f"end the path with {END}, or set the whole list"
+                raise self._error(spot, "EDT003", "items are added at the end of a list only", "", fix)
+            key: str | int = len(spot.value)
+        elif isinstance(spot.value, dict):
+            key = last.text
+        else:
+            what = f"nothing can be added to {where}"
+            raise self._error(spot, "EDT003", what, f"it is {kind_of(spot.value)}", "set it as a whole")
+        if isinstance(spot.value, dict) and key in spot.value:
+            inner = self._tree.walk(self._steps)
+            fix = "replace it, or choose another key"
+            raise self._error(inner, "EDT003", f"{spelt(self._steps)} is there already", "", fix)
+        spot.keys.append(key)
+        name = key if isinstance(key, str) else None
+        return self._made(spot, msgspec.UNSET, value, lambda: self._splicer.add(spot.node, name, value))
+
+    def _delete(self, spot: Spot) -> Applied:
+        holder, number = spot.holders[-1]
+        if len(holder.entries) > 1 or holder.inline:
+            return self._made(spot, spot.value, msgspec.UNSET, lambda: self._splicer.delete(holder, number))
+        above, place = spot.holders[-2]
+        return self._made(spot, spot.value, msgspec.UNSET, lambda: self._splicer.empty(above, place, holder))
+
+    def _made(self, spot: Spot, before: Any, value: Any, splice: Callable[[], list[Splice]]) -> Applied:
+        """What `splice` leads to, once it has been read again and is what was wanted."""
+        if value is not msgspec.UNSET:
+            self._check_plain(spot, value)
+        wanted = _with(self._tree.values, spot.keys, value)
+        try:
+            text = spliced(self._text, splice())
+            loaded = documents.load(self._change.file, text.encode())
+        except ValueError as err:
+            raise self._error(
+                spot, "EDT007", "the file cannot hold this value", str(err), "write another"
+            ) from err
+        except CannotSpliceError as err:
+            raise self._misled(spot, str(err)) from err
+        if loaded.diagnostics or not same([item.value for item in loaded.documents], wanted):
+            raise self._misled(spot, "its layout is unusual")
+        return Applied(text.encode(), before)
+
+    def _check_kind(self, spot: Spot, change: Replace) -> None:
+        old, new = kind_of(spot.value), kind_of(change.value)
+        if change.retype or old == new or spot.value is None or change.value is None:
+            return
+        what = f"{spelt(self._steps)} is {old}, and would become {new}"
+        raise self._error(
+            spot, "EDT004", what, "most often that is a slip", "mend the value, or allow it with `retype`"
+        )
+
+    def _check_plain(self, spot: Spot, value: Any) -> None:
+        try:
+            loaded = documents.load("value.json", msgspec.json.encode(value))
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as err:
+            raise self._error(
+                spot, "EDT007", "the value is no plain data", str(err), "use lists, mappings and scalars"
+            ) from err
+        if loaded.diagnostics or not same(loaded.documents[0].value, value):
+            why = loaded.diagnostics[0].what if loaded.diagnostics else "it is not what would be read again"
+            raise self._error(spot, "EDT007", "the file cannot hold this value", why, "write another")
+
+    def _unexpected(self, spot: Spot, expected: Any) -> PathError:
+        what = f"{spelt(self._steps)} is {shown(spot.value)}, not {shown(expected)} as expected"
+        return self._error(
+            spot, "EDT005", what, "somebody else has changed it", "look at it, and decide again"
+        )
+
+    def _misled(self, spot: Spot, why: str) -> PathError:
+        what = f"{spelt(self._steps)} cannot be edited by program"
+        return self._error(spot, "EDT008", what, why, "edit it by hand, or write it in a simpler layout")
+
+    def _error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
+        return self._tree.error(spot, code, what, why, fix)
+
+    def _file_error(self, code: str, what: str, why: str) -> PathError:
+        file = self._change.file
+        fix = "write it like `payload.replicas`, `[id=web].payload` or `/0/payload`"
+        return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=file, at=Position(file)))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, and of equal kinds: 1, 1.0 and true all differ."""
+    try:
+        return canonical(one) == canonical(other)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return False
+
+
+def shown(value: Any) -> str:
+    """`value` for a message."""
+    try:
+        text = canonical(value).decode()
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return repr(value)[:60]
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _quoting(item: Diagnostic, content: bytes) -> Diagnostic:
+    """The diagnostic with the line that it points to, unless that is long."""
+    if item.at is None or not item.at.line:
+        return item
+    lines = content.split(b"\n", item.at.line)
+    line = lines[item.at.line - 1].decode(errors="replace").rstrip("\r")
+    if len(line) > _LONGEST:
+        return item
+    return msgspec.structs.replace(
+        item, excerpt=Excerpt(line, item.at.column - 1 if item.at.column else None)
+    )
+
+
+def _with(value: Any, keys: list[str | int], new: Any) -> Any:
+    """A copy of `value` with `new` at `keys`; `msgspec.UNSET` deletes. Shares what it does not change."""
+    key, *rest = keys
+    copy = value.copy()
+    if rest:
+        copy[key] = _with(value[key], rest, new)
+    elif new is msgspec.UNSET:
+        del copy[key]
+    elif isinstance(copy, list) and key == len(copy):
+        copy.append(new)
+    else:
+        copy[key] = new
+    return copy

@@ -1,0 +1,292 @@
+"""A branch of a repository, on this machine or elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pygit2
+
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.incarnation import SourceRevision
+from lehr.sources.command import public, run_git
+from lehr.sources.editing.committing import Committing, Draft, common_folder, read_file
+from lehr.sources.editing.holding import holding
+from lehr.sources.editing.places import MovedError, Tip
+from lehr.sources.mirror import Mirror
+from lehr.sources.origin import LocalRepository
+from lehr.sources.tree import TreeReader, TreeSnapshot
+
+_HEADS = "refs/heads/"
+_HEAD_LINE = "ref: "
+
+
+class BranchTip:
+    """A commit, and the directory in it that is edited, as `Tip`."""
+
+    def __init__(self, repository: pygit2.Repository, commit: str, inside: str, name: str) -> None:
+        self._repository = repository
+        self._inside = inside
+        self._name = name
+        self.id = commit
+        root = repository[commit].peel(pygit2.Tree)
+        found = _below(root, inside)
+        if found is None:
+            raise StalledError(f"{name} has no directory {inside}", fix="name another directory")
+        self._tree = found
+
+    def read(self, file: str) -> bytes | None:
+        return read_file(self._repository, self._tree, file)
+
+    def snapshot(self) -> TreeSnapshot:
+        revision = SourceRevision(self._name, self.id)
+        return TreeSnapshot(revision, self._tree.id.raw, TreeReader(self._repository))
+
+
+class LocalBranch:
+    """A branch of a repository on this machine, bare or with work trees.
+
+    Where the branch is checked out, the work tree follows: the edited files change there, too, and nothing
+    else does. Files that somebody is editing there are left alone, and the edit is refused.
+
+    Args:
+        path: the repository.
+        branch: its name, or a full ref; None for the one that is checked out.
+        inside: directory in it that files are relative to; "" for its root.
+    """
+
+    def __init__(
+        self, path: Path, branch: str | None, inside: str, *, clock: Clock, timeout: float = 120.0
+    ) -> None:
+        self._path = path
+        self._origin = LocalRepository(path)
+        self._origin.tip("HEAD") if branch is None else self._origin.tip(_ref(branch))
+        self._repository = _opened(path)
+        self._ref = _checked_out(self._repository, path) if branch is None else _ref(branch)
+        self._inside = inside
+        self._timeout = timeout
+        self._committing = Committing(self._repository, str(path), clock, timeout)
+
+    @property
+    def name(self) -> str:
+        """As a git source is named."""
+        return f"git:{self._path}#{self._ref.removeprefix(_HEADS)}"
+
+    def held(self) -> AbstractContextManager[None]:
+        return holding(common_folder(self._repository))
+
+    def tip(self) -> BranchTip:
+        commit = self._origin.tip(self._ref)
+        if commit is None:
+            raise StalledError(f"the format of {self._path} is too new", fix="name it by a file:// URL")
+        return BranchTip(self._repository, commit, self._inside, self.name)
+
+    def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
+        """As `Place.write`.
+
+        The work tree goes first: what is killed in between leaves an uncommitted edit there. The other way
+        round it would leave an old file, and whoever commits next would take the edit back unknowingly.
+        """
+        self._check_rebase()
+        checkouts = self._checkouts()
+        commit = self._committing.commit(Draft(tip.id, _under(self._inside, contents), message, author))
+        followed: list[Path] = []
+        try:
+            for checkout in checkouts:
+                self._follow(checkout, tip.id, commit)
+                followed.append(checkout)
+            self._move(tip.id, commit, message)
+        except BaseException:
+            newest = self._origin.tip(self._ref) or tip.id
+            for checkout in followed:
+                self._switch(checkout, commit, newest)
+            if newest != tip.id:
+                raise MovedError from None
+            raise
+        return commit
+
+    def _move(self, before: str, after: str, message: str) -> None:
+        """Have the branch lead to `after`, if it still leads to `before`."""
+        said = f"lehr: {message.splitlines()[0]}"
+        try:
+            self._git("update-ref", "-m", said, self._ref, after, before)
+        except LehrError as err:
+            if self._origin.tip(self._ref) != before:
+                raise MovedError from err
+            raise StalledError(
+                f"the branch {self._ref.removeprefix(_HEADS)} of {self._path} cannot be moved",
+                why=err.why,
+                fix="see that this user may write there, and that no git command is under way",
+            ) from err
+
+    def _checkouts(self) -> list[Path]:
+        """Work trees that have the branch checked out."""
+        listed = self._git("worktree", "list", "--porcelain", "-z").decode(errors="surrogateescape")
+        found = []
+        for block in listed.split("\0\0"):
+            lines = block.split("\0")
+            path = Path(lines[0].removeprefix("worktree "))
+            if f"branch {self._ref}" in lines and "bare" not in lines and path.exists():
+                found.append(path)
+        return found
+
+    def _check_rebase(self) -> None:
+        for kind in ("rebase-merge", "rebase-apply"):
+            try:
+                rebased = (Path(self._repository.path) / kind / "head-name").read_text().strip()
+            except OSError:
+                continue
+            if rebased == self._ref:
+                raise StalledError(
+                    f"a rebase of {self._ref.removeprefix(_HEADS)} is under way in {self._path}",
+                    why="it moves the branch when it ends",
+                    fix="git rebase --continue, or --abort",
+                )
+
+    def _follow(self, checkout: Path, before: str, after: str) -> None:
+        """Take a work tree from one commit to the next. Git refuses where that would overwrite an edit."""
+        with contextlib.suppress(LehrError):  # it fails where a file was edited, which need not be ours
+            self._git("update-index", "-q", "--refresh", at=checkout)
+        try:
+            self._switch(checkout, before, after)
+        except LehrError as err:
+            if "index.lock" in err.why:
+                raise TransientError(
+                    f"another git command is under way in {checkout}", why=err.why, fix="try again"
+                ) from err
+            raise StalledError(
+                f"the work tree {checkout} has edits that are not committed, where this one goes",
+                why=err.why,
+                fix="commit them, or put them aside with `git stash`, and try again",
+            ) from err
+
+    def _switch(self, checkout: Path, before: str, after: str) -> None:
+        self._git("read-tree", "-m", "-u", before, after, at=checkout)
+
+    def _git(self, *arguments: str, at: Path | None = None) -> bytes:
+        place = ["-C", str(at)] if at is not None else [f"--git-dir={self._repository.path}"]
+        return run_git([*place, *arguments], timeout=self._timeout, location=str(self._path))
+
+
+class RemoteBranch:
+    """A branch of a repository that is reached by fetch and push.
+
+    Args:
+        location: URL or `host:path`.
+        branch: its name, or a full ref; None for the repository's own.
+        inside: directory in it that files are relative to; "" for its root.
+        mirror: where what was fetched is kept.
+    """
+
+    def __init__(
+        self,
+        location: str,
+        branch: str | None,
+        inside: str,
+        mirror: Path,
+        *,
+        clock: Clock,
+        timeout: float = 120.0,
+    ) -> None:
+        self._location = location
+        self._path = mirror
+        self._mirror = Mirror(mirror, timeout=timeout)
+        self._timeout = timeout
+        self._clock = clock
+        self._inside = inside
+        self._ref = self._default() if branch is None else _ref(branch)
+
+    @property
+    def name(self) -> str:
+        """As a git source is named."""
+        return f"git:{public(self._location)}#{self._ref.removeprefix(_HEADS)}"
+
+    def held(self) -> AbstractContextManager[None]:
+        _ = self._mirror.repository  # made, if it is not there
+        return holding(self._path)
+
+    def tip(self) -> BranchTip:
+        commit = self._mirror.fetch(self._location, self._ref)
+        return BranchTip(self._mirror.repository, commit, self._inside, self.name)
+
+    def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
+        committing = Committing(self._mirror.repository, str(self._path), self._clock, self._timeout)
+        commit = committing.commit(Draft(tip.id, _under(self._inside, contents), message, author))
+        lease = f"--force-with-lease={self._ref}:{tip.id}"  # a branch that was set back is not set forward
+        try:
+            self._git(
+                f"--git-dir={self._path}",
+                "push",
+                "--quiet",
+                lease,
+                "--",
+                self._location,
+                f"{commit}:{self._ref}",
+            )
+        except LehrError as err:
+            if self._mirror.fetch(self._location, self._ref) not in {tip.id, commit}:
+                raise MovedError from err
+            if self._mirror.tip(self._ref) != commit:
+                raise _refused(self.name, err) from err
+        return commit
+
+    def _default(self) -> str:
+        """The branch that the repository's HEAD names."""
+        listed = self._git("ls-remote", "--symref", "--", self._location, "HEAD").decode(errors="replace")
+        for line in listed.splitlines():
+            if line.startswith(_HEAD_LINE):
+                return line.removeprefix(_HEAD_LINE).split("\t")[0]
+        raise StalledError(
+            f"{public(self._location)} does not say which branch is its own",
+            why="its HEAD names none, or it has no commit yet",
+            fix="name the branch",
+        )
+
+    def _git(self, *arguments: str) -> bytes:
+        return run_git(list(arguments), timeout=self._timeout, location=self._location)
+
+
+def _refused(name: str, err: LehrError) -> LehrError:
+    kind = StalledError if isinstance(err, StalledError) or "rejected" in err.why else TransientError
+    return kind(
+        f"{name} did not take the commit", why=err.why, fix="see whether `git push` works from this machine"
+    )
+
+
+def _ref(branch: str) -> str:
+    return branch if branch.startswith("refs/") else f"{_HEADS}{branch}"
+
+
+def _opened(path: Path) -> pygit2.Repository:
+    try:
+        return pygit2.Repository(str(path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
+    except pygit2.GitError as err:
+        raise StalledError(
+            f"{path} cannot be opened for writing", why=str(err), fix="name it by a file:// URL"
+        ) from err
+
+
+def _checked_out(repository: pygit2.Repository, path: Path) -> str:
+    target = repository.lookup_reference("HEAD").target
+    if isinstance(target, str):
+        return target
+    raise StalledError(
+        f"no branch is checked out in {path}",
+        why="its HEAD is detached: it names a commit, or a rebase is under way",
+        fix="check a branch out, or name one",
+    )
+
+
+def _below(root: pygit2.Tree, path: str) -> pygit2.Tree | None:
+    try:
+        found = root[path] if path else root
+    except KeyError:
+        return None
+    return found if isinstance(found, pygit2.Tree) else None
+
+
+def _under(inside: str, contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {f"{inside}/{path}" if inside else path: content for path, content in contents.items()}

@@ -1,0 +1,187 @@
+"""Making a commit out of another one and a few new contents, without an index or a work tree."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pygit2
+
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError
+from lehr.sources.command import run_git
+
+_AUTHOR = re.compile(r"\s*([^<>\n]+?)\s*<([^<>\s]+)>\s*")
+_FILES = {pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE}
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """What a commit is to be.
+
+    Attributes:
+        contents: new contents by path from the root of the repository.
+        message: not empty.
+        author: `NAME <EMAIL>`; None for who git's configuration names.
+    """
+
+    parent: str
+    contents: Mapping[str, bytes]
+    message: str
+    author: str | None
+
+
+def read_file(repository: pygit2.Repository, tree: pygit2.Tree, path: str) -> bytes | None:
+    """The content of a regular file; None if the tree has no such file.
+
+    Raises:
+        StalledError: it is a symbolic link or a submodule.
+    """
+    try:
+        entry = tree[path]
+    except KeyError:
+        return None
+    if entry.filemode in _FILES and isinstance(entry, pygit2.Blob):
+        return entry.data
+    if isinstance(entry, pygit2.Tree):
+        return None
+    raise StalledError(
+        f"{path} is a symbolic link or a submodule",
+        why="it is never followed: it could lead anywhere",
+        fix="name the file itself",
+    )
+
+
+def common_folder(repository: pygit2.Repository) -> Path:
+    """What all work trees of a repository share."""
+    folder = Path(repository.path)
+    try:
+        return folder / (folder / "commondir").read_text().strip()
+    except FileNotFoundError:
+        return folder
+
+
+class Committing:
+    """Writes commits into a repository, durably. Nothing refers to them yet."""
+
+    def __init__(self, repository: pygit2.Repository, location: str, clock: Clock, timeout: float) -> None:
+        self._repository = repository
+        self._location = location
+        self._clock = clock
+        self._timeout = timeout
+
+    def commit(self, draft: Draft) -> str:
+        """Id of a new commit.
+
+        Raises:
+            StalledError: nobody is named as its author, it cannot be signed, or not be written.
+        """
+        committer, author = self._people(draft.author)
+        try:
+            tree = self._repository[draft.parent].peel(pygit2.Tree)
+            for path, content in draft.contents.items():
+                blob = self._repository.create_blob(content)
+                self._sync(blob)
+                tree = self._repository[self._with_file(tree, path.split("/"), blob)].peel(pygit2.Tree)
+            if self._signs():
+                return self._signed(draft, tree.id, author, committer)
+            commit = self._repository.create_commit(
+                None, author, committer, draft.message, tree.id, [pygit2.Oid(hex=draft.parent)]
+            )
+            self._sync(commit)
+        except (OSError, KeyError, pygit2.GitError) as err:
+            raise StalledError(
+                f"no commit can be written to {self._location}",
+                why=str(err),
+                fix="see that this user may write there, and that there is room",
+            ) from err
+        return str(commit)
+
+    def _people(self, named: str | None) -> tuple[pygit2.Signature, pygit2.Signature]:
+        """Committer and author."""
+        now = int(self._clock.now())
+        committer, author = self._configured("COMMITTER", now), self._configured("AUTHOR", now)
+        if named is not None:
+            found = _AUTHOR.fullmatch(named)
+            if found is None:
+                raise StalledError(f"{named!r} names no author", fix="write it as NAME <EMAIL>")
+            author = pygit2.Signature(found[1], found[2], now, 0)
+        if author is None:
+            raise StalledError(
+                "nobody is named as the author of the commit",
+                why="git's configuration has no user.name and user.email",
+                fix="git config --global user.name NAME, and user.email; or name an author",
+            )
+        return committer or author, author
+
+    def _configured(self, role: str, now: int) -> pygit2.Signature | None:
+        """Whom git would take, which asks the environment first."""
+        config = self._repository.config
+        found = []
+        for part in ("name", "email"):
+            named = os.environ.get(f"GIT_{role}_{part.upper()}")
+            if not named and f"user.{part}" in config:
+                named = config[f"user.{part}"]
+            found.append(named or "")
+        name, email = found
+        return pygit2.Signature(name, email, now, 0) if name and email else None
+
+    def _signs(self) -> bool:
+        config = self._repository.config
+        return "commit.gpgsign" in config and config.get_bool("commit.gpgsign")
+
+    def _signed(
+        self, draft: Draft, tree: pygit2.Oid, author: pygit2.Signature, committer: pygit2.Signature
+    ) -> str:
+        """A commit that git signs, as its configuration says."""
+        people = {"AUTHOR": author, "COMMITTER": committer}
+        variables = {}
+        for role, person in people.items():
+            variables[f"GIT_{role}_NAME"] = person.name
+            variables[f"GIT_{role}_EMAIL"] = person.email
+            variables[f"GIT_{role}_DATE"] = f"@{person.time} +0000"
+        try:
+            written = run_git(
+                [f"--git-dir={self._repository.path}", "commit-tree", "-S", "-p", draft.parent, str(tree)],
+                timeout=self._timeout,
+                location=self._location,
+                feed=draft.message.encode(),
+                variables=variables,
+            )
+        except StalledError:
+            raise
+        except Exception as err:
+            raise StalledError(
+                "the commit could not be signed",
+                why=getattr(err, "why", str(err)),
+                fix="commit.gpgsign is set: see that the key can be used without a terminal",
+            ) from err
+        return written.decode().strip()
+
+    def _with_file(self, tree: pygit2.Tree, parts: list[str], blob: pygit2.Oid) -> pygit2.Oid:
+        """A tree that has `blob` at `parts`, where there is a file already."""
+        name, *inner = parts
+        entry = tree[name]
+        builder = self._repository.TreeBuilder(tree)
+        if inner:
+            assert isinstance(entry, pygit2.Tree)
+            builder.insert(name, self._with_file(entry, inner, blob), pygit2.enums.FileMode.TREE)
+        else:
+            builder.insert(name, blob, entry.filemode)
+        written = builder.write()
+        self._sync(written)
+        return written
+
+    def _sync(self, id: pygit2.Oid) -> None:
+        """Have a new object survive a crash of the machine: a branch will refer to it."""
+        name = str(id)
+        folder = common_folder(self._repository) / "objects" / name[:2]
+        for path in (folder / name[2:], folder):
+            if path.exists():
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)

@@ -1,0 +1,198 @@
+"""An edit from its beginning to its end: read, apply, check, write, and again when somebody was faster."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lehr.base.clock import Clock
+from lehr.base.diagnostics import Diagnostic, Position, errors
+from lehr.base.errors import StalledError, TransientError
+from lehr.sdk.source import Snapshot
+from lehr.sources.editing.applying import apply, same, shown
+from lehr.sources.editing.branch import LocalBranch, RemoteBranch
+from lehr.sources.editing.changes import Change, Compute, EditError
+from lehr.sources.editing.folder import Folder
+from lehr.sources.editing.places import Edited, MovedError, Place, Tip
+from lehr.sources.opening import Kind, place_of, taken_apart
+from lehr.sources.origin import local_path
+
+_TRIES = 20
+
+Check = Callable[[Snapshot], Sequence[Diagnostic]]
+"""Looks at all files as they will be; an error among its diagnostics keeps the edit back."""
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """The bytes of a file before and after an edit."""
+
+    file: str
+    before: bytes
+    after: bytes
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """What an edit has come to.
+
+    Attributes:
+        id: of the new commit; "" where none was made: nothing changed, the place is a plain directory,
+            or it was only a rehearsal.
+        parent: id of the commit that it is made on; "" in a plain directory.
+        place: the branch or directory, as a source is named.
+        files: those that changed.
+    """
+
+    id: str
+    parent: str
+    place: str
+    files: tuple[FileChange, ...]
+
+    @property
+    def patch(self) -> str:
+        """What changed, as `diff -u` shows it."""
+        return "".join(_patch(change) for change in self.files)
+
+
+def edit(
+    location: str,
+    changes: Sequence[Change],
+    message: str,
+    *,
+    state: Path,
+    clock: Clock,
+    kind: Kind | None = None,
+    branch: str | None = None,
+    path: str = "",
+    author: str | None = None,
+    check: Check | None = None,
+    rehearse: bool = False,
+) -> Commit:
+    """Make `changes`, one after the other, as one commit on a branch; in a plain directory, in place. Blocks.
+
+    Compare-and-swap: the commit is made on the newest one, or not at all. When somebody else was faster,
+    the changes are applied to what is there then, unless one of the values itself has changed meanwhile.
+
+    Args:
+        location: as `lehr.sources.open_source` reads it.
+        message: of the commit.
+        state: directory for what is fetched from elsewhere.
+        branch, path: of a git repository; files are relative to `path` in it.
+        author: `NAME <EMAIL>`; None for who git's configuration names.
+        check: looks at the outcome before it is written.
+        rehearse: write nothing.
+
+    Raises:
+        EditError: a change cannot be made, a value is not as expected, or `check` found an error.
+        StalledError: the place cannot be written by us, or somebody's uncommitted edit is in the way.
+        TransientError: it cannot be reached now, or others write all the time.
+    """
+    if not changes or not message.strip():
+        raise StalledError("an edit needs a change and a message", fix="say what changes, and why")
+    for change in changes:
+        _check_file(change.file)
+    place = _place(location, state, clock, kind, branch, path)
+    text = message.strip() + "\n"
+    seen: list[Any] = []
+    with place.held():
+        for _ in range(_TRIES):
+            tip = place.tip()
+            files = _applied(tip, changes, seen, place.name)
+            if files and check is not None:
+                found = errors(check(Edited(tip.snapshot(), {item.file: item.after for item in files})))
+                if found:
+                    raise EditError(tuple(found))
+            if not files or rehearse:
+                return Commit("", tip.id, place.name, files)
+            try:
+                written = place.write(tip, {item.file: item.after for item in files}, text, author)
+            except MovedError:
+                continue
+            return Commit(written, tip.id, place.name, files)
+    raise TransientError(
+        f"{place.name} changed {_TRIES} times while it was to be edited",
+        why="others write to it all the time",
+        fix="try again",
+    )
+
+
+def _place(
+    location: str, state: Path, clock: Clock, kind: Kind | None, branch: str | None, path: str
+) -> Place:
+    found, repository, named_branch, named_path = taken_apart(location, kind)
+    if found == "directory":
+        return Folder(Path(repository), state, clock=clock)
+    branch = branch or named_branch or None
+    inside = "/".join(part for part in (path or named_path).split("/") if part not in {"", "."})
+    directory = local_path(repository)
+    if directory is not None and "://" not in repository:
+        return LocalBranch(directory, branch, inside, clock=clock)
+    return RemoteBranch(repository, branch, inside, place_of(state / "editing", repository), clock=clock)
+
+
+def _applied(tip: Tip, changes: Sequence[Change], seen: list[Any], place: str) -> tuple[FileChange, ...]:
+    """The files that change. `seen` are the values that the first try has found, by number of the change."""
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
+    for number, change in enumerate(changes):
+        file = change.file
+        if file not in before:
+            before[file] = after[file] = _read(tip, file, place)
+        applied = apply(after[file], change)
+        if len(seen) == number:
+            seen.append(applied.before)
+        elif not isinstance(change, Compute) and not _still(seen[number], applied.before):
+            raise _overtaken(change, seen[number], applied.before)
+        after[file] = applied.content
+    return tuple(
+        FileChange(file, content, after[file]) for file, content in before.items() if content != after[file]
+    )
+
+
+def _read(tip: Tip, file: str, place: str) -> bytes:
+    content = tip.read(file)
+    if content is None:
+        diagnostic = Diagnostic(
+            code="EDT009",
+            what=f"there is no file {file}",
+            why=f"{place} does not have it" + (f" at commit {tip.id[:12]}" if tip.id else ""),
+            fix="mend the name; a new file must be committed first",
+            subject=file,
+            at=Position(file),
+        )
+        raise EditError((diagnostic,))
+    return content
+
+
+def _still(before: Any, now: Any) -> bool:
+    return before is now or (msgspec.UNSET not in (before, now) and same(before, now))
+
+
+def _overtaken(change: Change, before: Any, now: Any) -> EditError:
+    diagnostic = Diagnostic(
+        code="EDT005",
+        what=f"{change.path} changed while it was to be edited: from {shown(before)} to {shown(now)}",
+        why="somebody else has committed to it",
+        fix="look at it, and decide again",
+        subject=change.file,
+        at=Position(change.file),
+    )
+    return EditError((diagnostic,))
+
+
+def _check_file(file: str) -> None:
+    if file.startswith("/") or any(part in {"", ".", "..", ".git"} for part in file.split("/")):
+        raise StalledError(
+            f"{file!r} is no path inside the source", fix="name the file from the source's root"
+        )
+
+
+def _patch(change: FileChange) -> str:
+    before, after = (content.decode().splitlines(keepends=True) for content in (change.before, change.after))
+    lines = difflib.unified_diff(before, after, f"a/{change.file}", f"b/{change.file}")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )

@@ -1,0 +1,118 @@
+"""A plain directory: each file is replaced whole, in place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError
+from lehr.sdk.source import Snapshot
+from lehr.sources.directory import DirectorySource
+from lehr.sources.editing.holding import holding
+from lehr.sources.editing.places import MovedError, Tip
+
+
+class FolderTip:
+    """The files as they are now, as `Tip`. What was read is what `Folder.write` expects to find."""
+
+    id = ""
+
+    def __init__(self, folder: Path, source: DirectorySource) -> None:
+        self.contents: dict[str, bytes] = {}
+        self._folder = folder
+        self._source = source
+
+    def read(self, file: str) -> bytes | None:
+        content = _content(self._folder, file)
+        if content is not None:
+            self.contents[file] = content
+        return content
+
+    def snapshot(self) -> Snapshot:
+        return self._source.newest()
+
+
+class Folder:
+    """A directory on this machine.
+
+    Of an edit of several files, each is written whole or not at all; all are made before any is written.
+    """
+
+    def __init__(self, path: Path, state: Path, *, clock: Clock) -> None:
+        self._path = path.expanduser().absolute()
+        self._source = DirectorySource(self._path, state / "editing" / "directory.git", clock=clock)
+
+    @property
+    def name(self) -> str:
+        """As a directory source is named."""
+        return self._source.name
+
+    def held(self) -> AbstractContextManager[None]:
+        return holding(self._path)
+
+    def tip(self) -> FolderTip:
+        return FolderTip(self._path, self._source)
+
+    def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
+        """As `Place.write`; there is no commit, and so no id, and nobody reads the message."""
+        assert isinstance(tip, FolderTip)
+        if any(_content(self._path, file) != tip.contents[file] for file in contents):
+            raise MovedError
+        for file, content in contents.items():
+            try:
+                _replace(self._path / file, content)
+            except OSError as err:
+                raise StalledError(
+                    f"{self._path / file} cannot be written",
+                    why=err.strerror or str(err),
+                    fix="see that this user may write there, and that there is room",
+                ) from err
+        return ""
+
+
+def _content(folder: Path, file: str) -> bytes | None:
+    """The content of a regular file; no symbolic link on the way is followed."""
+    path = folder
+    for part in file.split("/"):
+        path /= part
+        if path.is_symlink():
+            raise StalledError(
+                f"{path} is a symbolic link",
+                why="it is never followed: it could lead anywhere",
+                fix="name the file itself",
+            )
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError as err:
+        raise StalledError(
+            f"{path} cannot be read", why=err.strerror or str(err), fix="let this user read it"
+        ) from err
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put `content` in the place of the file, with its mode and, where possible, its owner."""
+    before = path.stat()
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
+            with contextlib.suppress(PermissionError):  # only root may give a file away
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
