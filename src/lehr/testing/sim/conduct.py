@@ -17,7 +17,7 @@ from lehr.base.clock import Clock
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
-from lehr.model.decision import Decision
+from lehr.model.decision import Decision, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.governance import DELETION_BUDGET, DeletionBudget
 from lehr.model.operation import LedgerEntry, Operation, Result
@@ -30,6 +30,9 @@ from lehr.testing.sim.witness import Witness
 _ROUNDING = 0.01
 _LEAST_PAUSE = 0.5
 _LONGEST_PAUSE = 150.0
+_REMEMBERED = 30.0
+"""Seconds for which every look is remembered."""
+
 _AT_ONCE = 0.5
 """Seconds within which an entry in the ledger is durable while the store is in order."""
 
@@ -154,6 +157,12 @@ class Conduct:
         self._failed_at[key] = write.at
 
     def _recorded(self, decision: Decision) -> None:
+        age = self._clock.now() - decision.at  # it is written late while the store is out of order
+        if decision.condition.status is Status.CONVERGED and not self._witness.jumped and age < _REMEMBERED:
+            since = self._now - age - _ROUNDING
+            looks = self._looks.get((decision.asset, decision.content, str(decision.goal)), ())
+            if not any(look.at >= since and look.diff.empty for look in looks):
+                self._broken("I8", f"{decision.asset} is said to be as intended, and nobody has looked")
         if decision.condition.status.settled:
             for key in [key for key in self._failures if key[0] == decision.asset]:
                 del self._failures[key]
@@ -250,6 +259,13 @@ class Conduct:
         return found
 
     def _seen(self, operation: Operation, id: AssetId, since: float, allows: Callable[[Diff], bool]) -> None:
+        newest, governing = self._witness.assets().get(id), self._witness.assets(operation.governing).get(id)
+        if id in self._witness.open:
+            self._broken("I3", f"{operation.asset} is pushed while {id}, which goes first, is")
+        elif (newest and newest.digest) != (governing and governing.digest):
+            self._broken(
+                "I3", f"{operation.asset} is pushed although {id}, which has to go first, is another"
+            )
         looks = self._looks.get((id, operation.content, str(Goal.PRESENT)), ())
         if not any(look.at >= since and allows(look.diff) for look in looks):
             self._broken("I3", f"{operation.asset} is pushed although {id} has to go first")

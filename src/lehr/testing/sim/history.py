@@ -23,7 +23,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Goal
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing, Traits
-from lehr.store.writes import Write
+from lehr.store.writes import RecordAttempt, Write
 from lehr.testing.sim import edits
 from lehr.testing.sim.capacity import Capacity
 from lehr.testing.sim.conduct import Conduct
@@ -235,6 +235,7 @@ class History:
             *[self._publish] * 5,
             *[self._push_fault] * 3,
             *[self._drift] * 3,
+            self._drift_and_govern,
             self._look_fault,
             self._mute,
             self._heal,
@@ -378,6 +379,12 @@ class History:
         for _ in range(hints):
             self.process.hint(id)
 
+    def _drift_and_govern(self) -> None:
+        """What an asset is looked at for has just been governed otherwise."""
+        self._drift()
+        self.intent.govern()
+        self._edit()
+
     def _hint(self) -> None:
         self.process.hint(self._dice.pick(IDS))
 
@@ -401,6 +408,8 @@ class History:
             return
         seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
         selector = "all" if self._dice.happens(0.1) else self._dice.pick(IDS)
+        if (standing := self._standing()) and self._dice.happens(0.3):
+            selector = str(self._dice.pick(standing).selector)  # a further word on the same
         if kind is None:
             incarnation = self._dice.number(1, newest)
             pinning = Pin(selector=selector, reason="because", seconds=seconds, incarnation=incarnation)
@@ -448,11 +457,11 @@ class History:
     async def _flaky_store(self) -> None:
         self.trace.note("fault", "now and then, a commit fails")
         store = self.process.store
-        store.fails = lambda: self._dice.happens(0.4)
+        store.fails = lambda writes: self._dice.happens(0.4)
         try:
             await self.process.pass_time(self._dice.seconds(0.0, 20.0))
         finally:
-            store.fails = lambda: False
+            store.fails = lambda writes: False
 
     async def _unreadable(self) -> None:
         self.trace.note("fault", "the store cannot be read")
@@ -518,6 +527,8 @@ class History:
         renewed = not self.manners.gentle and self._dice.happens(0.5)
         if renewed:
             self.intent.renew()
+        if self._dice.happens(0.3):
+            self._publish_untold()
         self._edit()
         await self._command(Refresh())
         for control in self._standing():
@@ -539,6 +550,19 @@ class History:
         await self.clock.sleep(_STAYS_SECONDS)
         await self._come_to_rest()
         await self.process.plane.committer.flush()
+
+    def _publish_untold(self) -> None:
+        """What is published next cannot be said to be, for the store fails just then."""
+        store = self.process.store
+
+        def fails(writes: Sequence[Write]) -> bool:
+            told = any(isinstance(write, RecordAttempt) for write in writes)
+            if told:
+                store.fails = lambda writes: False
+            return told
+
+        self.trace.note("fault", "the store fails once, after the next publication")
+        store.fails = fails
 
     async def _drift_unseen(self) -> None:
         """Production is changed, and nobody notices before the resync."""

@@ -78,7 +78,8 @@ class Intent:
 
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
-        kinds = [self._edit, self._edit, self._link, self._turn_down, self._delete, self._add, self._govern]
+        kinds = [self._edit, self._edit, self._link, self._turn_down, self._delete, self._add, self.govern]
+        kinds += [self._retire]
         for _ in range(self._dice.number(1, 3)):
             if (kind := self._dice.pick(kinds)) == self._delete:
                 self._delete(let_go=let_go)
@@ -132,6 +133,24 @@ class Intent:
         elif all(self.things[id].turndown is None for id in spec.names()):
             spec.turndown = None
 
+    def _retire(self) -> None:
+        """Turn down a thing with all that it names; or take out its lines while it is fenced."""
+        naming = [id for id, spec in self.things.items() if spec.names()]
+        if not naming:
+            return
+        id = self._dice.pick(naming)
+        spec = self.things[id]
+        if spec.turndown is not None:
+            if self._may_go(id) and len(self.things) > 1 and not self._named(id):
+                del self.things[id]
+            return
+        spec.turndown = Turndown("retired", 0.0, 40.0)
+        for other in sorted(spec.names()):
+            self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
+
+    def _named(self, id: str) -> bool:
+        return any(id in spec.names() for spec in self.things.values())
+
     def _delete(self, *, let_go: bool = True) -> None:
         """Take lines out, with the references to them; what is not turned down is let go."""
         gone = [id for id, spec in self.things.items() if let_go or spec.turndown is not None]
@@ -161,7 +180,8 @@ class Intent:
         if absent:
             self._declare(self._dice.pick(absent))
 
-    def _govern(self) -> None:
+    def govern(self) -> None:
+        """Declare a freeze, limit or the like, or take it out."""
         name = self._dice.pick(list(GOVERNING))
         if self.governing.pop(name, None) is not None:
             return

@@ -23,7 +23,7 @@ class SimulatedStore:
     Attributes:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
-        fails: asked at each commit; True lets it raise `TransientError`.
+        fails: asked at each commit, of what; True lets it raise `TransientError`.
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
@@ -37,7 +37,7 @@ class SimulatedStore:
         self._lagging: SqliteStore | None = None
         self.out_of_order = False
         self.unreadable = False
-        self.fails: Callable[[], bool] = lambda: False
+        self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
         self.dies: str | None = None
         self.died = asyncio.Event()
         self.commits = 0
@@ -66,7 +66,7 @@ class SimulatedStore:
             raise Crash
         self.before(self.commits, writes)
         self.commits += 1
-        if self.out_of_order or self.fails():
+        if self.out_of_order or self.fails(writes):
             raise TransientError("the disk is full")
         if self.dies == "before":
             self.die()

@@ -329,7 +329,9 @@ class Witness:
         if self.referrers(id):
             self._broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
         if goal is Goal.ABSENT and not self.jumped:
-            entry = self.ledger.get(id)
+            entry, last = self.ledger.get(id), self.last(id)
+            # How long it stays fenced is for the newest word on it to say, also where a pin holds it.
+            addon = (None if last is None else self.turndown(last)) or addon
             if (
                 entry is not None
                 and entry.goal is Goal.FENCED
