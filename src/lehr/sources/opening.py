@@ -116,7 +116,7 @@ def _kind(location: str) -> Kind:
 
 def _parts(location: str) -> tuple[str, str, str]:
     """Repository, branch and path. A `#` in the name of a directory that is there is no mark."""
-    directory = local_path(location)
+    directory = None if "://" in location else local_path(location)
     if directory is not None and directory.exists():
         return location, "", ""
     repository, _, fragment = location.partition("#")

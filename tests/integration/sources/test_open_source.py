@@ -70,6 +70,10 @@ def test_a_mark_in_the_name_of_a_directory_that_is_there_is_part_of_it(place: Pa
     assert opened(place / "plain#1", place) == f"directory:{place}/plain#1"
 
 
+def test_a_mark_in_a_file_url_begins_the_branch_also_where_the_repository_is_there(place: Path) -> None:
+    assert opened(f"file://{place}/tree#main:examples", place) == f"git:{place}/tree#main:examples"
+
+
 def test_a_state_directory_inside_the_source_is_no_intent(tmp_path: Path) -> None:
     (tmp_path / "lehr.yaml").write_text("partition: a\n")
     state = tmp_path / "var" / "state"
