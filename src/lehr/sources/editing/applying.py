@@ -7,6 +7,8 @@ old document with this one change; a layout that misleads us is refused, never w
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,6 +21,7 @@ from lehr.base.digest import canonical
 from lehr.sources.editing.changes import Add, Change, Compute, Delete, EditError, Replace
 from lehr.sources.editing.json_nodes import json_nodes
 from lehr.sources.editing.nodes import Kind, Node, Splice, spliced
+from lehr.sources.editing.parts import Part, parts, same
 from lehr.sources.editing.paths import END, Name, parse_path, spelt
 from lehr.sources.editing.splicing import CannotSpliceError, Splicer
 from lehr.sources.editing.walking import PathError, Spot, Tree, kind_of
@@ -93,13 +96,31 @@ class _Edit:
         self._check_kind(spot, change)
         return self._replace(spot, change.value)
 
-    def _replace(self, spot: Spot, value: Any) -> Applied:
+    def _replace(self, spot: Spot, wanted: Any) -> Applied:
+        value = self._plain(spot, wanted)
         if same(value, spot.value):
             return Applied(self._text.encode(), spot.value)
         holder, number = spot.holders[-1]
+        inside = parts(spot.value, value) if spot.node.entries else None
+        if inside is not None:
+            with contextlib.suppress(EditError):  # what cannot be done inside it can be done to it
+                return Applied(self._in_parts(spot, inside), spot.value)
         return self._made(spot, spot.value, value, lambda: self._splicer.replace(holder, number, value))
 
-    def _add(self, value: Any) -> Applied:
+    def _in_parts(self, spot: Spot, inside: list[Part]) -> bytes:
+        """The content after changes inside the value at `spot`."""
+        file, top, content = self._change.file, self._tree.pointer(spot), self._text.encode()
+        for part in inside:
+            path = top + part.pointer
+            change: Change = Replace(file=file, path=path, value=part.value, retype=True)
+            if part.value is msgspec.UNSET:
+                change = Delete(file=file, path=path)
+            elif part.new:
+                change = Add(file=file, path=path, value=part.value)
+            content = apply(content, change).content
+        return content
+
+    def _add(self, wanted: Any) -> Applied:
         last = self._steps[-1]
         spot = self._tree.walk(self._steps[:-1])
         where = spelt(self._steps[:-1])
@@ -120,6 +141,7 @@ class _Edit:
             inner = self._tree.walk(self._steps)
             fix = "replace it, or choose another key"
             raise self._error(inner, "EDT003", f"{spelt(self._steps)} is there already", "", fix)
+        value = self._plain(spot, wanted)
         spot.keys.append(key)
         name = key if isinstance(key, str) else None
         return self._made(spot, msgspec.UNSET, value, lambda: self._splicer.add(spot.node, name, value))
@@ -133,8 +155,6 @@ class _Edit:
 
     def _made(self, spot: Spot, before: Any, value: Any, splice: Callable[[], list[Splice]]) -> Applied:
         """What `splice` leads to, once it has been read again and is what was wanted."""
-        if value is not msgspec.UNSET:
-            self._check_plain(spot, value)
         wanted = _with(self._tree.values, spot.keys, value)
         try:
             text = spliced(self._text, splice())
@@ -158,16 +178,18 @@ class _Edit:
             spot, "EDT004", what, "most often that is a slip", "mend the value, or allow it with `retype`"
         )
 
-    def _check_plain(self, spot: Spot, value: Any) -> None:
+    def _plain(self, spot: Spot, value: Any) -> Any:
+        """`value` as plain data, as it would be read from a file."""
         try:
-            loaded = documents.load("value.json", msgspec.json.encode(value))
+            written = json.dumps(msgspec.to_builtins(value, str_keys=True), allow_nan=False)
+            loaded = documents.load("value.json", written.encode())
         except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as err:
-            raise self._error(
-                spot, "EDT007", "the value is no plain data", str(err), "use lists, mappings and scalars"
-            ) from err
+            fix = "use lists, mappings and scalars"
+            raise self._error(spot, "EDT007", "the value is no plain data", str(err), fix) from err
         if loaded.diagnostics or not same(loaded.documents[0].value, value):
             why = loaded.diagnostics[0].what if loaded.diagnostics else "it is not what would be read again"
             raise self._error(spot, "EDT007", "the file cannot hold this value", why, "write another")
+        return loaded.documents[0].value
 
     def _unexpected(self, spot: Spot, expected: Any) -> PathError:
         what = f"{spelt(self._steps)} is {shown(spot.value)}, not {shown(expected)} as expected"
@@ -186,14 +208,6 @@ class _Edit:
         file = self._change.file
         fix = "write it like `payload.replicas`, `[id=web].payload` or `/0/payload`"
         return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=file, at=Position(file)))
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, and of equal kinds: 1, 1.0 and true all differ."""
-    try:
-        return canonical(one) == canonical(other)
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return False
 
 
 def shown(value: Any) -> str:

@@ -68,11 +68,15 @@ class Tree:
                 raise self.error(spot, "EDT006", *_tied(spelt(steps[: number + 1]), spot.node))
         return spot
 
+    def pointer(self, spot: Spot) -> str:
+        """The JSON pointer that leads to `spot`."""
+        keys = spot.keys if self._root.node.kind is Kind.DOCUMENTS else spot.keys[1:]
+        return _pointer(keys)
+
     def error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
         """The problem `code` with what is at `spot`."""
         ordinal, *keys = spot.keys or [0]
-        pointer = "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
-        at = self._documents[int(ordinal)].position(pointer) if self._documents else None
+        at = self._documents[int(ordinal)].position(_pointer(keys)) if self._documents else None
         return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=self._file, at=at))
 
     def _inner(self, spot: Spot, number: int) -> Spot:
@@ -133,6 +137,10 @@ class Tree:
                 "name an item by its number, or as [id=web]",
             )
         return what, f"it is {kind_of(value)}", "end the path there, or give it another value as a whole"
+
+
+def _pointer(keys: list[str | int]) -> str:
+    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
 
 
 def kind_of(value: Any) -> str:
