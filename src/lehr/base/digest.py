@@ -40,6 +40,21 @@ def digest_all(parts: Iterable[str]) -> Digest:
     return digest_bytes(framed.encode())
 
 
+class RunningDigest:
+    """`digest_all` of parts that come one after the other."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=_SIZE)
+
+    def add(self, part: str) -> None:
+        """The next part."""
+        self._hash.update(f"{len(part)}:{part}".encode())
+
+    def digest(self) -> Digest:
+        """Of the parts so far."""
+        return Digest(self._hash.hexdigest())
+
+
 def short(value: str) -> str:
     """The first 12 characters: enough for people to tell digests apart."""
     return value[:12]

@@ -15,6 +15,7 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.writes import Prune, Pruned, Write
 
 
@@ -203,6 +204,19 @@ class Store(Protocol):
 
         When it returns, they are durable, also over a crash of the machine. When it raises,
         nothing was written.
+        """
+        ...
+
+    def check(
+        self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
+    ) -> Iterator[Damage]:
+        """Recompute and compare all that is stored at one moment; whatever is wrong, as it is found.
+
+        Writes nothing, and may go on while others write.
+
+        Args:
+            types: types of a partition's assets.
+            began: told how many rows there are; `advance`: of each share that was looked at.
         """
         ...
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from lehr.base.digest import Digest, digest_all
+from lehr.base.digest import Digest, RunningDigest, digest_all
 from lehr.model.asset import AssetId
 
 BUCKETS = 4096
@@ -38,3 +38,20 @@ def incarnation_digest(assets: Iterable[tuple[AssetId, Digest]]) -> Digest:
     for pair in assets:
         buckets.setdefault(bucket_of(pair[0]), []).append(pair)
     return root_digest((number, bucket_digest(sorted(buckets[number]))) for number in sorted(buckets))
+
+
+class RunningMerkle:
+    """`incarnation_digest` of assets that come in order of id, in constant memory."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[int, RunningDigest] = {}
+
+    def add(self, id: AssetId, digest: Digest) -> None:
+        """The next asset."""
+        bucket = self._buckets.setdefault(bucket_of(id), RunningDigest())
+        bucket.add(id)
+        bucket.add(digest)
+
+    def digest(self) -> Digest:
+        """Of the assets so far."""
+        return root_digest((number, self._buckets[number].digest()) for number in sorted(self._buckets))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
+from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.sqlite import admission, publishing, records, retention
+from lehr.store.sqlite.check import check, rows
 from lehr.store.sqlite.connection import connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
 from lehr.store.sqlite.records import SqliteRecords
@@ -70,6 +73,18 @@ class SqliteStore:
                     db.execute("ROLLBACK")
                 raise
         return answers
+
+    def check(
+        self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
+    ) -> Iterator[Damage]:
+        with translated(self._path):
+            # Of its own, so that all is of one moment, whatever is written meanwhile.
+            db = connect(self._path, read_only=True)
+        with contextlib.closing(db):
+            db.execute("BEGIN")
+            with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but looked at
+                began(rows(db))
+            yield from check(db, types, advance)
 
     def close(self) -> None:
         self._reader.close()

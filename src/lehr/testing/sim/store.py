@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.store import SqliteStore
+from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.writes import Write
 from lehr.testing.world import Crash
 
@@ -93,6 +94,11 @@ class SimulatedStore:
         """
         self.died.set()
         raise Crash
+
+    def check(
+        self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
+    ) -> Iterator[Damage]:
+        return self._store.check(types, began, advance)
 
     def close(self) -> None:
         self.catch_up()

@@ -1,0 +1,36 @@
+"""What a check of the store finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from lehr.model.asset import Partition
+from lehr.model.types import Registry
+
+TypesOf = Callable[[Partition], Registry | None]
+"""The types that a partition's newest incarnation is made of; None when they cannot be known."""
+
+Advance = Callable[[int], None]
+"""Told of each share of the work that is done, in rows."""
+
+RESTORE = "restore the state from a backup; without one, move it away: Lehr starts anew from git"
+"""What to do about content that is lost."""
+
+REBUILD = "publish a change of it: what is derived is then written anew; or restore the state from a backup"
+"""What to do about an index that does not say what the assets say."""
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """One thing that is not as it was written, or contradicts another.
+
+    Attributes:
+        what: what is wrong, naming the row.
+        why: what was found, and what was expected.
+        fix: what to do about it.
+    """
+
+    what: str
+    why: str
+    fix: str = RESTORE

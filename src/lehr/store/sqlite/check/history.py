@@ -1,0 +1,309 @@
+"""The history of a partition, played again: every version's digest, every incarnation's."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from lehr.base.digest import Digest, digest_all, short
+from lehr.model.asset import AssetId, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
+from lehr.store.merkle import bucket_digest, bucket_of, root_digest
+from lehr.store.origins import origin_of
+
+_header = msgspec.json.Decoder(Incarnation)
+
+_TABLE = """
+    CREATE TEMP TABLE IF NOT EXISTS replay (
+        id TEXT PRIMARY KEY, type TEXT, digest TEXT, bucket INTEGER, version INTEGER
+    ) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS temp.replay_bucket ON replay (bucket, id, digest);
+    CREATE INDEX IF NOT EXISTS temp.replay_type ON replay (type, id, digest);
+    DELETE FROM replay
+"""
+
+Row = tuple[int, int, AssetId, str | None, Digest | None, bytes | None, bytes | None]
+"""A version: sequence, number, id, type, digest, body, origin."""
+
+
+class Replay:
+    """A partition's assets as they stood after the incarnations so far, in a temporary table."""
+
+    def __init__(self, db: sqlite3.Connection, partition: Partition) -> None:
+        self._db = db
+        self.partition = partition
+        self.buckets: dict[int, Digest] = {}
+        self.assets = self.added = self.changed = self.removed = 0
+        self.touched_types: set[str] = set()
+        self._touched: set[int] = set()
+
+    def begin(self) -> None:
+        """With nothing."""
+        for statement in _TABLE.split(";"):
+            self._db.execute(statement)
+
+    def apply(self, row: Row) -> None:
+        """The next version."""
+        _sequence, number, id, type, digest, _body, _origin = row
+        bucket = bucket_of(id)
+        self._touched.add(bucket)
+        before = self._db.execute("SELECT type FROM replay WHERE id = ?", (id,)).fetchone()
+        self.touched_types.update(before or ())
+        if digest is None:
+            self._db.execute("DELETE FROM replay WHERE id = ?", (id,))
+            self.removed += 1
+        else:
+            self.touched_types.add(type or "")
+            self._db.execute(
+                "INSERT OR REPLACE INTO replay VALUES (?, ?, ?, ?, ?)", (id, type, digest, bucket, number)
+            )
+            self.added += before is None
+            self.changed += before is not None
+        self.assets += (digest is not None) - (before is not None)
+
+    def counted(self) -> dict[str, int]:
+        """What the header of this incarnation must say."""
+        return {
+            "assets": self.assets,
+            "added": self.added,
+            "changed": self.changed,
+            "removed": self.removed,
+        }
+
+    def root(self) -> Digest:
+        """Digest of the assets as they are now."""
+        for bucket in self._touched:
+            query = "SELECT id, digest FROM replay WHERE bucket = ? ORDER BY id"
+            assets = self._db.execute(query, (bucket,)).fetchall()
+            if assets:
+                self.buckets[bucket] = bucket_digest(assets)
+            else:
+                self.buckets.pop(bucket, None)
+        self._touched.clear()
+        return root_digest((number, self.buckets[number]) for number in sorted(self.buckets))
+
+    def governance(self, types: Iterable[str]) -> Digest:
+        """Digest of the assets of some types, which must come sorted."""
+        query = "SELECT id, digest FROM replay WHERE type = ? ORDER BY id"
+        return digest_all(part for type in types for row in self._db.execute(query, (type,)) for part in row)
+
+    def next(self) -> None:
+        """Begin to count anew."""
+        self.added = self.changed = self.removed = 0
+        self.touched_types.clear()
+
+
+def check(
+    db: sqlite3.Connection, partition: Partition, types: TypesOf, replay: Replay, advance: Advance
+) -> Iterator[Damage]:
+    """Headers, versions and digests of a partition, from its first incarnation on."""
+    replay.begin()
+    headers: dict[int, tuple[Incarnation, bool]] = {}
+    yield from _read_headers(db, partition, headers)
+    judged = _Judged(replay, headers, types)
+    versions = db.execute(
+        "SELECT sequence, number, id, type, digest, body, origin FROM asset_version"
+        " INDEXED BY asset_version_sequence WHERE partition = ? ORDER BY sequence",
+        (partition,),
+    )
+    last = 0
+    for sequence, rows in groupby(versions, itemgetter(0)):
+        for between in range(last + 1, sequence):
+            yield from judged.incarnation(between)
+        for row in rows:
+            advance(1)
+            yield from _version(partition, row)
+            replay.apply(row)
+        if sequence not in headers:
+            yield Damage(
+                f"there are assets of incarnation {partition}@{sequence}, which does not exist",
+                f"{replay.added + replay.changed + replay.removed} versions name it",
+            )
+        yield from judged.incarnation(sequence)
+        last = sequence
+    for between in range(last + 1, max(headers, default=0) + 1):
+        yield from judged.incarnation(between)
+    yield from judged.ended()
+
+
+def _read_headers(
+    db: sqlite3.Connection, partition: Partition, headers: dict[int, tuple[Incarnation, bool]]
+) -> Iterator[Damage]:
+    for sequence, header, pruned in db.execute(
+        "SELECT sequence, header, pruned FROM incarnation WHERE partition = ? ORDER BY sequence", (partition,)
+    ):
+        name = f"{partition}@{sequence}"
+        try:
+            found = _header.decode(header)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield Damage(f"the header of incarnation {name} cannot be read", str(error))
+            continue
+        if (found.partition, found.sequence) != (partition, sequence):
+            yield Damage(f"the header of incarnation {name} is another's", f"it says {found.name}")
+        headers[sequence] = (found, bool(pruned))
+    newest = max(headers, default=0)
+    for sequence in range(1, newest):
+        if sequence not in headers:
+            yield Damage(f"incarnation {partition}@{sequence} is missing", f"the newest is {newest}")
+    row = db.execute("SELECT newest, governance FROM partition WHERE name = ?", (partition,)).fetchone()
+    stored = row or (0, "")
+    if stored[0] != newest:
+        yield Damage(
+            f"partition {partition} does not know its newest incarnation",
+            f"it says {stored[0]}, and {newest} is the newest that there is",
+        )
+    elif newest and stored[1] != headers[newest][0].governance:
+        yield Damage(
+            f"partition {partition} and its newest incarnation disagree on what governs",
+            f"the digests are {short(stored[1])} and {short(headers[newest][0].governance)}",
+        )
+
+
+def _version(partition: Partition, row: Row) -> Iterator[Damage]:
+    """Whether a version is what its digest says."""
+    sequence, _number, id, type, digest, body, origin = row
+    name = f"asset {id} of incarnation {partition}@{sequence}"
+    if digest is None:
+        if (type, body) != (None, None):
+            yield Damage(f"{name} is a tombstone with something in it", "its digest is missing")
+        return
+    try:
+        found = digest_all((id, type or "", bytes(body or b"").decode()))
+        origin_of(origin)
+    except (UnicodeDecodeError, TypeError, msgspec.MsgspecError) as error:
+        yield Damage(f"{name} cannot be read", str(error))
+        return
+    if found != digest:
+        yield Damage(f"{name} was changed", f"its digest is {short(found)}, it was stored as {short(digest)}")
+
+
+class _Judged:
+    """Compares headers with what was played. Damage that goes on is told once, from where to where."""
+
+    def __init__(self, replay: Replay, headers: dict[int, tuple[Incarnation, bool]], types: TypesOf) -> None:
+        self._replay = replay
+        self._headers = headers
+        registry = types(replay.partition)
+        self._known = registry
+        known = () if registry is None else registry.types.items()
+        self._governing = sorted(name for name, item in known if item.governs)
+        self._wrong: list[int] = []
+        self._governance: Digest | None = None
+        self._pruned_before = False
+        self._unknown = registry is None
+        self._misgoverned: list[int] = []
+
+    def incarnation(self, sequence: int) -> Iterator[Damage]:
+        """The replay has come to the end of an incarnation."""
+        header, pruned = self._headers.get(sequence, (None, True))
+        if self._known is not None and not self._replay.touched_types <= self._known.types.keys():
+            self._unknown = True
+        if header is not None and not pruned:
+            yield from self._counts(header)
+            yield from self._digest(header)
+            self._governs(header)
+        if not pruned:
+            self._replay.next()
+        self._pruned_before = pruned
+
+    def _counts(self, header: Incarnation) -> Iterator[Damage]:
+        for name, count in self._replay.counted().items():
+            said = getattr(header, name)
+            # What a pruned one had added, changed or removed is not to be told from what this one did.
+            if said != count and (name == "assets" or not self._pruned_before):
+                yield Damage(
+                    f"the header of incarnation {header.name} miscounts its assets",
+                    f"it says {name} {said}, and there are {count}",
+                )
+
+    def _digest(self, header: Incarnation) -> Iterator[Damage]:
+        if self._replay.root() != header.digest:
+            self._wrong.append(header.sequence)
+        else:
+            yield from self.ended_digests()
+
+    def _governs(self, header: Incarnation) -> None:
+        if self._governance is None or not self._replay.touched_types.isdisjoint(self._governing):
+            self._governance = self._replay.governance(self._governing)
+        if self._governance != header.governance:
+            self._misgoverned.append(header.sequence)
+
+    def ended_digests(self) -> Iterator[Damage]:
+        """The incarnations in a row whose digests are not those of their assets."""
+        if self._wrong:
+            yield Damage(
+                f"{_named(self._replay.partition, self._wrong)} not what the digest says",
+                "the assets that are stored have another",
+            )
+        self._wrong = []
+
+    def ended(self) -> Iterator[Damage]:
+        """There are no more incarnations."""
+        yield from self.ended_digests()
+        # Of a type that nobody knows, nobody knows whether it governs.
+        if self._misgoverned and not self._unknown:
+            yield Damage(
+                f"{_named(self._replay.partition, self._misgoverned)} governed by other assets than stored",
+                "the digest of what governs is another",
+            )
+
+
+def _named(partition: Partition, sequences: list[int]) -> str:
+    if len(sequences) == 1:
+        return f"incarnation {partition}@{sequences[0]} is"
+    return f"{len(sequences)} incarnations from {partition}@{sequences[0]} to {partition}@{sequences[-1]} are"
+
+
+def check_current(db: sqlite3.Connection, replay: Replay) -> Iterator[Damage]:
+    """Whether the table of the current state is what history comes to."""
+    partition = replay.partition
+    yield from _compared(
+        db.execute(
+            "SELECT r.id, r.type, r.digest, r.bucket, r.version, c.type, c.digest, c.bucket, c.version"
+            " FROM replay r LEFT JOIN asset_current c ON c.partition = ? AND c.id = r.id",
+            (partition,),
+        ),
+        partition,
+    )
+    for (id,) in db.execute(
+        "SELECT c.id FROM asset_current c LEFT JOIN replay r ON r.id = c.id"
+        " WHERE c.partition = ? AND r.id IS NULL",
+        (partition,),
+    ):
+        yield Damage(
+            f"asset {id} of {partition} is in the current state",
+            "the newest incarnation does not have it",
+        )
+    stored = dict(
+        db.execute("SELECT bucket, digest FROM bucket_current WHERE partition = ?", (partition,)).fetchall()
+    )
+    for bucket in sorted(stored.keys() | replay.buckets.keys()):
+        if stored.get(bucket) != replay.buckets.get(bucket):
+            yield Damage(
+                f"the digest of bucket {bucket} of {partition} is wrong",
+                f"it is {stored.get(bucket, 'missing')}, and its assets have "
+                f"{replay.buckets.get(bucket, 'none')}",
+            )
+
+
+def _compared(pairs: Iterable[tuple[Any, ...]], partition: Partition) -> Iterator[Damage]:
+    for id, *both in pairs:
+        expected, found = both[:4], both[4:]
+        if found == [None] * 4:
+            yield Damage(
+                f"asset {id} of {partition} is missing from the current state",
+                "the newest incarnation has it",
+                REBUILD,
+            )
+        elif found != expected:
+            yield Damage(
+                f"asset {id} of {partition} is not in the current state as the newest incarnation has it",
+                f"type, digest, bucket and version are {found} instead of {expected}",
+                REBUILD,
+            )

@@ -1,0 +1,42 @@
+"""Incarnations that were imported: each is what its digest says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import msgspec
+
+from lehr.base.digest import digest_all
+from lehr.model.incarnation import Incarnation
+from lehr.store.damage import Advance, Damage
+from lehr.store.merkle import RunningMerkle
+
+_FIX = "import it again from its file"
+
+
+def check(db: sqlite3.Connection, advance: Advance) -> Iterator[Damage]:
+    """Every one, and every asset of it."""
+    for name, header in db.execute("SELECT name, header FROM imported ORDER BY name").fetchall():
+        try:
+            expected = msgspec.json.decode(header, type=Incarnation)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            yield Damage(f"the header of what was imported as {name} cannot be read", str(error), _FIX)
+            continue
+        merkle = RunningMerkle()
+        for id, type, digest, body in db.execute(
+            "SELECT id, type, digest, body FROM imported_asset WHERE name = ? ORDER BY id", (name,)
+        ):
+            advance(1)
+            merkle.add(id, digest)
+            if digest_all((id, type, bytes(body).decode())) != digest:
+                yield Damage(
+                    f"asset {id} of what was imported as {name} was changed", "its digest differs", _FIX
+                )
+        if merkle.digest() != expected.digest:
+            yield Damage(f"what was imported as {name} is not what its digest says", "assets differ", _FIX)
+    for (name,) in db.execute(
+        "SELECT DISTINCT name FROM imported_asset a"
+        " WHERE NOT EXISTS (SELECT 1 FROM imported i WHERE i.name = a.name)"
+    ):
+        yield Damage(f"there are assets of {name}, which was not imported", "its header is missing", _FIX)

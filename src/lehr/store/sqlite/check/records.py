@@ -1,0 +1,181 @@
+"""What was decided, done and said: each record can be read, and agrees with its key and with the others."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lehr.model.asset import Partition
+from lehr.model.attempt import Attempt
+from lehr.model.control import AuditEntry, Control, ControlKind
+from lehr.model.decision import Condition, Decision
+from lehr.model.diff import Goal
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.store.damage import RESTORE, Advance, Damage
+from lehr.store.sqlite.retention import is_pruned
+
+
+class _Bounds(NamedTuple):
+    """What records may speak of."""
+
+    newest: int
+    epoch: int
+    controls: int
+
+
+class _Table(NamedTuple):
+    """A table whose rows have a body: how to read it, and what it must agree with.
+
+    Attributes:
+        columns: those after `body`, handed to `problems` in this order.
+        key: names a row.
+        problems: why a row contradicts its columns, or the rest of the state.
+    """
+
+    name: str
+    columns: str
+    type: Any
+    key: Callable[[tuple[Any, ...]], str]
+    problems: Callable[[sqlite3.Connection, _Bounds, Any, tuple[Any, ...]], Iterator[str]]
+    body: str = "body"
+
+
+def check(db: sqlite3.Connection, partition: Partition, advance: Advance) -> Iterator[Damage]:
+    """All records of a partition."""
+    row = db.execute("SELECT newest, epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
+    if row is None:
+        yield Damage(f"partition {partition} is not known", "records and incarnations name it")
+    bounds = _Bounds(*(row or (0, 0, 0)))
+    for table in _TABLES:
+        query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
+        decoder = msgspec.json.Decoder(table.type)
+        for body, *columns in db.execute(query, (partition,)):
+            advance(1)
+            name = f"{table.name} {table.key(tuple(columns))} of {partition}"
+            try:
+                found = decoder.decode(body)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                yield Damage(f"{name} cannot be read", str(error))
+                continue
+            if getattr(found, "partition", partition) != partition:
+                yield Damage(f"{name} is another's", f"it says partition {found.partition}")
+            for why in table.problems(db, bounds, found, tuple(columns)):
+                yield Damage(f"{name} contradicts what else is stored", why)
+    yield from _words(db, partition, bounds)
+
+
+def check_reservations(db: sqlite3.Connection) -> Iterator[Damage]:
+    """What is held until a push ends is held by a push that is under way."""
+    for key, holder in db.execute(
+        "SELECT key, operation FROM reservation r WHERE until IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM operation o WHERE o.id = r.operation AND o.open = 1) ORDER BY key"
+    ):
+        yield Damage(
+            f"a share of {key} is held by operation {holder}",
+            "no such operation is under way, so nothing would ever release it",
+            RESTORE,
+        )
+
+
+def _words(db: sqlite3.Connection, partition: Partition, bounds: _Bounds) -> Iterator[Damage]:
+    given, lifted = db.execute(
+        "SELECT count(*), count(lifted_at) FROM control WHERE partition = ?", (partition,)
+    ).fetchone()
+    if bounds.controls < given + lifted:
+        yield Damage(
+            f"the version of the controls of {partition} is too low",
+            f"it is {bounds.controls}, and {given + lifted} words were given or taken back",
+        )
+
+
+def _operation(
+    db: sqlite3.Connection, bounds: _Bounds, found: Operation, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    id, asset, is_open = columns
+    if (found.id, found.asset) != (id, asset):
+        yield f"it says operation {found.id} of asset {found.asset}"
+    if found.open != bool(is_open):
+        yield f"it is listed as {'open' if is_open else 'ended'}, and its result is {found.result}"
+    if found.open != (found.ended_at is None):
+        yield f"its result is {found.result}, and it ended at {found.ended_at}"
+    if max(found.content, found.governing) > bounds.newest:
+        yield f"it read incarnations {found.content} and {found.governing}; the newest is {bounds.newest}"
+    if found.epoch > bounds.epoch:
+        yield f"it was admitted under epoch {found.epoch}; the newest is {bounds.epoch}"
+
+
+def _ledger(
+    db: sqlite3.Connection, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    if found.asset != columns[0]:
+        yield f"it says asset {found.asset}"
+    if found.content > bounds.newest:
+        yield f"its content is of incarnation {found.content}; the newest is {bounds.newest}"
+    elif found.goal is not Goal.ABSENT and is_pruned(db, found.partition, found.content):
+        yield f"its content is of incarnation {found.content}, which is pruned"
+    if found.operation is not None and not _has_operation(db, found.operation):
+        yield f"its operation {found.operation} does not exist"
+
+
+def _standing(
+    db: sqlite3.Connection, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    if found.key() != columns[1]:
+        yield "the key of its condition is another's"
+
+
+def _decision(
+    db: sqlite3.Connection, bounds: _Bounds, found: Decision, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    if found.asset != columns[1]:
+        yield f"it says asset {found.asset}"
+    if max(found.content, found.governing) > bounds.newest:
+        yield f"it read incarnations {found.content} and {found.governing}; the newest is {bounds.newest}"
+
+
+def _control(
+    db: sqlite3.Connection, bounds: _Bounds, found: Control, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    id, expires_at, lifted_at = columns
+    if (found.id, found.expires_at) != (id, expires_at):
+        yield f"it says {found.id}, and that it stands until {found.expires_at}"
+    if found.kind is ControlKind.PIN and found.incarnation is not None:
+        if not 1 <= found.incarnation <= bounds.newest:
+            yield f"it pins to incarnation {found.incarnation}; the newest is {bounds.newest}"
+        elif lifted_at is None and expires_at is None and is_pruned(db, found.partition, found.incarnation):
+            yield f"it pins to incarnation {found.incarnation}, which is pruned"
+
+
+def _attempt(
+    db: sqlite3.Connection, bounds: _Bounds, found: Attempt, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    if found.sequence > bounds.newest:
+        yield f"incarnation {found.sequence} was in force after it; the newest is {bounds.newest}"
+
+
+def _nothing(
+    db: sqlite3.Connection, bounds: _Bounds, found: AuditEntry, columns: tuple[Any, ...]
+) -> Iterator[str]:
+    return iter(())
+
+
+def _has_operation(db: sqlite3.Connection, id: str) -> bool:
+    return db.execute("SELECT 1 FROM operation WHERE id = ?", (id,)).fetchone() is not None
+
+
+def _first(columns: tuple[Any, ...]) -> str:
+    return str(columns[0])
+
+
+_TABLES = (
+    _Table("operation", "id, asset, open", Operation, _first, _operation),
+    _Table("ledger", "asset", LedgerEntry, _first, _ledger),
+    _Table("standing", "asset, key", Condition, _first, _standing, body="condition"),
+    _Table("decision", "number, asset", Decision, _first, _decision),
+    _Table("control", "id, expires_at, lifted_at", Control, _first, _control),
+    _Table("attempt", "partition", Attempt, _first, _attempt),
+    _Table("audit", "number", AuditEntry, _first, _nothing),
+)
