@@ -224,6 +224,8 @@ def _quoting(item: Diagnostic, content: bytes) -> Diagnostic:
     if item.at is None or not item.at.line:
         return item
     lines = content.split(b"\n", item.at.line)
+    if len(lines) < item.at.line:  # what is missing at the end of a file is missed after it
+        return item
     line = lines[item.at.line - 1].decode(errors="replace").rstrip("\r")
     if len(line) > _LONGEST:
         return item

@@ -267,6 +267,7 @@ def test_what_cannot_be_done_is_refused_with_a_code(change: Change, code: str) -
         ("a: !!str 1\n", "a", "EDT006"),
         ("a: 1\na: 2\n", "a", "DOC005"),
         ("a: [1\n", "a", "DOC004"),
+        ("[", "a", "DOC004"),
         ("", "a", "EDT002"),
         ("[id=x]", "a", "EDT002"),
     ],
