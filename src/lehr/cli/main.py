@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "init": Lazy("lehr.cli.init:init", "Make a first workspace."),
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
+        "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent, as a commit."),
         "run": Lazy("lehr.cli.run:run", "Make production as intended, and keep it so."),
         "demo": Lazy("lehr.cli.demo:demo", "Play an example, narrated."),
     },

@@ -70,12 +70,20 @@ async def look_at(directory: Path, store: Store | None, registry: Registry) -> W
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
         source = wiring.source(deployment_of(str(directory), Path(scratch), kind="directory"))
-        snapshot = source.newest()
-        generation = wiring.generation()
-        try:
-            generated = await generation.generate(snapshot)
-        finally:
-            await generation.close()
+        return await look_at_snapshot(source.newest(), store, registry)
+
+
+async def look_at_snapshot(snapshot: Snapshot, store: Store | None, registry: Registry) -> WorkingTree:
+    """As `look_at`, for files that need not be on disk.
+
+    Raises:
+        TransientError, StalledError: generation broke down.
+    """
+    generation = wiring.generation()
+    try:
+        generated = await generation.generate(snapshot)
+    finally:
+        await generation.close()
     if generated.partition is None or errors(generated.diagnostics):
         return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
     return _validated(snapshot, generated, generated.partition, store, registry)
