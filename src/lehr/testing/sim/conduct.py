@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -71,12 +71,11 @@ class Conduct:
             TakeLease: lambda write, answer: self.forget_failures(),
         }
 
-    def committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
-        """These writes have become durable, and the witness does not know yet."""
-        for write, answer in zip(writes, answers, strict=True):
-            judge = self._judges.get(type(write))
-            if judge is not None:
-                judge(write, answer)
+    def committed(self, write: Write, answer: Any) -> None:
+        """This write has become durable, and the witness does not know yet."""
+        judge = self._judges.get(type(write))
+        if judge is not None:
+            judge(write, answer)
 
     def forget_failures(self) -> None:
         """Something has changed that may let failed pushes be tried again at once."""
@@ -85,7 +84,7 @@ class Conduct:
     def retried(self) -> None:
         """A person asks that failed pushes be tried again at once, also those that have yet to fail."""
         self.forget_failures()
-        self._pardoned = set(self._witness.decisions)
+        self._pardoned = {*self._witness.decisions, *self._witness.assets()}
 
     def _broken(self, rule: str, what: str) -> None:
         self._witness.violations.append(f"{rule}: {what}")

@@ -187,8 +187,9 @@ class History:
         return [*(check() for check in CHECKS), Capacity()]
 
     def _committed(self, writes: Sequence[Write], answers: Sequence[Any]) -> None:
-        self.conduct.committed(writes, answers)
-        self.witness.committed(writes, answers)
+        for write, answer in zip(writes, answers, strict=True):
+            self.conduct.committed(write, answer)
+            self.witness.committed([write], [answer])
 
     # --- processes -------------------------------------------------------------------
 
