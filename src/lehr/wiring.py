@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from lehr.control.plane import Parts
+    from lehr.model.incarnation import SourceRevision
     from lehr.model.types import Registry
+    from lehr.query.blame_books import Past
     from lehr.sdk.check import CheckPlugin
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
@@ -152,6 +154,17 @@ def require_location(location: str) -> None:
     from lehr.sources import require_location
 
     require_location(location)
+
+
+def past(state: Path, revision: SourceRevision) -> Past | None:
+    """What was kept in the state folder of a revision that an incarnation was made from; None if nothing.
+
+    Raises:
+        StalledError: what was kept is damaged.
+    """
+    from lehr.sources.past import past_revision
+
+    return past_revision(state, revision)
 
 
 def generation() -> Generation:

@@ -7,7 +7,7 @@ several documents.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
@@ -33,19 +33,38 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
     return Output(inputs, tuple(assets), (), tuple(diagnostics))
 
 
+class Declared(NamedTuple):
+    """An asset as a document declares it.
+
+    Attributes:
+        pointer: where in the document it stands.
+        value: what stands there.
+    """
+
+    document: documents.Document
+    pointer: str
+    value: dict[str, Any]
+
+
+def declared_in(path: str, content: bytes, id: str) -> Declared | None:
+    """How an asset file declares the asset `id`; None if it does not, in plain text."""
+    if not path.endswith(tuple(documents.SUFFIXES)):
+        return None
+    for document in documents.load(path, content).documents:
+        for base, value in _declared(document.value):
+            if isinstance(value, dict) and value.get("id") == id:
+                return Declared(document, base, value)
+    return None
+
+
 def place_of(path: str, content: bytes, id: str, pointer: str) -> Position | None:
     """Where the value at `pointer` of the document of asset `id` stands in an asset file.
 
     Reads the whole file again: for problems that are found after it has been forgotten. None if the
     file does not declare the asset in plain text.
     """
-    if not path.endswith(tuple(documents.SUFFIXES)):
-        return None
-    for document in documents.load(path, content).documents:
-        for base, value in _declared(document.value):
-            if isinstance(value, dict) and value.get("id") == id:
-                return document.position(base + pointer)
-    return None
+    found = declared_in(path, content, id)
+    return None if found is None else found.document.position(found.pointer + pointer)
 
 
 def _convert(

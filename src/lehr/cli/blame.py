@@ -1,0 +1,192 @@
+"""`lehr blame`: where an asset, or a field of it, comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lehr.base.clock import iso
+from lehr.cli import terminal, words
+from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.stored import complete_asset, open_reading, partition_option, state_folder, state_option
+
+if TYPE_CHECKING:
+    from lehr.model.provenance import Commit
+    from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
+
+_INDENT = " " * 16
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr blame web/process
+      lehr blame web/process payload.replicas
+      lehr blame web/process /payload/command/0 --incarnation 3
+      lehr blame web/process replicas -o json
+
+    FIELD is a dotted path, with or without `payload.`, or a JSON pointer.
+    """
+)
+@click.argument("asset", shell_complete=complete_asset)
+@click.argument("field", required=False)
+@click.option(
+    "--incarnation",
+    default="latest",
+    metavar="INCARNATION",
+    show_default=True,
+    help="As of which: 3, hello@3, latest or previous.",
+)
+@output_option("text", "json")
+@state_option
+@partition_option
+def blame(
+    asset: str, field: str | None, incarnation: str, form: str, state: Path | None, partition: str | None
+) -> None:
+    """Say which generators made ASSET, out of which files and assets, and who changed these last.
+
+    With FIELD, also where its value comes from. The line of an asset file that says it is a fact, and so
+    is the generator that made it. Where a generator has taken a value from, only its author knows: shown
+    are the places in its input, and in its code, that hold this value.
+    """
+    from lehr import wiring
+    from lehr.query.blame import blame as look
+
+    folder = state_folder(state)
+    with open_reading(folder, partition) as reading:
+        found = look(reading, lambda revision: wiring.past(folder, revision), asset, field, incarnation)
+    if form == "json":
+        show_document(form, document(found))
+    else:
+        print_lines(text(found))
+
+
+def text(found: Blame) -> Iterator[str]:
+    """For people."""
+    own = found.chain[0]
+    yield terminal.style(_title(found, own), bold=True)
+    if found.field is not None:
+        yield from _field(found, own, found.field)
+    for number, link in enumerate(found.chain):
+        if number:
+            yield ""
+            yield _title(found, link)
+        yield from _link(found, link)
+    if not found.whole:
+        yield ""
+        yield "It was made from more than is shown here."
+    if not found.readable:
+        names = ", ".join(source.source for source in found.sources if source.source != "lehr")
+        yield ""
+        yield f"No line is shown: this state keeps nothing of what {found.incarnation} was made from, {names}"
+
+
+def document(found: Blame) -> dict[str, Any]:
+    """As plain data, with times in ISO 8601."""
+    import msgspec
+
+    from lehr.model.provenance import Derivation
+
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    for link in plain["chain"]:
+        for maker in link["makers"]:
+            maker["by"] = dict(zip(Derivation.__struct_fields__, maker["by"], strict=True))
+    for source in _sources(plain):
+        if source["commit"] is not None:
+            source["commit"]["time"] = iso(source["commit"]["time"])
+    return plain
+
+
+def _sources(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every file and line in the answer as plain data."""
+    field = plain["field"] or {"written": None, "found": []}
+    found = [field["written"], *(item["source"] for item in field["found"])]
+    for link in plain["chain"]:
+        found.append(link["declared"])
+        for maker in link["makers"]:
+            found += [maker["code"], *maker["files"]]
+    yield from (item for item in found if item is not None)
+
+
+def _title(found: Blame, link: Link) -> str:
+    partition = found.incarnation.rpartition("@")[0]
+    since = f"unchanged since {partition}@{link.since}"
+    if link.since == int(found.incarnation.rpartition("@")[2]):
+        since = "changed in it"
+    if found.since_pruned and link is found.chain[0]:
+        since += " or longer"
+    return f"{link.id} ({link.type}) in {found.incarnation}, {since}"
+
+
+def _link(found: Blame, link: Link) -> Iterator[str]:
+    if link.declared is not None:
+        yield from _source(found, "declared at", link.declared)
+    for maker in link.makers:
+        yield from _maker(found, maker)
+
+
+def _maker(found: Blame, maker: Maker) -> Iterator[str]:
+    what = f"  ({maker.addon})" if maker.addon else ""
+    title = "annotated by" if maker.addon else "made by"
+    yield from _source(found, title, maker.code, f"{maker.by.generator}, line {maker.by.line}{what}")
+    shown = len(maker.files) + len(maker.assets)
+    for file in maker.files:
+        yield from _source(found, "  from", file)
+    if maker.assets:
+        yield _row("  from", f"{_noun(maker)} {', '.join(maker.assets)}")
+    if maker.inputs > shown:
+        kind = "file" if maker.by.over_files else "asset"
+        rest = words.counted(maker.inputs - shown, f"more {kind}")
+        yield _row("", f"and {rest}: all that are {maker.by.of}")
+
+
+def _noun(maker: Maker) -> str:
+    return "asset" if len(maker.assets) == 1 else "assets"
+
+
+def _field(found: Blame, own: Link, field: FieldBlame) -> Iterator[str]:
+    from lehr.cli.told import value
+
+    partition = found.incarnation.rpartition("@")[0]
+    yield ""
+    yield f"{field.pointer} = {value(field.value)}"
+    yield _row("so since", f"{partition}@{field.since}" + (" or longer" if found.since_pruned else ""))
+    if field.written is not None:
+        yield from _source(found, "written at", field.written)
+    elif own.declared is not None and own.declared.content and not field.makers:
+        yield _row("written", f"nowhere: {own.declared.at.file} leaves it out, and it is the type's default")
+    for index in field.makers:
+        maker = own.makers[index]
+        yield _row("said by", f"{maker.by.generator}, line {maker.by.line}")
+    for item in field.found:
+        yield from _source(found, "value found at", item.source)
+    if field.makers and not field.found:
+        yield _row("value found at", "no place: it is computed, or the type's default")
+    if not field.searched_all:
+        yield _row("", "and there may be more places")
+    yield ""
+
+
+def _source(found: Blame, title: str, source: Source, what: str = "") -> Iterator[str]:
+    line = what or str(source.at)
+    newest = int(found.incarnation.rpartition("@")[2])
+    if source.incarnation != newest:
+        line += f"  (as of {found.incarnation.rpartition('@')[0]}@{source.incarnation})"
+    yield _row(title, line)
+    if source.text:
+        yield _row("", f"| {source.text}")
+    if source.commit is not None:
+        yield _row("", terminal.style(_commit(source.commit), "cyan"))
+
+
+def _commit(commit: Commit) -> str:
+    said = terminal.printable(f"{commit.author}: {commit.subject}")
+    return f"{commit.id[:12]} {iso(commit.time)[:10]} {said}"
+
+
+def _row(title: str, said: str) -> str:
+    return f"{title:<{len(_INDENT)}}{terminal.printable(said)}" if title else f"{_INDENT}{said}"

@@ -1,0 +1,193 @@
+"""Where an asset, or one of its fields, comes from: generators, files, lines, and who wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lehr.base.diagnostics import Position
+from lehr.base.errors import LehrError
+from lehr.generate.globs import matcher
+from lehr.generate.plain import declared_in
+from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import Incarnation
+from lehr.model.provenance import Derivation
+from lehr.query.blame_books import Books, History, entry_of
+from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
+from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source
+from lehr.query.reading import Reading
+from lehr.query.selecting import known_asset
+
+_MOST_LINKS = 50
+_MOST_INPUTS = 20
+_MOST_SEARCHED = 200
+_MOST_FOUND = 10
+
+
+def blame(
+    reading: Reading, history: History, id: str, field: str | None = None, incarnation: str = "latest"
+) -> Blame:
+    """Where the asset `id`, and its `field`, come from, as of `incarnation`.
+
+    Raises:
+        LehrError: there is no such asset, field or incarnation; or the incarnation is pruned.
+    """
+    header = reading.incarnation(incarnation)
+    books = Books(reading, history, header)
+    asset = books.asset(AssetId(id))
+    if asset is None:
+        raise _not_there(reading, header, id)
+    wanted = None if field is None else field_of(asset.document(), field)
+    chain, whole = _chain(books, asset)
+    since = chain[0].since
+    return Blame(
+        header.name,
+        header.sources,
+        books.past(header.sequence) is not None,
+        books.pruned_before(since),
+        chain,
+        whole,
+        None if wanted is None else _blame_field(books, asset, chain, wanted),
+    )
+
+
+# --- the chain -----------------------------------------------------------------------
+
+
+def _chain(books: Books, asset: Asset) -> tuple[tuple[Link, ...], bool]:
+    """The asset and those that it was made from, breadth first, bounded."""
+    links: list[Link] = []
+    met = {asset.id}
+    ahead = [asset]
+    whole = True
+    while ahead and len(links) < _MOST_LINKS:
+        link = _link(books, ahead.pop(0))
+        links.append(link)
+        for maker in link.makers:
+            whole = whole and maker.inputs <= len(maker.files) + len(maker.assets)
+            for id in maker.assets:
+                found = None if id in met else books.asset(id)
+                met.add(id)
+                if found is not None:
+                    ahead.append(found)
+    return tuple(links), whole and not ahead
+
+
+def _link(books: Books, asset: Asset) -> Link:
+    since = books.since(asset.id)
+    made = [] if asset.made_by is None else [_maker(books, asset.made_by, since)]
+    made += [_maker(books, item.by, since, item.addon) for item in asset.annotated_by]
+    declared = None
+    if asset.made_by is None and asset.origin is not None:
+        declared = _declared(books, asset, "", since) or books.source(asset.origin, since, same=True)
+    return Link(asset.id, asset.type, since, declared, tuple(made))
+
+
+def _maker(books: Books, by: Derivation, since: int, addon: str = "") -> Maker:
+    code = books.source(Position(by.module, by.line), since, same=True)
+    if by.over_files:
+        files = [by.item] if by.item else _matching(books, by.of, since)
+        shown = tuple(books.source(Position(file), since) for file in files[:_MOST_INPUTS])
+        return Maker(by, code, addon, shown, (), len(files))
+    ids = [AssetId(by.item)] if by.item else books.assets(by.of)
+    return Maker(by, code, addon, (), tuple(ids[:_MOST_INPUTS]), len(ids))
+
+
+def _matching(books: Books, pattern: str, since: int) -> list[str]:
+    past = books.past(books.header.sequence) or books.past(since)
+    return [] if past is None else sorted(filter(matcher(pattern), past.files()))
+
+
+def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | None:
+    """The line of the asset file that says what stands at `pointer`; None if it leaves that out."""
+    assert asset.origin is not None
+    parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+    for sequence in (books.header.sequence, since):
+        past, file = books.past(sequence), asset.origin.file
+        if past is None or entry_of(past, file) is None:
+            continue
+        found = declared_in(file, past.read(file), asset.id)
+        if found is not None:
+            if value_at(found.value, parts) is None:
+                return None
+            return books.source(found.document.position(found.pointer + pointer), sequence)
+    return None
+
+
+# --- one field -----------------------------------------------------------------------
+
+
+def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Field) -> FieldBlame:
+    own = chain[0]
+    annotations = [index for index, maker in enumerate(own.makers) if _covers(maker.addon, field)]
+    written = None
+    if own.declared is not None:
+        written = _declared(books, asset, field.pointer, own.since)
+    by = annotations or [index for index, maker in enumerate(own.makers) if not maker.addon]
+    found, whole = _found(books, chain, [own.makers[index] for index in by], field)
+    since = books.since(asset.id, field)
+    return FieldBlame(field.pointer, field.value, since, written, tuple(by), found, whole)
+
+
+def _covers(addon: str, field: Field) -> bool:
+    return bool(addon) and field.parts[:2] == ("addons", addon)
+
+
+def _found(
+    books: Books, chain: tuple[Link, ...], makers: Iterable[Maker], field: Field
+) -> tuple[tuple[Found, ...], bool]:
+    """Places that hold the value, in what went into `makers`, those under the same name first."""
+    links = {link.id: link for link in chain}
+    found: list[Found] = []
+    ahead, met, searched = list(makers), set[str](), 0
+    whole = True
+    while ahead:
+        maker = ahead.pop(0)
+        whole = whole and maker.inputs <= len(maker.files) + len(maker.assets)
+        for file in (maker.code, *maker.files):
+            if file.at.file not in met and searched < _MOST_SEARCHED:
+                met.add(file.at.file)
+                searched += 1
+                found += _in_file(books, file, field)
+        for id in maker.assets:
+            link = links.pop(id, None)
+            if link is None:
+                continue
+            ahead += [item for item in link.makers if not item.addon]
+            found += _in_declaration(books, link, field)
+    found.sort(key=lambda item: (not item.same_name, item.source.at))
+    return tuple(found[:_MOST_FOUND]), whole and len(found) <= _MOST_FOUND and searched < _MOST_SEARCHED
+
+
+def _in_file(books: Books, file: Source, field: Field) -> list[Found]:
+    past = books.past(file.incarnation)
+    if past is None or not file.content:
+        return []
+    places = occurrences(file.at.file, past.read(file.at.file), field)
+    return [Found(books.source(item.at, file.incarnation, same=True), item.same_name) for item in places]
+
+
+def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
+    """Places in the declaration of an asset in an asset file: in its own part of the file alone."""
+    asset = books.asset(link.id)
+    past = None if link.declared is None else books.past(link.declared.incarnation)
+    if asset is None or link.declared is None or past is None:
+        return []
+    file = link.declared.at.file
+    declared = declared_in(file, past.read(file), link.id) if link.declared.content else None
+    if declared is None:
+        return []
+    places = (
+        (declared.document.position(declared.pointer + entry.pointer), entry.name == field.name)
+        for entry in entries_like(declared.value, field)
+    )
+    sequence = link.declared.incarnation
+    return [Found(books.source(at, sequence, same=True), same_name) for at, same_name in places]
+
+
+def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:
+    known_asset(reading, id)  # names what is written alike, if there never was such an asset
+    return LehrError(
+        f"{header.name} has no asset {id}",
+        why="it is declared in another incarnation",
+        fix="name that one with --incarnation; see `lehr describe` for when it last changed",
+    )

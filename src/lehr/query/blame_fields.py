@@ -1,0 +1,163 @@
+"""Fields of an asset, by the names that people write, and where else a field's value stands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.base import documents
+from lehr.base.diagnostics import Position
+from lehr.base.digest import canonical
+from lehr.base.errors import LehrError
+
+_ROOTS = ("payload", "addons")
+_MOST_NAMED = 12
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field of an asset's document, and what it holds."""
+
+    parts: tuple[str, ...]
+    value: Any
+
+    @property
+    def pointer(self) -> str:
+        """As a JSON pointer (RFC 6901)."""
+        return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """The last name on its path that is no index of a list; empty if there is none."""
+        return next((part for part in reversed(self.parts) if not part.isdecimal()), "")
+
+
+def field_of(document: dict[str, Any], text: str) -> Field:
+    """The field that `text` names: a JSON pointer, or a dotted path with or without `payload.`.
+
+    Keys may hold dots (`addons.lehr.Owner.team`).
+
+    Raises:
+        LehrError: the asset has no such field.
+    """
+    if text.startswith("/"):
+        parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
+        found = _by_parts(document, parts)
+    else:
+        found = _by_path(document, text) or _by_path(document["payload"], text, ("payload",))
+    if found is not None:
+        return found
+    known = [_dotted(field.parts) for root in _ROOTS for field in _leaves(document[root], (root,))]
+    shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
+    raise LehrError(
+        f"asset {document['id']} has no field {text}",
+        why=f"it has {shown}" if known else "its payload is empty, and it has no addons",
+        fix="write one of these, or a JSON pointer such as /payload/command/0",
+    )
+
+
+def value_at(document: Any, parts: tuple[str, ...]) -> Field | None:
+    """The field at exactly these parts; None if it is not there."""
+    return _by_parts(document, parts)
+
+
+def _by_parts(value: Any, parts: tuple[str, ...]) -> Field | None:
+    for part in parts:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return Field(parts, value)
+
+
+def _by_path(value: Any, text: str, before: tuple[str, ...] = ()) -> Field | None:
+    if not text:
+        return Field(before, value)
+    words = text.split(".")
+    for count in range(len(words), 0, -1):  # the longest key first: keys may hold dots
+        key = ".".join(words[:count])
+        step = _by_parts(value, (key,))
+        if step is not None:
+            found = _by_path(step.value, ".".join(words[count:]), (*before, key))
+            if found is not None:
+                return found
+    return None
+
+
+def _leaves(value: Any, parts: tuple[str, ...]) -> Iterator[Field]:
+    if isinstance(value, dict) and value:
+        for key in value:
+            yield from _leaves(value[key], (*parts, key))
+    elif len(parts) > 1:
+        yield Field(parts, value)
+
+
+def _dotted(parts: tuple[str, ...]) -> str:
+    return ".".join(parts)
+
+
+class Occurrence(msgspec.Struct, frozen=True):
+    """A place where the value that is looked for stands.
+
+    Attributes:
+        same_name: True where it stands under the same name as in the asset.
+    """
+
+    at: Position
+    same_name: bool
+
+
+def occurrences(file: str, content: bytes, field: Field) -> Iterator[Occurrence]:
+    """Where `file` holds the value of `field`: entries of its documents, constants of its code.
+
+    Values that any file may hold by chance (true, empty) count only under the same name.
+    """
+    if file.endswith(".py"):
+        yield from _in_code(file, content, field)
+    elif file.endswith(tuple(documents.SUFFIXES)):
+        for document in documents.load(file, content).documents:
+            for entry in entries_like(document.value, field):
+                yield Occurrence(document.position(entry.pointer), entry.name == field.name)
+
+
+def entries_like(value: Any, field: Field) -> Iterator[Field]:
+    """Entries of plain data, at whatever depth, that hold the value of `field`."""
+    common = field.value is None or isinstance(field.value, bool) or field.value in ("", [], {})
+    for entry in _entries(value, ()):
+        if _same(entry.value, field.value) and (not common or entry.name == field.name):
+            yield entry
+
+
+def _entries(value: Any, parts: tuple[str, ...]) -> Iterator[Field]:
+    yield Field(parts, value)
+    inner: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(value, dict):
+        inner = iter(value.items())
+    elif isinstance(value, list):
+        inner = iter(enumerate(value))
+    for key, item in inner:
+        yield from _entries(item, (*parts, str(key)))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return type(one) is type(other) and canonical(one) == canonical(other)
+    return bool(one == other)
+
+
+def _in_code(file: str, content: bytes, field: Field) -> Iterator[Occurrence]:
+    if not isinstance(field.value, str | int | float) or isinstance(field.value, bool) or field.value == "":
+        return
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return  # it was code once, or there would be no asset; whatever it is, it says nothing now
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and _same(node.value, field.value):
+            yield Occurrence(Position(file, node.lineno, node.col_offset + 1), same_name=False)

@@ -1,0 +1,115 @@
+"""What `lehr.query.blame` answers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lehr.base.diagnostics import Position
+from lehr.model.asset import AssetId
+from lehr.model.incarnation import SourceRevision
+from lehr.model.provenance import Commit, Derivation
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file or a line of it.
+
+    Attributes:
+        incarnation: sequence of the one at whose revision it stands so.
+        text: of the line; empty for a file as a whole.
+        content: id of the file's content; empty if the file cannot be read any more.
+        commit: the last that changed it; None where that is not known.
+    """
+
+    at: Position
+    incarnation: int
+    text: str = ""
+    content: str = ""
+    commit: Commit | None = None
+
+
+class Maker(msgspec.Struct, frozen=True):
+    """A generator that had a part in an asset, and what it was called with.
+
+    Attributes:
+        by: the call.
+        code: the line that yielded.
+        addon: what it put on the asset; empty if it made the asset.
+        files, assets: what it read; the first of them.
+        inputs: number of all that it read.
+    """
+
+    by: Derivation
+    code: Source
+    addon: str = ""
+    files: tuple[Source, ...] = ()
+    assets: tuple[AssetId, ...] = ()
+    inputs: int = 0
+
+
+class Link(msgspec.Struct, frozen=True):
+    """An asset in the chain of those that one was made from.
+
+    Attributes:
+        since: sequence of the incarnation in which it last changed.
+        declared: where an asset file declares it; None if a generator made it.
+        makers: who made it, and who annotated it.
+    """
+
+    id: AssetId
+    type: str
+    since: int
+    declared: Source | None
+    makers: tuple[Maker, ...]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A place in what went in that holds the value that is asked for. It need not be why it came out.
+
+    Attributes:
+        same_name: True where it stands under the same name.
+    """
+
+    source: Source
+    same_name: bool
+
+
+class FieldBlame(msgspec.Struct, frozen=True):
+    """Where the value of one field comes from.
+
+    Attributes:
+        since: sequence of the incarnation from which on it has had this value.
+        written: the line of the asset file that says it: a fact.
+        makers: indexes of those makers of the asset that say it: a fact.
+        found: places that hold the value: what its maker may have taken it from.
+        searched_all: False if there was more to search, or more was found.
+    """
+
+    pointer: str
+    value: object
+    since: int
+    written: Source | None = None
+    makers: tuple[int, ...] = ()
+    found: tuple[Found, ...] = ()
+    searched_all: bool = True
+
+
+class Blame(msgspec.Struct, frozen=True):
+    """Where an asset comes from.
+
+    Attributes:
+        incarnation: name of the one that is asked about.
+        sources: its revisions.
+        readable: False when these are not kept any more: then no file can be read, no commit be told.
+        since_pruned: True if it may have been so longer: older incarnations are pruned.
+        chain: the asset, then the assets it was made from, breadth first.
+        whole: False if the chain goes on.
+        field: what was asked of one field.
+    """
+
+    incarnation: str
+    sources: tuple[SourceRevision, ...]
+    readable: bool
+    since_pruned: bool
+    chain: tuple[Link, ...]
+    whole: bool
+    field: FieldBlame | None = None

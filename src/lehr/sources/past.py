@@ -1,0 +1,163 @@
+"""What an incarnation was made from, read again: its files, and who changed each of their lines last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pygit2
+
+from lehr.model.incarnation import SourceRevision
+from lehr.model.provenance import Commit
+from lehr.sdk.source import FileEntry
+from lehr.sources.mirror import Mirror
+from lehr.sources.tree import TreeSnapshot
+
+_MIRRORS = "sources"
+
+
+class PastRevision:
+    """A revision that was kept when an incarnation was made from it. Implements `lehr.query.blame.Past`."""
+
+    def __init__(self, mirror: Mirror, revision: SourceRevision, target: str) -> None:
+        """Read the commit or tree `target` of `mirror`, which `revision` names."""
+        self._repository = mirror.repository
+        self._commit = _as_commit(mirror.repository[target])
+        self._path = "" if self._commit is None else _path(revision.source, self._commit)
+        self._snapshot = TreeSnapshot(revision, mirror.root(target, self._path), mirror.reader)
+
+    def files(self) -> Mapping[str, FileEntry]:
+        return self._snapshot.files()
+
+    def read(self, path: str) -> bytes:
+        return self._snapshot.read(path)
+
+    def last_change(self, path: str, line: int = 0) -> Commit | None:
+        if self._commit is None:
+            return None
+        inside = f"{self._path}/{path}" if self._path else path
+        try:
+            found = last_change(self._repository, self._commit, inside, line)
+        except (KeyError, ValueError, pygit2.GitError):
+            return None  # history is not whole
+        # Where history was cut off, its end has changed everything, and nothing.
+        return None if found is None or str(found.id) in self._cut_off() else _commit(found)
+
+    def _cut_off(self) -> set[str]:
+        try:
+            return set((Path(self._repository.path) / "shallow").read_text().split())
+        except FileNotFoundError:
+            return set()
+
+
+def past_revision(state: Path, revision: SourceRevision) -> PastRevision | None:
+    """What was kept of `revision` in the state folder `state`; None if nothing was.
+
+    Raises:
+        StalledError: what was kept is damaged.
+    """
+    for folder in sorted((state / _MIRRORS).glob("*.git")):
+        mirror = Mirror(folder)
+        target = mirror.kept(revision.revision)
+        if target is not None:
+            return PastRevision(mirror, revision, target)
+    return None
+
+
+def _as_commit(found: pygit2.Object) -> pygit2.Commit | None:
+    try:
+        return found.peel(pygit2.Commit)
+    except (ValueError, pygit2.GitError):
+        return None  # what was kept of a plain directory is a tree
+
+
+def _path(source: str, commit: pygit2.Commit) -> str:
+    """The directory in the repository that `source` names (`git:LOCATION[#BRANCH][:PATH]`); "" for all."""
+    path = source.rpartition(":")[2]
+    try:
+        return path if path and commit.tree[path].type == pygit2.enums.ObjectType.TREE else ""
+    except (KeyError, ValueError):
+        return ""  # what follows the last colon is part of the location
+
+
+def last_change(
+    repository: pygit2.Repository, newest: pygit2.Commit, path: str, line: int = 0
+) -> pygit2.Commit | None:
+    """The commit that made a file, or a line of it, what it is at `newest`.
+
+    Goes back along parents that have the file alike, as `git log` does, and for a line along those that
+    have the line, also where the file was renamed. Unlike libgit2's blame it takes no other file for
+    the line's origin, and of most commits it looks at a few trees alone.
+
+    Args:
+        line: counted from 1; 0 asks about the file as a whole.
+
+    Returns:
+        None if `newest` has no such file.
+    """
+    commit, blob = newest, _blob(newest, path)
+    while blob is not None:
+        alike = next((parent for parent in commit.parents if _blob(parent, path) == blob), None)
+        if alike is not None:
+            commit = alike
+            continue
+        earlier = _with_line(repository, commit, path, line) if line else None
+        if earlier is None:
+            return commit
+        commit, path, line = earlier
+        blob = _blob(commit, path)
+    return None
+
+
+def _with_line(
+    repository: pygit2.Repository, commit: pygit2.Commit, path: str, line: int
+) -> tuple[pygit2.Commit, str, int] | None:
+    """A parent that has the line, with the file's path and the line's number there; None if it is new."""
+    new = repository[commit.tree[path].id].peel(pygit2.Blob)
+    for parent in commit.parents:
+        before = path if _blob(parent, path) is not None else _renamed(repository, parent, commit, path)
+        if before is None:
+            continue
+        old = repository[parent.tree[before].id].peel(pygit2.Blob)
+        number = _number_before(pygit2.Patch.create_from(old, new, context_lines=0), line)
+        if number is not None:
+            return parent, before, number
+    return None
+
+
+def _renamed(
+    repository: pygit2.Repository, parent: pygit2.Commit, commit: pygit2.Commit, path: str
+) -> str | None:
+    """What `path` was called in `parent`; None if it was not there."""
+    diff = repository.diff(parent, commit)
+    diff.find_similar(pygit2.enums.DiffFind.FIND_RENAMES)
+    for delta in diff.deltas:
+        if delta.status == pygit2.enums.DeltaStatus.RENAMED and delta.new_file.path == path:
+            return delta.old_file.path
+    return None
+
+
+def _number_before(patch: pygit2.Patch, line: int) -> int | None:
+    """The number that a line of the newer file has in the older one; None if it is not there."""
+    shift = 0
+    for hunk in patch.hunks:
+        # A hunk that only deletes names the line before the place.
+        first = hunk.new_start if hunk.new_lines else hunk.new_start + 1
+        if line < first:
+            break
+        if line < first + hunk.new_lines:
+            return None
+        shift += hunk.old_lines - hunk.new_lines
+    return line + shift
+
+
+def _blob(commit: pygit2.Commit, path: str) -> pygit2.Oid | None:
+    try:
+        return commit.tree[path].id
+    except KeyError:
+        return None
+
+
+def _commit(found: pygit2.Commit) -> Commit:
+    author, subject = found.author, found.message.strip().partition("\n")[0]
+    return Commit(str(found.id), f"{author.name} <{author.email}>", float(author.time), subject)
