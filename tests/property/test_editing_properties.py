@@ -256,7 +256,7 @@ def test_what_is_deleted_is_all_that_goes(file: tuple[str, Any], data: st.DataOb
 @settings(max_examples=200, deadline=None)
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(str.encode), path=st.text(max_size=12))
 def test_no_file_and_no_path_break_it(content: bytes, path: str) -> None:
-    for name in ("a.yaml", "a.json"):
+    for name in ("a.yaml", "a.json", "a.toml"):
         for change in (
             Replace(file=name, path=path, value=1, retype=True),
             Add(file=name, path=path, value="x"),

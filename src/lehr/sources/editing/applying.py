@@ -24,12 +24,14 @@ from lehr.sources.editing.nodes import Kind, Node, Splice, spliced
 from lehr.sources.editing.parts import Part, parts, same
 from lehr.sources.editing.paths import END, Name, parse_path, spelt
 from lehr.sources.editing.splicing import CannotSpliceError, Splicer
+from lehr.sources.editing.toml_nodes import toml_nodes
 from lehr.sources.editing.walking import PathError, Spot, Tree, kind_of
-from lehr.sources.editing.writing import JsonWriting, Writing, YamlWriting
+from lehr.sources.editing.writing import JsonWriting, TomlWriting, Writing, YamlWriting
 from lehr.sources.editing.yaml_nodes import yaml_nodes
 
 _FORMATS: Mapping[str, tuple[Callable[[str], list[Node]], Callable[[], Writing]]] = {
     ".json": (json_nodes, JsonWriting),
+    ".toml": (toml_nodes, TomlWriting),
     ".yaml": (yaml_nodes, YamlWriting),
     ".yml": (yaml_nodes, YamlWriting),
 }
@@ -148,7 +150,7 @@ class _Edit:
 
     def _delete(self, spot: Spot) -> Applied:
         holder, number = spot.holders[-1]
-        if len(holder.entries) > 1 or holder.inline:
+        if len(holder.entries) > 1 or holder.inline or holder.after is not None:
             return self._made(spot, spot.value, msgspec.UNSET, lambda: self._splicer.delete(holder, number))
         above, place = spot.holders[-2]
         return self._made(spot, spot.value, msgspec.UNSET, lambda: self._splicer.empty(above, place, holder))

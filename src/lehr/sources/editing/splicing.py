@@ -19,7 +19,7 @@ from lehr.sources.editing.nodes import (
     line_start,
     newline_of,
 )
-from lehr.sources.editing.writing import Writing, YamlWriting, literal
+from lehr.sources.editing.writing import TomlWriting, Writing, YamlWriting, literal
 
 _COLON = re.compile(r"\s*:")
 _HEADER = re.compile(r"[|>][-+0-9]*")
@@ -51,8 +51,8 @@ class Splicer:
         """
         entry = holder.entries[number]
         node = entry.value
-        if node.after is not None:
-            raise CannotSpliceError("it is a table with a header")
+        if isinstance(self._writing, TomlWriting) and not node.inline:
+            raise CannotSpliceError("it is a table that has lines of its own")
         if not node.inline and node.entries:
             return self._replace_block(entry, value)
         if not node.inline:
@@ -76,8 +76,8 @@ class Splicer:
             return [self._new_line(holder.after, "", written)]
         if holder.inline:
             return self._add_inline(holder, written)
-        if not holder.entries:
-            raise CannotSpliceError("nothing is in it")
+        if not holder.entries or isinstance(self._writing, TomlWriting):
+            raise CannotSpliceError("no line of its own says where it would go")
         last = holder.entries[-1]
         indent = " " * column(self._text, holder.entries[0].start)
         end = self._block_end(last.value)
@@ -90,8 +90,8 @@ class Splicer:
             CannotSpliceError: it cannot be cut out.
         """
         entry = holder.entries[number]
-        if entry.value.after is not None:
-            raise CannotSpliceError("it is a table with a header")
+        if isinstance(self._writing, TomlWriting) and not entry.value.inline:
+            raise CannotSpliceError("it is a table that has lines of its own")
         if holder.inline:
             return self._delete_inline(holder, number)
         text, end = self._text, self._block_end(entry.value)

@@ -223,6 +223,67 @@ def test_json_keeps_its_layout() -> None:
     assert edited(JSON, Delete(file=file, path="a.1")) == JSON.replace("1,\n    2", "1")
 
 
+TOML = """\
+title = 'x'  # the title
+dotted.a = 1
+
+[server]
+ports = [
+  80,  # plain
+  443
+]
+"odd key" = 1.5
+
+[server.tls]
+on = true
+
+[[site]]
+id = "web"
+n = 1
+
+[[site]]
+id = "db"
+limits = {cpu = 1}
+# end
+"""
+
+
+def test_toml_keeps_its_layout() -> None:
+    file = "a.toml"
+    assert replace("title", "it", TOML, file)[1] == ["title = 'it'  # the title"]
+    assert replace("dotted.a", 2.5, TOML, file)[1] == ["dotted.a = 2.5"]
+    assert replace("server.ports.0", 81, TOML, file)[1] == ["  81,  # plain"]
+    assert replace("site[id=db].limits.cpu", [1], TOML, file)[1] == ["limits = {cpu = [1]}"]
+    assert replace("server.tls", {"on": False, "new": "a\nb"}, TOML, file)[1] == [
+        "on = false",
+        'new = "a\\nb"',
+    ]
+    assert add("server.ports.-", 8080, TOML, file) == (["  443"], ["  443,", "  8080"])
+    assert add("server.tls.k 1", 1, TOML, file) == ([], ['"k 1" = 1'])
+    assert add("server.new", {"a": 1}, TOML, file) == ([], ["new = {a = 1}"])
+    assert add("top", 1, TOML, file) == ([], ["top = 1"])
+    assert add("site[id=web].m", 1, TOML, file) == ([], ["m = 1"])
+    assert delete("server.ports", TOML, file)[0] == ["ports = [", "  80,  # plain", "  443", "]"]
+    assert delete("server.tls.on", TOML, file) == (["on = true"], [])
+    assert delete("site[id=web].n", TOML, file) == (["n = 1"], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (Replace(file="a.toml", path="title", value=None), "EDT007"),
+        (Delete(file="a.toml", path="server.tls"), "EDT008"),
+        (Delete(file="a.toml", path="site.0"), "EDT008"),
+        (Delete(file="a.toml", path="dotted.a"), "EDT008"),
+        (Add(file="a.toml", path="dotted.b", value=1), "EDT008"),
+        (Add(file="a.toml", path="site.-", value={"id": "new"}), "EDT008"),
+        (Replace(file="a.toml", path="server", value=1, retype=True), "EDT008"),
+    ],
+)
+def test_tables_of_toml_are_not_rewritten(change: Change, code: str) -> None:
+    assert refusal(change, TOML) == code
+
+
 def test_a_function_makes_the_new_value_from_the_old_one() -> None:
     change = Compute(file=FILE, path="/0/payload/replicas", function=lambda old: old + 1)
     assert lines(ASSETS, edited(ASSETS, change))[1] == ["    replicas: 4   # three are enough"]
