@@ -234,7 +234,7 @@ def _show(made: Commit, form: str, dry_run: bool) -> None:
         }
         show_document("json", document)
         return
-    for line in made.patch.splitlines():
+    for line in made.patch.removesuffix("\n").split("\n") if made.files else ():
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         print(terminal.style(terminal.printable(line), colour))
     if not made.files:

@@ -326,6 +326,22 @@ def test_several_changes_are_one_commit_or_none(work: Repository, tmp_path: Path
     assert work.committed("b.json") == '{"a": 1, "b": 2}\n'
 
 
+def test_all_that_is_wrong_is_said_at_once(work: Repository, tmp_path: Path) -> None:
+    changes: list[Change] = [
+        Replace(file=FILE, path="replicsa", value=4),
+        Replace(file="nowhere.yaml", path="a", value=4),
+        Replace(file=FILE, path="image", value=4),
+    ]
+    with pytest.raises(EditError) as error:
+        edit(str(work.path), changes, "bad", state=tmp_path, clock=SystemClock())
+    assert [item.code for item in error.value.diagnostics] == ["EDT002", "EDT009", "EDT004"]
+
+
+def test_only_a_branch_is_edited(work: Repository) -> None:
+    work.git("tag", "v1")
+    assert "is no branch" in refused(lambda: change(work, branch="refs/tags/v1"))
+
+
 def test_an_edit_that_changes_nothing_makes_no_commit(work: Repository) -> None:
     made = change(work, 3)
     assert (made.id, made.files, work.count()) == ("", (), 1)

@@ -176,9 +176,9 @@ class _Edit:
         if change.retype or old == new or spot.value is None or change.value is None:
             return
         what = f"{spelt(self._steps)} is {old}, and would become {new}"
-        raise self._error(
-            spot, "EDT004", what, "most often that is a slip", "mend the value, or allow it with `retype`"
-        )
+        quote = "to make it a text, quote it; " if old == kind_of("") else ""
+        fix = f"{quote}to let it change its kind, ask for `retype`"
+        raise self._error(spot, "EDT004", what, "most often that is a slip", fix)
 
     def _plain(self, spot: Spot, value: Any) -> Any:
         """`value` as plain data, as it would be read from a file."""

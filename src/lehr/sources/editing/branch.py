@@ -205,7 +205,7 @@ class RemoteBranch:
         return f"git:{public(self._location)}#{self._ref.removeprefix(_HEADS)}"
 
     def held(self) -> AbstractContextManager[None]:
-        _ = self._mirror.repository  # made, if it is not there
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)  # held before the mirror is made in it
         return holding(self._path)
 
     def tip(self) -> BranchTip:
@@ -257,7 +257,12 @@ def _refused(name: str, err: LehrError) -> LehrError:
 
 
 def _ref(branch: str) -> str:
-    return branch if branch.startswith("refs/") else f"{_HEADS}{branch}"
+    ref = branch if branch.startswith("refs/") else f"{_HEADS}{branch}"
+    if not ref.startswith(_HEADS):
+        raise StalledError(
+            f"{ref} is no branch", why="tags and other refs name what shall not change", fix="name a branch"
+        )
+    return ref
 
 
 def _opened(path: Path) -> pygit2.Repository:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from lehr.sources.opening import Kind, place_of, taken_apart
 from lehr.sources.origin import local_path
 
 _TRIES = 20
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 Check = Callable[[Snapshot], Sequence[Diagnostic]]
 """Looks at all files as they will be; an error among its diagnostics keeps the edit back."""
@@ -97,7 +99,7 @@ def edit(
         _check_file(change.file)
     place = _place(location, state, clock, kind, branch, path)
     text = message.strip() + "\n"
-    seen: list[Any] = []
+    seen: dict[int, Any] = {}
     with place.held():
         for _ in range(_TRIES):
             tip = place.tip()
@@ -134,20 +136,31 @@ def _place(
     return RemoteBranch(repository, branch, inside, place_of(state / "editing", repository), clock=clock)
 
 
-def _applied(tip: Tip, changes: Sequence[Change], seen: list[Any], place: str) -> tuple[FileChange, ...]:
-    """The files that change. `seen` are the values that the first try has found, by number of the change."""
+def _applied(tip: Tip, changes: Sequence[Change], seen: dict[int, Any], place: str) -> tuple[FileChange, ...]:
+    """The files that change. `seen` are the values that the first try has found, by number of the change.
+
+    Raises:
+        EditError: all that is wrong with any of the changes.
+    """
     before: dict[str, bytes] = {}
     after: dict[str, bytes] = {}
+    problems: list[Diagnostic] = []
     for number, change in enumerate(changes):
         file = change.file
-        if file not in before:
-            before[file] = after[file] = _read(tip, file, place)
-        applied = apply(after[file], change)
-        if len(seen) == number:
-            seen.append(applied.before)
-        elif not isinstance(change, Compute) and not _still(seen[number], applied.before):
-            raise _overtaken(change, seen[number], applied.before)
-        after[file] = applied.content
+        try:
+            if file not in before:
+                before[file] = after[file] = _read(tip, file, place)
+            applied = apply(after[file], change)
+            if not isinstance(change, Compute) and not _still(
+                seen.setdefault(number, applied.before), applied.before
+            ):
+                raise _overtaken(change, seen[number], applied.before)
+        except EditError as err:
+            problems.extend(err.diagnostics)
+        else:
+            after[file] = applied.content
+    if problems:
+        raise EditError(tuple(dict.fromkeys(problems)))
     return tuple(
         FileChange(file, content, after[file]) for file, content in before.items() if content != after[file]
     )
@@ -192,7 +205,7 @@ def _check_file(file: str) -> None:
 
 
 def _patch(change: FileChange) -> str:
-    before, after = (content.decode().splitlines(keepends=True) for content in (change.before, change.after))
+    before, after = (_LINE.findall(content.decode()) for content in (change.before, change.after))
     lines = difflib.unified_diff(before, after, f"a/{change.file}", f"b/{change.file}")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines

@@ -16,16 +16,29 @@ def holding(folder: Path) -> Iterator[None]:
     """Hold `folder`, or wait until others let go of it. Leaves nothing behind, however the process ends.
 
     Raises:
-        StalledError: the folder may not be read.
+        StalledError: the folder may not be read, or its file system knows no locks.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as err:
-        raise StalledError(
-            f"{folder} cannot be read", why=err.strerror or str(err), fix="let this user read it"
-        ) from err
+        raise _unusable(folder, err) from err
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _take(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as err:
+        raise _unusable(folder, err) from err
+
+
+def _unusable(folder: Path, err: OSError) -> StalledError:
+    return StalledError(
+        f"{folder} cannot be held",
+        why=err.strerror or str(err),
+        fix="see that this user may read it, and that its file system knows locks",
+    )
