@@ -36,12 +36,15 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         schema: JSON schema (draft 2020-12) of their payload.
         references: which fields of the payload name other assets, by JSON pointer; `*` stands for
             every key or index (`/replicas/*/host`).
+        externals: which fields name something outside of intent, in the same way. Each is text, a
+            URI, or a mapping of `uri` and `digest`.
         enforced: True if there is a plugin that moves production to them. Without, they are
             something that others refer to: a team, a version, a failure domain.
     """
 
     schema: dict[str, Any]
     references: dict[Annotated[str, msgspec.Meta(pattern="^/")], ReferenceField] = {}
+    externals: tuple[Annotated[str, msgspec.Meta(pattern="^/")], ...] = ()
     description: str = ""
     enforced: bool = False
 
@@ -66,5 +69,5 @@ def declared_type(asset: Asset) -> AssetType:
     references = {
         pointer: Reference(field.types, field.goes_first) for pointer, field in payload.references.items()
     }
-    schema = Schema(payload.schema, references, payload.description)
+    schema = Schema(payload.schema, references, payload.description, payload.externals)
     return AssetType(asset.id.removeprefix(_PREFIX), schema, enforced=payload.enforced)

@@ -50,27 +50,60 @@ class Mention(msgspec.Struct, frozen=True):
     goes_first: bool = False
 
 
+class External(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that is too large to be intent, and is named instead. Use it as the type of a field.
+
+    It is as fixed as intent itself: either `digest` says what it is, or `uri` names one version of
+    it that nobody can replace. A branch or a tag will not do.
+
+    Attributes:
+        uri: where it is.
+        digest: algorithm and hexadecimal digits (`sha256:9f86...`).
+    """
+
+    uri: str
+    digest: str | None = None
+
+
+Named = tuple[str, External]
+"""Something outside of intent, after the JSON pointer to where an asset names it."""
+
+
 class Schema:
     """A payload type that is declared as data: what a JSON schema describes.
 
     Attributes:
         document: the JSON schema (draft 2020-12).
         references: which fields name other assets, by JSON pointer; `*` stands for every key or index.
+        externals: which fields name something outside of intent, in the same way: text, a URI; or a
+            mapping as `External` is.
         description: what assets of the type stand for.
     """
 
     def __init__(
-        self, document: Mapping[str, Any], references: Mapping[str, Reference], description: str = ""
+        self,
+        document: Mapping[str, Any],
+        references: Mapping[str, Reference],
+        description: str = "",
+        externals: Iterable[str] = (),
     ) -> None:
         self.document = document
         self.description = description
         self.references = references
+        self.externals = tuple(externals)
         self._paths = [(_parts(pattern), mark) for pattern, mark in references.items()]
 
     def mentions(self, value: Any, path: str) -> Iterator[Mention]:
         """The references in plain data of this type that stands at `path` of its asset's document."""
         for parts, mark in self._paths:
-            yield from _found(value, path, parts, mark)
+            for place, item in _found(value, path, parts):
+                yield from _mention(item, place, mark)
+
+    def outside(self, value: Any, path: str) -> Iterator[Named]:
+        """What is named outside of intent by plain data of this type that stands at `path`."""
+        for pattern in self.externals:
+            for place, item in _found(value, path, _parts(pattern)):
+                yield from _external({"uri": item} if isinstance(item, str) else item, place)
 
 
 class AssetType(msgspec.Struct, frozen=True):
@@ -181,18 +214,30 @@ class Registry:
 
     def mentions(self, asset: Asset) -> list[Mention]:
         """All references that the asset makes, in its payload and its addons."""
-        found: list[Mention] = []
+        return self._extracted(asset, _reference_leaf)
+
+    def externals(self, asset: Asset) -> list[Named]:
+        """All that the asset names outside of intent, after JSON pointers into its document."""
+        return self._extracted(asset, _external_leaf)
+
+    def _extracted(self, asset: Asset, leaf: Leaf) -> list[Any]:
+        found: list[Any] = []
         item = self.types.get(asset.type)
-        extract = None if item is None else _extractor_of(item.payload)
+        extract = None if item is None else _extractor_of(item.payload, leaf)
         if extract is None and _has_no_addons(asset):
             return found  # most assets refer to nothing: decoding them is most of what validating costs
+        addons = {
+            name: named
+            for name in addon_names(asset)
+            if (named := _extractor(self.addons.get(name), leaf)) is not None
+        }
+        if extract is None and not addons:
+            return found
         body = msgspec.json.decode(asset.body)
         if extract is not None:
             found.extend(extract(body["payload"], "/payload"))
-        for name, value in body["addons"].items():
-            kind = self.addons.get(name)
-            if kind is not None:
-                found.extend(_mentions(kind, value, f"/addons/{name}"))
+        for name, named in addons.items():
+            found.extend(named(body["addons"][name], f"/addons/{name}"))
         return found
 
 
@@ -224,39 +269,53 @@ def _body_decoder(payload: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(body)
 
 
-Extract = Callable[[Any, str], Iterator[Mention]]
+Extract = Callable[[Any, str], Iterator[Any]]
+Leaf = Callable[[Any], Extract | None]
+"""From a field's type to what finds in its value what is looked for; None if that is not held itself."""
 
 
-def _mentions(kind: Any, value: Any, path: str) -> Iterator[Mention]:
-    extract = _extractor(kind)
-    return iter(()) if extract is None else extract(value, path)
-
-
-def _extractor_of(payload: type[msgspec.Struct] | Schema) -> Extract | None:
-    if isinstance(payload, Schema):
+def _extractor_of(payload: type[msgspec.Struct] | Schema, leaf: Leaf) -> Extract | None:
+    if not isinstance(payload, Schema):
+        return _extractor(payload, leaf)
+    if leaf is _reference_leaf:
         return payload.mentions if payload.references else None
-    return _extractor(payload)
+    return payload.outside if payload.externals else None
 
 
 @functools.cache
-def _extractor(kind: Any) -> Extract | None:
-    """A function that finds the references in plain data of type `kind`; None if it can have none."""
+def _extractor(kind: Any, leaf: Leaf) -> Extract | None:
+    """A function that finds what `leaf` knows in plain data of type `kind`; None if it can have none."""
+    held = leaf(kind)
+    if held is not None:
+        return held
     origin = typing.get_origin(kind)
     arguments = typing.get_args(kind)
     if origin is Annotated:
-        for mark in arguments[1:]:
-            if isinstance(mark, Reference):
-                return functools.partial(_mention, mark=mark)
-        return _extractor(arguments[0])
+        return _extractor(arguments[0], leaf)
     if origin in (list, tuple, set, frozenset) and arguments:
-        return _each(_extractor(arguments[0]), lambda value: enumerate(value))
+        return _each(_extractor(arguments[0], leaf), lambda value: enumerate(value))
     if origin is dict:
-        return _each(_extractor(arguments[1]), lambda value: value.items())
+        return _each(_extractor(arguments[1], leaf), lambda value: value.items())
     if origin in (typing.Union, builtin_types.UnionType):
-        return _first([_extractor(item) for item in arguments if item is not type(None)])
+        return _first([_extractor(item, leaf) for item in arguments if item is not type(None)])
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _fields(kind)
+        return _fields(kind, leaf)
     return None
+
+
+def _reference_leaf(kind: Any) -> Extract | None:
+    marks = typing.get_args(kind)[1:] if typing.get_origin(kind) is Annotated else ()
+    found = next((mark for mark in marks if isinstance(mark, Reference)), None)
+    return None if found is None else functools.partial(_mention, mark=found)
+
+
+def _external_leaf(kind: Any) -> Extract | None:
+    return _external if kind is External else None
+
+
+def _external(value: Any, path: str) -> Iterator[Named]:
+    if isinstance(value, dict) and isinstance(value.get("uri"), str):
+        yield path, External(value["uri"], value.get("digest"))
 
 
 def _mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
@@ -268,15 +327,15 @@ def _parts(pointer: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
-def _found(value: Any, path: str, parts: tuple[str, ...], mark: Reference) -> Iterator[Mention]:
+def _found(value: Any, path: str, parts: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if not parts:
-        yield from _mention(value, path, mark)
+        yield path, value
         return
     first, *rest = parts
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, item in items:
         if first in ("*", str(name)):
-            yield from _found(item, f"{path}/{name}", tuple(rest), mark)
+            yield from _found(item, f"{path}/{name}", tuple(rest))
 
 
 def _each(extract: Extract | None, items: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Extract | None:
@@ -296,9 +355,9 @@ def _first(extracts: list[Extract | None]) -> Extract | None:
     return known[0] if known else None
 
 
-def _fields(kind: type[msgspec.Struct]) -> Extract | None:
+def _fields(kind: type[msgspec.Struct], leaf: Leaf) -> Extract | None:
     hints = typing.get_type_hints(kind, include_extras=True)
-    known = {name: extract for name, hint in hints.items() if (extract := _extractor(hint)) is not None}
+    known = {name: extract for name, hint in hints.items() if (extract := _extractor(hint, leaf)) is not None}
     if not known:
         return None
 
