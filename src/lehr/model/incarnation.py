@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from lehr.base.digest import Digest
@@ -20,6 +22,24 @@ class SourceRevision(msgspec.Struct, frozen=True):
     revision: str
 
 
+class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody's word that one change means what a guard takes for a mistake.
+
+    Attributes:
+        code: of the diagnostic (`VAL021`).
+        subject: what that is about, as it says: an asset id, a type, the partition; `*` in it
+            stands for anything.
+        after: name of the incarnation that the change follows (`shakespeare@41`). For any other
+            the acknowledgement does not hold, so it cannot stay in force by accident.
+        reason: why the change is meant.
+    """
+
+    code: str
+    subject: Annotated[str, msgspec.Meta(min_length=1)]
+    after: str
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+
+
 class Incarnation(msgspec.Struct, frozen=True):
     """Header of an incarnation; its assets are read through the store.
 
@@ -31,6 +51,8 @@ class Incarnation(msgspec.Struct, frozen=True):
         created_at: wall-clock seconds since the epoch.
         added, changed, removed: number of assets, against the one before.
         assets: number of assets in it.
+        types: number of assets of each type; empty in one from before this was counted.
+        acknowledged: guards that it was published in spite of.
     """
 
     partition: Partition
@@ -44,6 +66,8 @@ class Incarnation(msgspec.Struct, frozen=True):
     added: int = 0
     changed: int = 0
     removed: int = 0
+    types: dict[str, int] = {}
+    acknowledged: tuple[Acknowledgement, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,6 +82,8 @@ class Candidate(msgspec.Struct, frozen=True):
         base: sequence of the incarnation it differs from; 0 for none.
         upserts: assets that are new or have another digest.
         removals: ids that are in the base and not in the candidate.
+        types: number of assets of each type that it has as a whole.
+        acknowledged: guards that it is to be published in spite of.
     """
 
     partition: Partition
@@ -66,6 +92,8 @@ class Candidate(msgspec.Struct, frozen=True):
     generators: Digest
     upserts: tuple[Asset, ...]
     removals: tuple[AssetId, ...]
+    types: dict[str, int] = {}
+    acknowledged: tuple[Acknowledgement, ...] = ()
 
     @property
     def changes_nothing(self) -> bool:

@@ -40,6 +40,8 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
         added=added,
         changed=len(candidate.upserts) - added,
         removed=len(candidate.removals),
+        types=candidate.types,
+        acknowledged=candidate.acknowledged,
     )
     db.execute(
         "INSERT INTO incarnation (partition, sequence, header) VALUES (?, ?, ?)",
