@@ -50,6 +50,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
         subject: the asset id or file it is about.
         at: where; None when there is no file to point into.
         excerpt: the line at `at`, for readers who do not have the file as it was then.
+        confidential: True when that line must not be shown, by this diagnostic or another.
     """
 
     code: str
@@ -60,6 +61,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     at: Position | None = None
     severity: Severity = Severity.ERROR
     excerpt: Excerpt | None = None
+    confidential: bool = False
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

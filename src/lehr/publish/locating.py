@@ -38,12 +38,20 @@ class Locator:
 
 
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
-    """`diagnostics`, each with the line of `snapshot` that it points to."""
+    """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential."""
     found = tuple(diagnostics)
+    hidden = {(item.at.file, item.at.line) for item in found if item.confidential and item.at is not None}
     worst_first = (item.at for item in (*errors(found), *found))
     files = list(dict.fromkeys(at.file for at in worst_first if at is not None and at.line))
     lines = {file: _lines(snapshot, file) for file in files[:_MOST]}
-    return tuple(replace(item, excerpt=_excerpt(item.at, lines)) for item in found)
+    return tuple(
+        replace(item, excerpt=None if _line(item.at) in hidden else _excerpt(item.at, lines))
+        for item in found
+    )
+
+
+def _line(at: Position | None) -> tuple[str, int] | None:
+    return None if at is None else (at.file, at.line)
 
 
 def _lines(snapshot: Snapshot, file: str) -> list[str]:
