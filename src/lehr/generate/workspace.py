@@ -5,21 +5,25 @@ types: ["types/*.yaml"]         # asset types that it declares
 assets: ["assets/**/*.yaml"]    # plain asset files
 generators: ["generators/*.py"]
 let_go: {old-job: "moved to the other cell"}
-shrink: {percent: 30, floor: 5}
+shrink: {percent: 30, floor: 5, types: {lehr.File: {percent: 50}}}
+growth: {percent: 50, floor: 100}
+blank: {percent: 0, floor: 1}
+jump: {factor: 10, severity: error, ignore: [/retries]}
+acknowledge: [{code: VAL021, subject: shakespeare, after: shakespeare@41, reason: closing a region}]
+not_secret: [{asset: certificates/*, field: /payload/content, reason: public keys}]
 """
 
 from __future__ import annotations
-
-from typing import Annotated
 
 import msgspec
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.globs import glob_problem
-from lehr.generate.problems import pointer, problems_of, quoted
+from lehr.generate.problems import did_you_mean, pointer, problems_of, quoted
 from lehr.model.asset import Partition, id_problem, partition_problem
-from lehr.sdk.validator import Limits
+from lehr.model.incarnation import Acknowledgement
+from lehr.sdk.validator import ACKNOWLEDGEABLE, Blank, Growth, Jump, Limits, NotSecret, Reason, Shrink
 
 WORKSPACE_FILE = "lehr.yaml"
 DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
@@ -30,18 +34,18 @@ DEFAULT_GENERATORS = ("generators/*.py",)
 _PATTERNS = ("assets", "generators", "types")
 
 
-class _Shrink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = Limits.__struct_defaults__[1]
-    floor: Annotated[int, msgspec.Meta(ge=0)] = Limits.__struct_defaults__[2]
-
-
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition: str
     assets: tuple[str, ...] = DEFAULT_ASSETS
     generators: tuple[str, ...] = DEFAULT_GENERATORS
     types: tuple[str, ...] = DEFAULT_TYPES
-    let_go: dict[str, Annotated[str, msgspec.Meta(min_length=1)]] = {}
-    shrink: _Shrink = _Shrink()
+    let_go: dict[str, Reason] = {}
+    shrink: Shrink = Shrink()
+    growth: Growth = Growth()
+    blank: Blank = Blank()
+    jump: Jump = Jump()
+    acknowledge: tuple[Acknowledgement, ...] = ()
+    not_secret: tuple[NotSecret, ...] = ()
 
 
 class Workspace(msgspec.Struct, frozen=True):
@@ -103,7 +107,7 @@ def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
     problems = _value_problems(file, document)
     if problems:
         return None, problems
-    limits = Limits(file.let_go, file.shrink.percent, file.shrink.floor)
+    limits = Limits(**{name: getattr(file, name) for name in Limits.__struct_fields__})
     explicit = _explicit(document)
     partition = Partition(file.partition)
     return Workspace(partition, file.assets, file.generators, limits, explicit, file.types), []
@@ -134,6 +138,11 @@ def _value_problems(file: _File, document: documents.Document) -> list[Diagnosti
             problems.append(
                 _problem(f"{quoted(id)} in let_go is no asset id", "write the id as it was", where, reason)
             )
+    for index, item in enumerate(file.acknowledge):
+        if item.code not in ACKNOWLEDGEABLE:
+            what = f"{quoted(item.code)} cannot be acknowledged"
+            fix = did_you_mean(item.code, ACKNOWLEDGEABLE, f"these can: {', '.join(ACKNOWLEDGEABLE)}")
+            problems.append(_problem(what, fix, document.position(f"/acknowledge/{index}/code")))
     return problems
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.types import Mention, Registry
@@ -44,6 +45,11 @@ class StoredPredecessor:
         """Assets of the predecessor that claim a thing in production."""
         return self._intent.claimed_by(self._partition, claim)
 
-    def size(self) -> int:
-        """Number of assets."""
-        return 0 if self._newest is None else self._newest.assets
+    def sizes(self) -> Mapping[str, int]:
+        """Number of assets of each type."""
+        newest = self._newest
+        if newest is None:
+            return {}
+        if newest.types or not newest.assets:
+            return newest.types
+        return Counter(head.type for head in self._intent.heads(self._partition))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from lehr.sdk.source import Snapshot, Source
 from lehr.sdk.validator import Limits
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
-from lehr.validate import DeltaProposal, validate
+from lehr.validate import DeltaProposal, judge
 
 Ask = Callable[[Write], Awaitable[object]]
 
@@ -38,6 +39,7 @@ class _Pass(msgspec.Struct):
     generated: Generated | None = None
     candidate: Candidate | None = None
     changes: tuple[AssetChange, ...] = ()
+    proposal: DeltaProposal | None = None
     incarnation: Incarnation | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     publication: Publication | None = None
@@ -180,6 +182,7 @@ class Publisher:
             generated.generators,
             tuple(change.after for change in work.changes if change.after is not None),
             tuple(change.id for change in work.changes if change.after is None),
+            _types(predecessor, work.changes),
         )
 
     def _changes(self, predecessor: StoredPredecessor, generated: Generated) -> list[AssetChange]:
@@ -196,7 +199,7 @@ class Publisher:
         assert work.candidate is not None
         assert work.generated is not None
         assert work.snapshot is not None
-        proposal = DeltaProposal(
+        work.proposal = DeltaProposal(
             self._partition,
             self._registry,
             work.generated.limits or Limits(),
@@ -204,7 +207,9 @@ class Publisher:
             StoredPredecessor(self._store.intent, self._registry, self._partition),
             Locator(work.snapshot),
         )
-        work.diagnostics += tuple(validate(proposal))
+        judgement = judge(work.proposal)
+        work.diagnostics += tuple(judgement.diagnostics)
+        work.candidate = replace(work.candidate, acknowledged=judgement.acknowledged)
         if errors(work.diagnostics):
             self._refuse(work)
 
@@ -231,6 +236,7 @@ class Publisher:
         """Make it the newest incarnation."""
         candidate = work.candidate
         assert candidate is not None
+        assert work.proposal is not None
         assert work.snapshot is not None
         if candidate.changes_nothing and candidate.base:
             self._unpublished = set()
@@ -239,10 +245,10 @@ class Publisher:
         await self._blocking.run(self._source.keep, work.snapshot.revision)
         write = Publish(
             candidate,
-            {asset.id: tuple(self._registry.mentions(asset)) for asset in candidate.upserts},
+            dict(work.proposal.mentions),
             tuple(name for name, item in self._registry.types.items() if item.governs),
             work.at,
-            {asset.id: self._registry.claims(asset) for asset in candidate.upserts},
+            dict(work.proposal.claims),
         )
         answer = await self._ask(write)
         if isinstance(answer, Refused):
@@ -271,6 +277,14 @@ def _sources(revision: SourceRevision) -> tuple[SourceRevision, ...]:
 
 def _same(old: Asset | None, new: Asset | None) -> bool:
     return (old and old.digest) == (new and new.digest)
+
+
+def _types(predecessor: StoredPredecessor, changes: Iterable[AssetChange]) -> dict[str, int]:
+    """Number of assets of each type once `changes` are made."""
+    sizes = Counter(predecessor.sizes())
+    sizes.update(change.after.type for change in changes if change.after is not None)
+    sizes.subtract(change.before.type for change in changes if change.before is not None)
+    return {type: count for type, count in sorted(sizes.items()) if count}
 
 
 def _asks_for_turndown(change: AssetChange) -> bool:

@@ -6,15 +6,121 @@ assets, and looks up the rest. It returns *all* problems it finds.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic
+from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import Asset, AssetId, Partition
-from lehr.model.incarnation import AssetChange
+from lehr.model.incarnation import Acknowledgement, AssetChange
 from lehr.model.types import Mention, Registry
+
+
+class Scope(enum.StrEnum):
+    """What a validator looks at, and with that what it costs.
+
+    ASSET: one changed asset, before and after. NEIGHBOURHOOD: changed assets, and those that refer
+    to them or claim what they claim. AGGREGATE: sums over the changed assets, beside the
+    predecessor's. WHOLE_SET: every asset, changed or not; the slow path, O(all).
+    """
+
+    ASSET = "asset"
+    NEIGHBOURHOOD = "neighbourhood"
+    AGGREGATE = "aggregate"
+    WHOLE_SET = "whole set"
+
+
+Percent = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Reason = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What holds for one type instead; None for what holds for all."""
+
+    percent: Percent | None = None
+    floor: Count | None = None
+
+
+class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many assets one incarnation may touch in some way.
+
+    Attributes:
+        percent: share of the predecessor's assets.
+        floor: number that is always allowed.
+        types: exceptions, by asset type.
+    """
+
+    percent: Percent
+    floor: Count
+    types: dict[str, Share] = {}
+
+    def of(self, type: str) -> tuple[float, int]:
+        """Percent and floor for a type."""
+        share = self.types.get(type, Share())
+        percent = self.percent if share.percent is None else share.percent
+        return percent, self.floor if share.floor is None else share.floor
+
+
+class Shrink(Guard, frozen=True, forbid_unknown_fields=True):
+    """Assets that are let go or turned down, in total and of each type."""
+
+    percent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 30.0
+    floor: Count = 5
+
+
+class Growth(Guard, frozen=True, forbid_unknown_fields=True):
+    """Assets that are added, in total and of each type; and how much larger one may become.
+
+    Attributes:
+        asset_percent: share of its size by which one asset may grow.
+        asset_floor: bytes by which it always may.
+    """
+
+    percent: Percent = 50.0
+    floor: Count = 100
+    asset_percent: Percent = 80.0
+    asset_floor: Count = 10_000
+
+
+class Blank(Guard, frozen=True, forbid_unknown_fields=True):
+    """Assets of one type in which the same field, filled before, is empty; within it, a warning."""
+
+    percent: Percent = 0.0
+    floor: Count = 1
+
+
+class Jump(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Numbers that change much at once.
+
+    Attributes:
+        factor: by which a number may grow or fall.
+        severity: of a number that changes more.
+        ignore: fields that may change as they like: JSON pointers, `*` for every key or index.
+    """
+
+    factor: Annotated[float, msgspec.Meta(gt=1)] = 10.0
+    severity: Severity = Severity.ERROR
+    ignore: tuple[str, ...] = ()
+
+
+class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A value that looks like a secret and is none.
+
+    Attributes:
+        asset: id, or a pattern with `*`.
+        field: JSON pointer into the asset's document, or a pattern with `*`.
+    """
+
+    asset: Reason
+    field: Reason
+    reason: Reason
+
+
+ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025")
+"""Errors that may be what somebody wants: guards, which an acknowledgement turns into warnings."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -22,13 +128,17 @@ class Limits(msgspec.Struct, frozen=True):
 
     Attributes:
         let_go: reasons, by id, of assets that may disappear from intent and stay in production.
-        shrink_percent: share of the assets that one incarnation may let go or turn down.
-        shrink_floor: number of assets that one incarnation may always let go or turn down.
+        acknowledge: guards that are overridden, each for one incarnation's successor alone.
+        not_secret: values that only look like secrets.
     """
 
     let_go: dict[str, str] = {}
-    shrink_percent: float = 30.0
-    shrink_floor: int = 5
+    shrink: Shrink = Shrink()
+    growth: Growth = Growth()
+    blank: Blank = Blank()
+    jump: Jump = Jump()
+    acknowledge: tuple[Acknowledgement, ...] = ()
+    not_secret: tuple[NotSecret, ...] = ()
 
 
 class Proposal(Protocol):

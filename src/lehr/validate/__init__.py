@@ -1,13 +1,23 @@
 """From a candidate and its predecessor to everything that is wrong with the candidate.
 
 In: a `DeltaProposal`: the changed assets, and a `Predecessor` that looks up the rest. Out:
-diagnostics; `validate` runs `VALIDATORS` in their order.
+diagnostics, and which acknowledgements were needed; `judge` runs `VALIDATORS` in their order.
 
-Architecture invariants: pure functions, no I/O but the predecessor's look-ups; O(changed), never
-O(all); every problem is reported, not the first; absence is never taken for a wish (I4).
+Architecture invariants: pure functions, no I/O but the predecessor's look-ups; each declares its
+scope, and none is of the whole set, so validation costs O(changed); every problem is reported, not
+the first; absence is never taken for a wish (I4).
 """
 
 from lehr.validate.proposal import DeltaProposal, Locate, MappingPredecessor, Predecessor
-from lehr.validate.validators import VALIDATORS, validate
+from lehr.validate.validators import VALIDATORS, Judgement, judge, validate
 
-__all__ = ["VALIDATORS", "DeltaProposal", "Locate", "MappingPredecessor", "Predecessor", "validate"]
+__all__ = [
+    "VALIDATORS",
+    "DeltaProposal",
+    "Judgement",
+    "Locate",
+    "MappingPredecessor",
+    "Predecessor",
+    "judge",
+    "validate",
+]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import AssetChange
 from lehr.validate.proposal import DeltaProposal
 
 
@@ -16,13 +17,22 @@ def claimed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for change in proposal.changes():
         if change.after is None:
             continue
-        for claim in proposal.registry.claims(change.after):
-            others = [claimed[claim]] if claim in claimed else list(proposal.claimed_before(claim))
+        claims = proposal.claims[change.id]
+        kept = _claims_before(proposal, change) if claims else ()
+        for claim in claims:
+            # What an asset has claimed already, no other that has not changed does.
+            others = () if claim in kept else tuple(proposal.claimed_by_others(claim))
+            if claim in claimed:
+                others = (claimed[claim],)
             claimed.setdefault(claim, change.id)
             for other in others:
                 if (other, change.id) not in reported:
                     reported.add((other, change.id))
                     yield _both_claim(proposal, change.after, other, claim)
+
+
+def _claims_before(proposal: DeltaProposal, change: AssetChange) -> tuple[str, ...]:
+    return () if change.before is None else proposal.registry.claims(change.before)
 
 
 def _both_claim(proposal: DeltaProposal, asset: Asset, other: AssetId, claim: str) -> Diagnostic:

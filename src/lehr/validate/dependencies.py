@@ -39,17 +39,14 @@ def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for change in proposal.changes():
         if change.after is None or not is_turned_down(change.after) or is_turned_down(change.before):
             continue
-        for asset, mention in proposal.mentioned_by(change.id):
-            if not proposal.is_changed(asset.id) and mention.goes_first and not is_turned_down(asset):
+        for asset, mention in proposal.mentioned_by_others(change.id):
+            if mention.goes_first and not is_turned_down(asset):
                 yield _on_turned_down(proposal, asset, mention)
 
 
 def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
-    return _dependencies(proposal, change.before) == _dependencies(proposal, change.after)
-
-
-def _dependencies(proposal: DeltaProposal, asset: Asset | None) -> list[AssetId]:
-    return [] if asset is None else proposal.registry.dependencies(asset)
+    now = proposal.dependencies(change.id)
+    return not now or (change.before is not None and proposal.registry.dependencies(change.before) == now)
 
 
 def is_turned_down(asset: Asset | None) -> bool:
@@ -62,7 +59,7 @@ def _circle(proposal: DeltaProposal, start: Asset) -> list[AssetId]:
     came_from: dict[AssetId, AssetId] = {}
     queue = [start.id]
     for id in queue:
-        for target in _dependencies(proposal, proposal.asset(id)):
+        for target in proposal.dependencies(id):
             if target not in came_from:
                 came_from[target] = id
                 queue.append(target)

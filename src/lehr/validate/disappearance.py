@@ -9,9 +9,8 @@ from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.validate.dependencies import is_turned_down
-from lehr.validate.proposal import DeltaProposal
-
-_NAMED = 10
+from lehr.validate.proposal import AssetView, DeltaProposal
+from lehr.validate.words import MOST_NAMED, listed
 
 
 def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -28,31 +27,25 @@ def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         ),
         key=lambda asset: asset.id,
     )
-    if len(gone) > _NAMED:
+    if len(gone) > MOST_NAMED:
         yield _many_gone(gone)
     else:
         yield from map(_gone, gone)
 
 
-def type_changed(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+def type_changed(view: AssetView) -> Iterator[Diagnostic]:
     """VAL011: an id keeps its type; another type is another production."""
-    for change in proposal.changes():
-        before, after = change.before, change.after
-        if (
-            before is None
-            or after is None
-            or before.type == after.type
-            or proposal.registry.inert(before.type)
-        ):
-            continue
-        yield Diagnostic(
-            code="VAL011",
-            what=f"`{change.id}` was a {before.type}, and is a {after.type} now",
-            why=f"what the {before.type} is in production would be left without an asset",
-            fix=f"give the {after.type} another id, and turn `{change.id}` down with the addon {TURNDOWN}",
-            subject=change.id,
-            at=proposal.place(after, "/type"),
-        )
+    before, after = view.change.before, view.change.after
+    if before is None or after is None or before.type == after.type or view.registry.inert(before.type):
+        return
+    yield Diagnostic(
+        code="VAL011",
+        what=f"`{after.id}` was a {before.type}, and is a {after.type} now",
+        why=f"what the {before.type} is in production would be left without an asset",
+        fix=f"give the {after.type} another id, and turn `{after.id}` down with the addon {TURNDOWN}",
+        subject=after.id,
+        at=view.place(after, "/type"),
+    )
 
 
 def let_go_is_present(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -98,12 +91,12 @@ def _gone(asset: Asset) -> Diagnostic:
 
 
 def _many_gone(gone: list[Asset]) -> Diagnostic:
-    names = ", ".join(f"`{asset.id}`" for asset in gone[:_NAMED])
+    names = listed([f"`{asset.id}`" for asset in gone])
     files = sorted({asset.origin.file for asset in gone if asset.origin is not None})
     where = ", ".join(files[:3]) + (f" and {len(files) - 3} more files" if len(files) > 3 else "")
     return Diagnostic(
         code="VAL010",
-        what=f"{len(gone)} assets have disappeared without a turndown: {names} and {len(gone) - _NAMED} more",
+        what=f"{len(gone)} assets have disappeared without a turndown: {names}",
         why=f"they were declared in {where}; that they are missing does not say what is to become of them",
         fix=f"put the files back; or, for each asset: {_ways_out('ID')}",
         subject=gone[0].id,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, Partition
@@ -18,6 +19,11 @@ Locate = Callable[[Asset, str], Position | None]
 class Predecessor(Protocol):
     """The incarnation that the candidate is to follow. Looked up, never read whole."""
 
+    @property
+    def sequence(self) -> int:
+        """Of the incarnation; 0 for none."""
+        ...
+
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the predecessor; None when it has none of this id."""
         ...
@@ -30,8 +36,8 @@ class Predecessor(Protocol):
         """Assets of the predecessor that claim a thing in production."""
         ...
 
-    def size(self) -> int:
-        """Number of assets."""
+    def sizes(self) -> Mapping[str, int]:
+        """Number of assets of each type."""
         ...
 
 
@@ -39,9 +45,13 @@ class MappingPredecessor:
     """A predecessor held in memory. Without assets, it stands for there being none.
 
     The first `mentioned_by` goes through all assets once.
+
+    Attributes:
+        sequence: 1 if it has assets.
     """
 
     def __init__(self, assets: Mapping[AssetId, Asset], registry: Registry) -> None:
+        self.sequence = 1 if assets else 0
         self._assets = assets
         self._registry = registry
         self._mentions: dict[AssetId, list[tuple[Asset, Mention]]] | None = None
@@ -66,8 +76,17 @@ class MappingPredecessor:
                     self._claims.setdefault(thing, []).append(asset.id)
         return self._claims.get(claim, ())
 
-    def size(self) -> int:
-        return len(self._assets)
+    def sizes(self) -> Mapping[str, int]:
+        return Counter(asset.type for asset in self._assets.values())
+
+
+class AssetView(NamedTuple):
+    """One changed asset, which is all that a validator of scope `ASSET` can see."""
+
+    change: AssetChange
+    registry: Registry
+    limits: Limits
+    place: Locate
 
 
 class DeltaProposal:
@@ -93,7 +112,13 @@ class DeltaProposal:
         self._changes = {change.id: change for change in changes if _differs(change)}
         self._predecessor = predecessor
         self._locate = locate
-        self._mentions: dict[AssetId, list[tuple[Asset, Mention]]] | None = None
+        after = [change.after for change in self._changes.values() if change.after is not None]
+        self._mentions = {asset.id: tuple(registry.mentions(asset)) for asset in after}
+        self._claims = {asset.id: registry.claims(asset) for asset in after}
+        self._mentioned_by: dict[AssetId, list[tuple[Asset, Mention]]] = {}
+        for asset in after:
+            for mention in self._mentions[asset.id]:
+                self._mentioned_by.setdefault(mention.target, []).append((asset, mention))
 
     @property
     def partition(self) -> Partition:
@@ -107,8 +132,18 @@ class DeltaProposal:
     def limits(self) -> Limits:
         return self._limits
 
+    @property
+    def base(self) -> str:
+        """Name of the predecessor; of none, that of sequence 0."""
+        return f"{self._partition}@{self._predecessor.sequence}"
+
     def changes(self) -> Iterable[AssetChange]:
         return self._changes.values()
+
+    def views(self) -> Iterator[AssetView]:
+        """Every change by itself."""
+        for change in self._changes.values():
+            yield AssetView(change, self._registry, self._limits, self.place)
 
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the candidate; None when it has none of this id."""
@@ -119,39 +154,55 @@ class DeltaProposal:
         asset = self.asset(id)
         return None if asset is None else asset.type
 
+    # --- references ----------------------------------------------------------------
+
+    @property
+    def mentions(self) -> Mapping[AssetId, tuple[Mention, ...]]:
+        """The references that each new or changed asset makes."""
+        return self._mentions
+
     def mentioned_by(self, id: AssetId) -> Iterator[tuple[Asset, Mention]]:
-        yield from self.mentioned_by_changed(id)
+        yield from self._mentioned_by.get(id, ())
+        yield from self.mentioned_by_others(id)
+
+    def mentioned_by_others(self, id: AssetId) -> Iterator[tuple[Asset, Mention]]:
+        """References to `id` in assets that have not changed."""
         for asset, mention in self._predecessor.mentioned_by(id):
             if asset.id not in self._changes:
                 yield asset, mention
 
-    def mentioned_by_changed(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
-        """References to `id` in those assets of the candidate that are new or changed."""
-        if self._mentions is None:
-            self._mentions = {}
-            for change in self._changes.values():
-                if change.after is not None:
-                    for mention in self._registry.mentions(change.after):
-                        self._mentions.setdefault(mention.target, []).append((change.after, mention))
-        return self._mentions.get(id, ())
-
     def changed_mentions(self) -> Iterator[tuple[Asset, Mention]]:
-        """Every reference that a new or changed asset makes."""
-        self.mentioned_by_changed(AssetId(""))
-        assert self._mentions is not None
-        for found in self._mentions.values():
+        """Every reference that a new or changed asset makes, by what is referred to."""
+        for found in self._mentioned_by.values():
             yield from found
 
-    def claimed_before(self, claim: str) -> Iterator[AssetId]:
+    def dependencies(self, id: AssetId) -> list[AssetId]:
+        """Assets of the candidate that are pushed before this one, each once, in order of mention."""
+        if id in self._changes:
+            mentions = self._mentions.get(id, ())
+            return list(dict.fromkeys(item.target for item in mentions if item.goes_first))
+        asset = self._predecessor.asset(id)
+        return [] if asset is None else self._registry.dependencies(asset)
+
+    # --- claims --------------------------------------------------------------------
+
+    @property
+    def claims(self) -> Mapping[AssetId, tuple[str, ...]]:
+        """What each new or changed asset alone may change in production."""
+        return self._claims
+
+    def claimed_by_others(self, claim: str) -> Iterator[AssetId]:
         """Assets that have not changed and claim a thing in production."""
         return (id for id in self._predecessor.claimed_by(claim) if id not in self._changes)
 
-    def is_changed(self, id: AssetId) -> bool:
-        """Whether the asset was added, changed or removed."""
-        return id in self._changes
+    # --- numbers -------------------------------------------------------------------
 
     def size_before(self) -> int:
-        return self._predecessor.size()
+        return sum(self.sizes_before().values())
+
+    def sizes_before(self) -> Mapping[str, int]:
+        """Number of assets of the predecessor, of each type."""
+        return self._predecessor.sizes()
 
     def place(self, asset: Asset, pointer: str = "") -> Position | None:
         """Where the value at `pointer` of the asset's document stands, as exactly as is known."""

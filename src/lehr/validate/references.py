@@ -21,10 +21,9 @@ def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             yield _missing(proposal, asset, mention, "no file and no generator declares it", hint)
     for change in proposal.changes():
         if change.after is None:
-            for asset, mention in proposal.mentioned_by(change.id):
-                if not proposal.is_changed(asset.id):
-                    hint = "delete the reference in the same change, or put the asset back"
-                    yield _missing(proposal, asset, mention, "it is gone with this change", hint)
+            for asset, mention in proposal.mentioned_by_others(change.id):
+                hint = "delete the reference in the same change, or put the asset back"
+                yield _missing(proposal, asset, mention, "it is gone with this change", hint)
 
 
 def reference_of_wrong_type(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -34,9 +33,8 @@ def reference_of_wrong_type(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for change in proposal.changes():
         if change.before is None or change.after is None or change.before.type == change.after.type:
             continue
-        for asset, mention in proposal.mentioned_by(change.id):
-            if not proposal.is_changed(asset.id):
-                yield from _wrong_type(proposal, asset, mention)
+        for asset, mention in proposal.mentioned_by_others(change.id):
+            yield from _wrong_type(proposal, asset, mention)
 
 
 def _missing(proposal: DeltaProposal, asset: Asset, mention: Mention, why: str, fix: str) -> Diagnostic:

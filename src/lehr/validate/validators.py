@@ -3,33 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic
+from lehr.model.incarnation import Acknowledgement
+from lehr.sdk.validator import Scope
+from lehr.validate.acknowledging import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_twice
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
-from lehr.validate.proposal import DeltaProposal
+from lehr.validate.externals import external_can_change
+from lehr.validate.guards import asset_grows_too_much, emptied, grows_too_much, shrinks_too_much
+from lehr.validate.proposal import AssetView, DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
 from lehr.validate.rules import rule_is_not_understood
-from lehr.validate.shrinking import emptied, shrinks_too_much
+from lehr.validate.secrets import value_looks_secret
+from lehr.validate.values import values_blank_or_jump
 from lehr.validate.versions import needed_version_is_never_reached
 
-VALIDATORS: tuple[Callable[[DeltaProposal], Iterator[Diagnostic]], ...] = (
-    emptied,
-    disappeared,
-    type_changed,
-    shrinks_too_much,
-    let_go_is_present,
-    reference_missing,
-    reference_of_wrong_type,
-    depends_in_circle,
-    depends_on_turned_down,
-    needed_version_is_never_reached,
-    rule_is_not_understood,
-    claimed_twice,
+
+class OfAsset(NamedTuple):
+    """A validator that judges each changed asset by itself, and can see no other."""
+
+    find: Callable[[AssetView], Iterator[Diagnostic]]
+    scope: Scope = Scope.ASSET
+
+    def __call__(self, proposal: DeltaProposal) -> Iterator[Diagnostic]:
+        """All that it finds."""
+        for view in proposal.views():
+            yield from self.find(view)
+
+
+class OfMany(NamedTuple):
+    """A validator that judges assets together."""
+
+    scope: Scope
+    find: Callable[[DeltaProposal], Iterator[Diagnostic]]
+
+    def __call__(self, proposal: DeltaProposal) -> Iterator[Diagnostic]:
+        """All that it finds."""
+        return self.find(proposal)
+
+
+class Judgement(NamedTuple):
+    """What is wrong with a candidate.
+
+    Attributes:
+        acknowledged: acknowledgements without which there would be more errors.
+    """
+
+    diagnostics: list[Diagnostic]
+    acknowledged: tuple[Acknowledgement, ...]
+
+
+VALIDATORS: tuple[OfAsset | OfMany, ...] = (
+    OfMany(Scope.AGGREGATE, emptied),
+    OfMany(Scope.AGGREGATE, disappeared),
+    OfAsset(type_changed),
+    OfMany(Scope.AGGREGATE, shrinks_too_much),
+    OfMany(Scope.AGGREGATE, grows_too_much),
+    OfMany(Scope.AGGREGATE, asset_grows_too_much),
+    OfMany(Scope.AGGREGATE, values_blank_or_jump),
+    OfMany(Scope.AGGREGATE, acknowledgement_is_spent),
+    OfMany(Scope.NEIGHBOURHOOD, let_go_is_present),
+    OfMany(Scope.NEIGHBOURHOOD, reference_missing),
+    OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),
+    OfMany(Scope.NEIGHBOURHOOD, depends_in_circle),
+    OfMany(Scope.NEIGHBOURHOOD, depends_on_turned_down),
+    OfMany(Scope.NEIGHBOURHOOD, needed_version_is_never_reached),
+    OfAsset(rule_is_not_understood),
+    OfMany(Scope.NEIGHBOURHOOD, claimed_twice),
+    OfAsset(external_can_change),
+    OfAsset(value_looks_secret),
 )
 
 
+def judge(proposal: DeltaProposal) -> Judgement:
+    """Everything that `VALIDATORS` find, in their order, with what was acknowledged as warnings."""
+    found = (diagnostic for validator in VALIDATORS for diagnostic in validator(proposal))
+    return Judgement(*acknowledge(proposal, found))
+
+
 def validate(proposal: DeltaProposal) -> list[Diagnostic]:
-    """Everything that `VALIDATORS` find, in their order."""
-    return [diagnostic for validator in VALIDATORS for diagnostic in validator(proposal)]
+    """The diagnostics of `judge`."""
+    return judge(proposal).diagnostics

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.versions import precedes
 from lehr.model.addons import DEPENDS_ON, DependsOn
 from lehr.model.asset import Asset, AssetId
 from lehr.validate.proposal import DeltaProposal
+
+_FIELD = b'"version":'
 
 
 def needed_version_is_never_reached(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -20,9 +23,16 @@ def needed_version_is_never_reached(proposal: DeltaProposal) -> Iterator[Diagnos
     for asset, mention in proposal.changed_mentions():
         yield from _judge(proposal, asset, mention.target, asked)
     for change in proposal.changes():
-        if change.after is not None:
+        if _version(change.before) != _version(change.after):
             for asset, _mention in proposal.mentioned_by(change.id):
                 yield from _judge(proposal, asset, change.id, asked)
+
+
+def _version(asset: Asset | None) -> Any:
+    """What intent gives; None when it gives none."""
+    if asset is None or _FIELD not in asset.body:
+        return None
+    return asset.document()["payload"].get("version")
 
 
 def _judge(
@@ -32,8 +42,7 @@ def _judge(
         return
     asked.add((asset.id, target))
     addon = proposal.registry.addon(asset, DEPENDS_ON, DependsOn)
-    other = proposal.asset(target)
-    given = None if other is None else other.document()["payload"].get("version")
+    given = _version(proposal.asset(target))
     if addon is None or given is None:
         return
     for place, need in enumerate(addon.versions):

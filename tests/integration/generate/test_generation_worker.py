@@ -278,7 +278,7 @@ def test_a_workspace_file_is_checked_as_strictly_as_assets() -> None:
 def test_limits_come_from_the_workspace_file() -> None:
     made = generate({"lehr.yaml": "partition: p\nlet_go: {old: moved}\nshrink: {percent: 50, floor: 1}\n"})
     assert made.limits is not None
-    assert (made.limits.let_go, made.limits.shrink_percent, made.limits.shrink_floor) == (
+    assert (made.limits.let_go, made.limits.shrink.percent, made.limits.shrink.floor) == (
         {"old": "moved"},
         50,
         1,

@@ -65,4 +65,4 @@ def test_a_rule_that_cannot_be_understood_is_refused() -> None:
         change = AssetChange(asset.id, None, asset)
         predecessor = MappingPredecessor({}, REGISTRY)
         proposal = DeltaProposal(Partition("test"), REGISTRY, Limits(), [change], predecessor)
-        assert [found.code for found in rule_is_not_understood(proposal)] == expected
+        assert [found.code for view in proposal.views() for found in rule_is_not_understood(view)] == expected

@@ -8,7 +8,7 @@ from typing import Any
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import AssetChange
-from lehr.sdk.validator import Limits
+from lehr.sdk.validator import Limits, Shrink
 from lehr.testing.samples import POLICY, ROUTE, SERVICE, Policy, Route, Service, registry
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
@@ -38,7 +38,7 @@ def proposal(before: Iterable[Asset], after: Iterable[Asset], limits: Limits | N
     """The candidate `after` on the predecessor `before`."""
     old, new = ({asset.id: asset for asset in assets} for assets in (before, after))
     changes = [AssetChange(id, old.get(id), new.get(id)) for id in sorted({*old, *new})]
-    loose = Limits(shrink_percent=100) if limits is None else limits
+    loose = Limits(shrink=Shrink(percent=100)) if limits is None else limits
     return DeltaProposal(Partition("test"), REGISTRY, loose, changes, MappingPredecessor(old, REGISTRY))
 
 
@@ -75,7 +75,7 @@ def test_a_reference_may_lead_to_an_asset_that_has_not_changed() -> None:
 
 def test_an_asset_that_goes_leaves_no_reference_behind_even_if_it_may_go() -> None:
     before = [WEB, DB, route("r", "web")]
-    found = check(before, before[1:], Limits(let_go={"web": "moved"}, shrink_percent=100))
+    found = check(before, before[1:], Limits(let_go={"web": "moved"}, shrink=Shrink(percent=100)))
     assert codes(found) == ["VAL001"]
     assert "gone with this change" in found[0].why
 
@@ -163,7 +163,7 @@ def test_what_disappears_without_a_turndown_is_an_error_that_names_both_ways_out
 def test_what_was_turned_down_governs_or_is_let_go_may_disappear() -> None:
     assert check([service("web", turndown=True), DB], [DB]) == []
     assert check([policy("p"), DB], [DB]) == []
-    assert check([WEB, DB], [DB], Limits(let_go={"web": "moved"}, shrink_percent=100)) == []
+    assert check([WEB, DB], [DB], Limits(let_go={"web": "moved"}, shrink=Shrink(percent=100))) == []
 
 
 def test_a_turndown_that_comes_with_the_removal_is_too_late() -> None:
@@ -199,7 +199,7 @@ MANY = [service(f"s{n}") for n in range(20)]
 
 def test_nothing_after_something_is_an_error_whatever_the_limits() -> None:
     everything = {str(asset.id): "moved" for asset in MANY}
-    found = check(MANY, [], Limits(let_go=everything, shrink_percent=100, shrink_floor=100))
+    found = check(MANY, [], Limits(let_go=everything, shrink=Shrink(percent=100, floor=100)))
     assert codes(found) == ["VAL020"]
     assert check([], []) == []
 
@@ -211,18 +211,20 @@ def test_an_emptied_directory_gives_a_short_answer() -> None:
 def test_a_change_takes_away_no_more_than_the_limits_allow() -> None:
     down = [service(asset.id, turndown=True) for asset in MANY[:4]]
     gone = {str(asset.id): "moved" for asset in MANY[4:7]}
-    tight = Limits(let_go=gone, shrink_percent=30, shrink_floor=5)
+    tight = Limits(let_go=gone, shrink=Shrink(percent=30, floor=5))
     (found,) = check(MANY, [*down, *MANY[7:]], tight)
     assert found.code == "VAL021"
     assert "7 of 20 assets, more than 30 %" in found.what
     assert "shrink" in found.fix
-    assert check(MANY, [*down, *MANY[6:]], Limits(let_go={"s4": "", "s5": ""}, shrink_percent=30)) == []
-    assert check(MANY, [*down, *MANY[7:]], Limits(let_go=gone, shrink_percent=30, shrink_floor=7)) == []
+    assert (
+        check(MANY, [*down, *MANY[6:]], Limits(let_go={"s4": "", "s5": ""}, shrink=Shrink(percent=30))) == []
+    )
+    assert check(MANY, [*down, *MANY[7:]], Limits(let_go=gone, shrink=Shrink(percent=30, floor=7))) == []
 
 
 def test_finishing_a_turndown_is_not_counted_again() -> None:
     down = [service(asset.id, turndown=True) for asset in MANY[:10]]
-    assert check([*down, *MANY[10:]], MANY[10:], Limits(shrink_percent=10, shrink_floor=0)) == []
+    assert check([*down, *MANY[10:]], MANY[10:], Limits(shrink=Shrink(percent=10, floor=0))) == []
 
 
 # --- cost -------------------------------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""Values do not go blank, and numbers do not jump, without somebody saying so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.model.asset import Asset
+from lehr.validate.dependencies import is_turned_down
+from lehr.validate.guards import exceeds
+from lehr.validate.proposal import DeltaProposal
+from lehr.validate.words import listed, pointer_part
+
+_NAMES = frozenset(("base", "gid", "id", "number", "port", "uid", "version"))
+"""Fields whose numbers tell things apart; how far one is from another means nothing."""
+
+
+class _Difference(NamedTuple):
+    """A value that differs.
+
+    Attributes:
+        pointer: JSON pointer into the asset's document.
+        field: the same for every element of a list, which it calls `*`.
+    """
+
+    pointer: str
+    field: str
+    before: Any
+    after: Any
+
+
+_Found = dict[tuple[str, str], list[tuple[Asset, _Difference]]]
+"""By type and field: where something was found."""
+
+
+def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL024, VAL025: one diagnostic for each type and field.
+
+    VAL024, a warning within `blank`: a field is empty that was filled before. VAL025: a number is
+    more than `jump.factor` times as large or as small as before.
+    """
+    blank: _Found = {}
+    jumps: _Found = {}
+    for change in proposal.changes():
+        before, after = change.before, change.after
+        if before is None or after is None or before.type != after.type or is_turned_down(after):
+            continue
+        for found in _differences(before.document()["payload"], after.document()["payload"]):
+            if _is_filled(found.before) and _is_blank(found.after):
+                blank.setdefault((after.type, found.field), []).append((after, found))
+            elif _jumps(found, proposal.limits.jump.factor):
+                jumps.setdefault((after.type, found.field), []).append((after, found))
+    for (type, field), places in blank.items():
+        yield _blank(proposal, type, field, places)
+    for (type, field), places in jumps.items():
+        if not any(_covers(pattern, field) for pattern in proposal.limits.jump.ignore):
+            yield _jump(proposal, type, field, places)
+
+
+def _differences(before: Any, after: Any, pointer: str = "", field: str = "") -> Iterator[_Difference]:
+    """Values that differ, as deep as both sides have the same shape; also fields that are gone."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            if name in after or not pointer:  # deeper down, it may be an entry of a map that has gone
+                part = pointer_part(name)
+                yield from _differences(value, after.get(name), f"{pointer}/{part}", f"{field}/{part}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _differences(old, new, f"{pointer}/{index}", f"{field}/*")
+        return
+    if pointer:
+        yield _Difference(f"/payload{pointer}", field, before, after)
+
+
+def _is_filled(value: Any) -> bool:
+    return isinstance(value, str | list | dict) and not _is_blank(value)
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or value in ([], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _jumps(found: _Difference, factor: float) -> bool:
+    old, new = found.before, found.after
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (old, new)):
+        return False
+    if found.field.rpartition("/")[2] in _NAMES:
+        return False
+    low, high = sorted((abs(old), abs(new)))
+    # From and to nothing there is no factor: there, the number itself counts.
+    return bool(high > factor if old * new <= 0 else high > factor * low)
+
+
+def _covers(pattern: str, field: str) -> bool:
+    wanted, found = pattern.split("/"), field.split("/")
+    return len(wanted) == len(found) and all(
+        one in ("*", other) for one, other in zip(wanted, found, strict=True)
+    )
+
+
+def _blank(
+    proposal: DeltaProposal, type: str, field: str, places: list[tuple[Asset, _Difference]]
+) -> Diagnostic:
+    first, found = places[0]
+    ids = list(dict.fromkeys(asset.id for asset, _ in places))
+    many = exceeds(proposal.limits.blank, type, len(ids), proposal.sizes_before().get(type, 0))
+    return Diagnostic(
+        code="VAL024",
+        what=f"`{field}` of {listed([f'`{id}`' for id in ids])} is empty, and was filled before",
+        why="a field that goes blank in many assets at once has more often lost its value than its meaning"
+        if many
+        else f"in {proposal.base} it was filled",
+        fix="look where the value comes from" + ("; or raise `blank` in lehr.yaml" if many else ""),
+        subject=first.id if len(ids) == 1 else type,
+        at=proposal.place(first, found.pointer),
+        severity=Severity.ERROR if many else Severity.WARNING,
+    )
+
+
+def _jump(
+    proposal: DeltaProposal, type: str, field: str, places: list[tuple[Asset, _Difference]]
+) -> Diagnostic:
+    first, found = places[0]
+    limits = proposal.limits.jump
+    moves = [f"`{asset.id}` from {item.before} to {item.after}" for asset, item in places]
+    return Diagnostic(
+        code="VAL025",
+        what=f"`{field}` jumps by more than a factor of {limits.factor:g}: {listed(moves)}",
+        why="a number that changes so much at once is more often a slip than a wish",
+        fix="go there in several steps; or, for a field that may jump, write "
+        f"`jump: {{ignore: [{field}]}}` in lehr.yaml",
+        subject=first.id if len({asset.id for asset, _ in places}) == 1 else type,
+        at=proposal.place(first, found.pointer),
+        severity=limits.severity,
+    )
