@@ -14,7 +14,7 @@ Imports stand inside the functions, because commands that only read must not pay
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -167,12 +167,16 @@ def past(state: Path, revision: SourceRevision) -> Past | None:
     return past_revision(state, revision)
 
 
-def generation() -> Generation:
-    """A generation worker that knows the types of `registry`."""
+def generation(environment: Mapping[str, str] | None = None) -> Generation:
+    """A generation worker that knows the types of `registry`.
+
+    Args:
+        environment: variables in which its process differs from all other workers.
+    """
     from lehr.base.blocking import Threads
     from lehr.generate.client import GenerationWorker
 
-    return GenerationWorker("lehr.wiring:registry", Threads("generate", 1))
+    return GenerationWorker("lehr.wiring:registry", Threads("generate", 1), environment=environment)
 
 
 def parts(deployment: Deployment) -> Parts:

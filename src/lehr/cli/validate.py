@@ -26,18 +26,27 @@ if TYPE_CHECKING:
     Examples:
       lehr validate
       lehr validate ../intent -o json      for editors and continuous integration
+      lehr validate --clean                also that generators make the same twice
 
     Ends with 1 when there are errors; warnings alone are fine.
     """
 )
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option(
+    "--clean",
+    is_flag=True,
+    help="Build from nothing, twice, in processes that order and place things differently, and compare.",
+)
 @output_option("text", "json")
 @workspace_state_option
-def validate(directory: Path, form: str, state: Path | None) -> None:
+def validate(directory: Path, clean: bool, form: str, state: Path | None) -> None:
     """Check the workspace in DIR as its files are now, committed or not.
 
     Where there is a state, also what only shows against its newest incarnation is checked: assets
     that disappear, and types that change.
+
+    With --clean, what a generator makes differently of the same input is an error that names the first
+    asset and field. Such a generator makes incarnations that nobody can make again.
     """
     import asyncio
 
@@ -45,13 +54,13 @@ def validate(directory: Path, form: str, state: Path | None) -> None:
     from lehr.cli.working_tree import look_at
 
     with beside(directory, state) as store:
-        tree = asyncio.run(look_at(directory, store, registry()))
+        tree = asyncio.run(look_at(directory, store, registry(), twice=clean))
     if form == "json":
         print(to_json(tree.diagnostics))
     elif tree.diagnostics:
         print(render(tree.diagnostics, colour=terminal.coloured()))
     if tree.valid and form == "text":
-        click.echo(_said(tree), err=True)
+        click.echo(_said(tree, clean), err=True)
     if not tree.valid:
         raise click.exceptions.Exit(1)
 
@@ -77,6 +86,7 @@ def require_valid(tree: WorkingTree) -> None:
     raise click.exceptions.Exit(1)
 
 
-def _said(tree: WorkingTree) -> str:
+def _said(tree: WorkingTree, clean: bool) -> str:
     against = f", against {tree.compared_with}" if tree.compared_with else ""
-    return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}"
+    same = ", the same in two builds from nothing" if clean else ""
+    return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}{same}"

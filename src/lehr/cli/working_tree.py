@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.cli.deployment import deployment_of
@@ -17,6 +19,7 @@ from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.query.compare import changes_between
+from lehr.query.repeatable import unrepeatable
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
     from lehr.sdk.generation import Generated
     from lehr.sdk.source import Snapshot
     from lehr.store import Store
+
+
+_OTHERWISE = {"PYTHONHASHSEED": "4711", "PYTHONMALLOC": "malloc"}
+"""How the second of two builds differs: sets have another order, and objects lie at other addresses."""
 
 
 class WorkingTree:
@@ -59,34 +66,47 @@ class WorkingTree:
         return not errors(self.diagnostics)
 
 
-async def look_at(directory: Path, store: Store | None, registry: Registry) -> WorkingTree:
+async def look_at(
+    directory: Path, store: Store | None, registry: Registry, *, twice: bool = False
+) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
 
     Args:
         store: its newest incarnation is what the workspace is validated against; None for none.
+        twice: build it a second time, in another process, and report what comes out differently.
 
     Raises:
         TransientError, StalledError: the directory cannot be read, or generation broke down.
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
         source = wiring.source(deployment_of(str(directory), Path(scratch), kind="directory"))
-        return await look_at_snapshot(source.newest(), store, registry)
+        return await look_at_snapshot(source.newest(), store, registry, twice=twice)
 
 
-async def look_at_snapshot(snapshot: Snapshot, store: Store | None, registry: Registry) -> WorkingTree:
+async def look_at_snapshot(
+    snapshot: Snapshot, store: Store | None, registry: Registry, *, twice: bool = False
+) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
     Raises:
         TransientError, StalledError: generation broke down.
     """
-    generation = wiring.generation()
-    try:
-        generated = await generation.generate(snapshot)
-    finally:
-        await generation.close()
+    generated = await _built(snapshot)
+    if twice:
+        differing = unrepeatable(generated, await _built(snapshot, _OTHERWISE))
+        generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
     if generated.partition is None or errors(generated.diagnostics):
         return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
     return _validated(snapshot, generated, generated.partition, store, registry)
+
+
+async def _built(snapshot: Snapshot, environment: Mapping[str, str] | None = None) -> Generated:
+    """What a new worker, which remembers nothing, makes of the snapshot."""
+    generation = wiring.generation(environment)
+    try:
+        return await generation.generate(snapshot)
+    finally:
+        await generation.close()
 
 
 def _validated(

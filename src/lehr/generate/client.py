@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 import msgspec
@@ -50,6 +50,7 @@ class GenerationWorker:
         blocking: reads contents of files.
         answer_seconds: after which a conversation is given up.
         limits: for each call of a generator.
+        environment: what the worker's differs in from that of all other workers (`PYTHONHASHSEED`).
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class GenerationWorker:
         *,
         answer_seconds: float = 300.0,
         limits: SandboxLimits | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._registry_factory = registry_factory
         self._blocking = blocking
         self._answer_seconds = answer_seconds
         self._limits = limits or SandboxLimits()
+        self._environment = dict(environment or {})
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
         self._stderr: BinaryIO | None = None
@@ -136,7 +139,7 @@ class GenerationWorker:
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,
             cwd="/",
-            env=_environment(),
+            env=_environment() | self._environment,
             start_new_session=True,  # an interrupt from the terminal is for the parent
             limit=_BUFFER,
         )

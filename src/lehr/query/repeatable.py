@@ -1,0 +1,93 @@
+"""Whether two builds of one snapshot make the same: what generation promises (invariant I11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.model.asset import Asset
+from lehr.model.incarnation import AssetChange
+from lehr.model.provenance import Derivation
+from lehr.query.compare import FieldChange, Kind, changes_between, compare_asset
+from lehr.sdk.generation import Generated
+
+_LONGEST = 60
+_CAUSES = (
+    "sort what comes out of a set, and derive nothing from id(), hash() or the default text of an object"
+)
+
+
+def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
+    """What two builds of one snapshot make differently: for each generator, the first difference."""
+    if one.diagnostics != other.diagnostics:
+        return (_other_problems(one, other),)
+    firsts: dict[str, tuple[AssetChange, Derivation | None, FieldChange | None]] = {}
+    counts: dict[str, int] = {}
+    for change in changes_between(one.assets.values(), other.assets):
+        field, by = _first_field(change)
+        name = "" if by is None else by.generator
+        firsts.setdefault(name, (change, by, field))
+        counts[name] = counts.get(name, 0) + 1
+    return tuple(_difference(*first, counts[name]) for name, first in firsts.items())
+
+
+def _first_field(change: AssetChange) -> tuple[FieldChange | None, Derivation | None]:
+    """The first field that differs, and the generator that says it."""
+    asset = change.before or change.after
+    assert asset is not None, f"{change.id} is in neither"
+    if change.before is None or change.after is None:
+        return None, asset.made_by or _annotator(asset, "")
+    field = compare_asset(change).fields[0]
+    return field, _annotator(asset, field.path) or asset.made_by
+
+
+def _annotator(asset: Asset, path: str) -> Derivation | None:
+    for item in asset.annotated_by:
+        if f"{path}/".startswith(f"/addons/{item.addon.replace('~', '~0').replace('/', '~1')}/"):
+            return item.by
+    return None
+
+
+def _difference(
+    change: AssetChange, by: Derivation | None, field: FieldChange | None, count: int
+) -> Diagnostic:
+    name = "the build" if by is None else by.generator
+    if field is None:
+        found = f"one build has asset {change.id}, and another has not"
+    else:
+        found = f"{field.path} of {change.id} is {' in one build and '.join(_sides(field))} in another"
+    more = f" ({count:,} assets differ)" if count > 1 else ""
+    return Diagnostic(
+        code="GEN035",
+        what=f"{name} does not make the same of the same input",
+        why=f"{found}{more}",
+        fix=_CAUSES,
+        subject=change.id,
+        at=None if by is None else Position(by.module, by.line),
+    )
+
+
+def _sides(field: FieldChange) -> Iterator[str]:
+    for value, missing in ((field.before, Kind.ADDED), (field.after, Kind.REMOVED)):
+        text = "missing" if field.kind is missing else msgspec.json.encode(value).decode()
+        yield text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _other_problems(one: Generated, other: Generated) -> Diagnostic:
+    """Builds that find different problems: the first that only one of them finds, with the place it names."""
+    both = (*one.diagnostics, *other.diagnostics)
+    first = next((item for item in both if _in_one(item, one, other)), both[0])
+    return Diagnostic(
+        code="GEN035",
+        what="two builds of the same input find different problems",
+        why=f"only one of them finds this: {first.what}",
+        fix=_CAUSES,
+        subject=first.subject,
+        at=first.at,
+    )
+
+
+def _in_one(item: Diagnostic, one: Generated, other: Generated) -> bool:
+    return (item in one.diagnostics) != (item in other.diagnostics)

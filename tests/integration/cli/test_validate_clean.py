@@ -1,0 +1,84 @@
+"""`lehr validate --clean` finds generators that do not make the same of the same input."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lehr import wiring
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.cli.working_tree import look_at
+
+HEAD = "from lehr.sdk.generator import annotate, asset, for_each_asset, for_each_file\n"
+SAME = """
+@for_each_file("in/*.yaml")
+def same(file):
+    yield asset("a", "lehr.File", {"path": "out/a", "content": ",".join(sorted({"x", "y", "z"}))})
+"""
+SET = """
+@for_each_file("in/*.yaml")
+def order(file):
+    names = {f"name-{number}" for number in range(20)}
+    yield asset("a", "lehr.File", {"path": "out/a", "content": ",".join(names)})
+"""
+ADDRESS = """
+@for_each_file("in/*.yaml")
+def address(file):
+    yield asset("a", "lehr.File", {"path": "out/a", "content": repr(object())})
+"""
+HASH = """
+@for_each_file("in/*.yaml")
+def hashed(file):
+    yield asset(f"a-{hash(file.path) % 1000003}", "lehr.File", {"path": "out/a", "content": "x"})
+"""
+ANNOTATED = """
+@for_each_asset("lehr.File")
+def owners(file):
+    yield annotate(file.id, "lehr.Owner", {"team": "".join({f"{number}" for number in range(20)})})
+"""
+
+
+def found(folder: Path, generators: str) -> tuple[Diagnostic, ...]:
+    for name, content in {
+        "lehr.yaml": "partition: p\n",
+        "in/one.yaml": "x: 1\n",
+        "generators/g.py": HEAD + generators,
+    }.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    tree = asyncio.run(look_at(folder, None, wiring.registry(), twice=True))
+    return tuple(tree.diagnostics)
+
+
+def test_generators_that_repeat_themselves_are_valid(tmp_path: Path) -> None:
+    assert found(tmp_path, SAME) == ()
+
+
+@pytest.mark.parametrize("code", [SET, ADDRESS], ids=["set", "address"])
+def test_an_output_that_depends_on_order_or_address_is_an_error_that_names_field_and_values(
+    tmp_path: Path, code: str
+) -> None:
+    [problem] = found(tmp_path, code)
+    assert (problem.code, problem.subject) == ("GEN035", "a")
+    assert problem.why.startswith("/payload/content of a is ")
+    assert " in one build and " in problem.why
+    assert problem.at is not None
+    assert problem.at.file == "generators/g.py"
+    assert problem.what.startswith("generators/g.py:")
+
+
+def test_an_asset_that_only_one_build_has_is_an_error(tmp_path: Path) -> None:
+    [problem] = found(tmp_path, HASH)
+    assert problem.code == "GEN035"
+    assert "and another has not" in problem.why
+    assert "(2 assets differ)" in problem.why
+    assert problem.at == Position("generators/g.py", 5)
+
+
+def test_an_addon_is_laid_at_the_door_of_the_generator_that_put_it_there(tmp_path: Path) -> None:
+    [problem] = found(tmp_path, SAME + ANNOTATED)
+    assert problem.what.startswith("generators/g.py:owners ")
+    assert "/addons/lehr.Owner/team" in problem.why
