@@ -36,6 +36,13 @@ class Head(msgspec.Struct, frozen=True):
     digest: Digest
 
 
+class Imported(msgspec.Struct, frozen=True):
+    """An incarnation of another state, kept to be read; since `at` (wall-clock seconds)."""
+
+    header: Incarnation
+    at: float
+
+
 class PrunedError(StalledError):
     """An incarnation cannot be read any more."""
 
@@ -128,6 +135,14 @@ class StoredIntent(Protocol):
 
         Versions that were pruned vouch for nothing: since the first after them, then.
         """
+        ...
+
+    def imported(self) -> list[Imported]:
+        """What was imported, by name."""
+        ...
+
+    def imported_assets(self, name: str) -> Iterator[Asset]:
+        """Assets of what was imported under a name, by id; none if nothing was."""
         ...
 
 

@@ -5,6 +5,8 @@ Each class says what `commit` answers for it.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from lehr.base.digest import Digest
@@ -218,6 +220,22 @@ class Pruned(msgspec.Struct, frozen=True):
         )
 
 
+class Import(msgspec.Struct, frozen=True):
+    """Keep the incarnation in a file (`lehr.store.archive`), to be read. Answers its header, or `Refused`.
+
+    It belongs to no partition: it is never in force. Refused (`Exists`) when another incarnation of the
+    same name was imported. Raises `ArchiveError` when the file is not what it says it is.
+
+    Attributes:
+        path: of the file, which is read while the write is carried out, and never held in memory.
+        replace: True to put it in the place of another one.
+    """
+
+    path: Path
+    at: float
+    replace: bool = False
+
+
 Write = (
     Publish
     | RecordAttempt
@@ -232,4 +250,5 @@ Write = (
     | KeepLease
     | Audit
     | Prune
+    | Import
 )

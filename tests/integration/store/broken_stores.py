@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest, digest
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
@@ -25,6 +25,7 @@ from lehr.store.writes import (
     Adopt,
     Basis,
     Finish,
+    Import,
     KeepLease,
     LiftControl,
     Prune,
@@ -35,7 +36,7 @@ from lehr.store.writes import (
     TakeLease,
     Touch,
 )
-from lehr.testing.conformance.store.subject import PARTITION, decision
+from lehr.testing.conformance.store.subject import PARTITION, decision, publication
 
 
 @contextlib.contextmanager
@@ -445,3 +446,32 @@ class PinsToAnything(Broken):
 
     def after(self, write: Any, answer: Any) -> Any:
         return None if isinstance(write, SetControl) else answer
+
+
+# --- importing ---------------------------------------------------------------
+
+
+class EnforcesImports(Broken):
+    """Publishes what it imports."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        answers = super().commit(writes)
+        for write in writes:
+            if isinstance(write, Import):
+                self._store.commit([publication(2, *self._store.intent.imported_assets("one@1"))])
+        return answers
+
+
+class ImportsAnything(Broken):
+    """Says that it has imported what it has not."""
+
+    def commit(self, writes: Sequence[Any]) -> list[Any]:
+        try:
+            return super().commit(writes)
+        except StalledError:
+            return [None for _ in writes]
+
+
+class ReplacesImports(Broken):
+    def before(self, write: Any) -> Any:
+        return replace(write, replace=True) if isinstance(write, Import) else write

@@ -10,7 +10,7 @@ from typing import Any
 
 from lehr.base.errors import StalledError
 from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.sqlite import admission, publishing, records, retention
+from lehr.store.sqlite import admission, importing, publishing, records, retention
 from lehr.store.sqlite.check import check, rows
 from lehr.store.sqlite.connection import connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
@@ -20,6 +20,7 @@ from lehr.store.writes import (
     Adopt,
     Audit,
     Finish,
+    Import,
     KeepLease,
     LiftControl,
     Prune,
@@ -117,4 +118,5 @@ _CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
     KeepLease: records.keep_lease,
     Audit: records.audit,
     Prune: retention.prune,
+    Import: importing.import_incarnation,
 }

@@ -12,7 +12,7 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import Head, PrunedError
+from lehr.store.interface import Head, Imported, PrunedError
 from lehr.store.origins import origin_of
 from lehr.store.sqlite.connection import translated
 from lehr.store.sqlite.retention import is_pruned
@@ -215,6 +215,19 @@ class SqliteIntent:
                 oldest = row[5]
         header = None if oldest is None else self.incarnation(key.partition, oldest)
         return None if header is None else header.created_at
+
+    def imported(self) -> list[Imported]:
+        with translated(self._path):
+            rows = self._db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
+            return [Imported(_header.decode(header), at) for header, at in rows]
+
+    def imported_assets(self, name: str) -> Iterator[Asset]:
+        with translated(self._path):
+            rows = self._db.execute(
+                "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id",
+                (name,),
+            )
+            yield from map(_asset, rows)
 
     def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
         row = self._db.execute(

@@ -1,0 +1,102 @@
+"""The rules of what is imported: it can be read, it is what its file says, and it is never in force."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from lehr.model.incarnation import Incarnation
+from lehr.store import Store
+from lehr.store.archive import ArchiveError, write_archive
+from lehr.store.writes import Import, Refused, TakeLease
+from lehr.testing.conformance.holding import hold, named_plain
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    PARTITION,
+    Rule,
+    Subject,
+    asset,
+    commit,
+    contents,
+    published,
+)
+
+
+@contextmanager
+def _exported(store: Store) -> Iterator[Path]:
+    """A file with incarnation 1 of a store that goes on to 2, which has other assets."""
+    header = published(store, 0, asset("a", "1"), asset("b", "1"))
+    with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
+        path = Path(folder) / "file"
+        write_archive(path, header, store.intent.assets(PARTITION, 1))
+        published(store, 1, asset("c", "1"), removals=["a", "b"])
+        yield path
+
+
+@named_plain
+def what_is_imported_is_read_and_never_in_force(subject: Subject) -> None:
+    """It is found by its name, with all its assets; intent is as before."""
+    with subject.opened() as store, _exported(store) as path:
+        hold(store.intent.imported() == [], "nothing is imported before it is")
+        header = store.intent.incarnation(PARTITION, 1)
+        for _again in range(2):
+            hold(commit(store, Import(path, NOW)) == header, "importing answers the header")
+        [kept] = store.intent.imported()
+        hold((kept.header, kept.at) == (header, NOW), "what is imported is listed, once")
+        found = list(store.intent.imported_assets(f"{PARTITION}@1"))
+        hold(found == [asset("a", "1"), asset("b", "1")], f"its assets come by id, not {found}")
+        newest = store.intent.newest(PARTITION)
+        hold(newest is not None and newest.sequence == 2, "the newest is as before")
+        hold(contents(store, 2) == [asset("c", "1")], "and so is what it holds")
+        hold([head.id for head in store.intent.heads(PARTITION)] == ["c"], "nothing more is in force")
+
+
+@named_plain
+def a_damaged_file_imports_nothing(subject: Subject) -> None:
+    """Nor do the writes that came with it."""
+    with subject.opened() as store, _exported(store) as path:
+        good = path.read_bytes()
+        for content in (good[:-5], good.replace(b'"value":"1"', b'"value":"2"'), b""):
+            path.write_bytes(content)
+            try:
+                store.commit([TakeLease(PARTITION), Import(path, NOW)])
+            except ArchiveError:
+                hold(store.intent.imported() == [], "what is damaged is not imported")
+                hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == [], "not a part of it either")
+                continue
+            raise AssertionError("a damaged file is refused")
+        hold(commit(store, TakeLease(PARTITION)) == 1, "a commit that raised has written nothing")
+
+
+@named_plain
+def another_of_the_same_name_replaces_only_when_told(subject: Subject) -> None:
+    """Two states may have numbered their incarnations alike."""
+    with subject.opened() as store, _exported(store) as path:
+        commit(store, Import(path, NOW))
+        before = list(store.intent.imported_assets(f"{PARTITION}@1"))
+        with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
+            # The same name, and other assets: those of the second.
+            other = store.intent.incarnation(PARTITION, 2)
+            assert other is not None
+            write_archive(Path(folder) / "file", _named(other), store.intent.assets(PARTITION, 2))
+            answer = commit(store, Import(Path(folder) / "file", NOW))
+            hold(isinstance(answer, Refused) and answer.reason == "Exists", f"it is refused, not {answer}")
+            hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == before, "the first one stays")
+            commit(store, Import(Path(folder) / "file", NOW, replace=True))
+        found = list(store.intent.imported_assets(f"{PARTITION}@1"))
+        hold(found == [asset("c", "1")], f"when told, it takes the place, not {found}")
+
+
+def _named(header: Incarnation) -> Incarnation:
+    return replace(header, sequence=1)
+
+
+RULES: tuple[Rule, ...] = (
+    what_is_imported_is_read_and_never_in_force,
+    a_damaged_file_imports_nothing,
+    another_of_the_same_name_replaces_only_when_told,
+)
