@@ -74,7 +74,9 @@ class Writer:
     def file(self, value: Any) -> str:
         lines = self._block(value, 0)
         newline = self._draw(st.sampled_from(["\n", "\n", "\r\n"]))
-        return newline.join(lines) + self._draw(st.sampled_from([newline, newline, ""]))
+        text = newline.join(lines)
+        unended = self._chance(3) and same(load(FILE, text.encode()).documents[0].value, value)
+        return text if unended else text + newline  # without it, a block of text ends otherwise
 
     def _block(self, value: Any, indent: int) -> list[str]:
         """Lines of a list or mapping that is not empty."""

@@ -101,7 +101,7 @@ class Splicer:
             raise CannotSpliceError("it does not begin its line")
         following = holder.entries[number + 1].start
         if text[end:following].strip():  # comments: the dash keeps its line, and they theirs
-            return [Splice(entry.start, end, self._newline)]
+            return [Splice(len(text[: entry.start].rstrip(" ")), end, self._newline)]
         return [Splice(entry.start, following, "")]
 
     def empty(self, holder: Node, number: int, node: Node) -> list[Splice]:
@@ -140,6 +140,8 @@ class Splicer:
             at = line_start(text, start)
             if isinstance(value, dict):  # a list may stand below its key without an indent, a mapping not
                 indent = max(indent, column(text, entry.start) + 2 if entry.value.kind is Kind.LIST else 0)
+        if text[end - 1] != "\n":  # a comment in its last line goes with it
+            end = _line_content_end(text, end)
         lines = list(self._writing.block(value))
         first = " " * (indent - column(text, at)) + lines[0]
         block = self._newline.join([first, *(" " * indent + line for line in lines[1:])])
@@ -224,3 +226,9 @@ class Splicer:
         if text[end : end + 1] == " " and start == entry.start:
             end += 1
         return [*splices, Splice(start, end, "")]
+
+
+def _line_content_end(text: str, offset: int) -> int:
+    """Where the line with `offset` ends, before what ends it."""
+    end = line_end(text, offset)
+    return offset + len(text[offset:end].rstrip("\r\n"))

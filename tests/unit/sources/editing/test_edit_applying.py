@@ -129,6 +129,20 @@ def test_of_a_block_that_is_replaced_only_what_differs_changes(
     assert replace(path, value) == (went, came)
 
 
+def test_a_list_without_an_indent_becomes_a_mapping_with_one() -> None:
+    assert replace("[id=db].payload.disks", {"a": 1}) == (
+        ["    - 1", "    - 2  # the large one"],
+        ["      a: 1"],
+    )
+
+
+def test_a_block_beside_its_dash_is_replaced_there() -> None:
+    text = "- a: 1\n  b: 2  # two\n- c\n"
+    change = Replace(file=FILE, path="/0", value={"x": [1]}, retype=True)
+    assert edited(text, change) == "- x:\n    - 1\n- c\n"
+    assert edited(text, Replace(file=FILE, path="/0", value=5, retype=True)) == "- 5  # two\n- c\n"
+
+
 def test_a_block_that_becomes_empty_is_written_beside_its_key() -> None:
     assert replace("[id=db].payload.disks", []) == (
         ["    disks:", "    - 1", "    - 2  # the large one"],
@@ -183,6 +197,11 @@ def test_what_is_deleted_goes_with_its_lines(path: str, went: list[str], came: l
 )
 def test_what_is_deleted_in_brackets_goes_with_its_comma(number: int, rest: str) -> None:
     assert delete(f"[id=web].payload.command[{number}]")[1] == [f"    command: {rest}  # as in the tutorial"]
+
+
+def test_what_is_deleted_beside_its_dash_leaves_the_comments_of_the_next_key() -> None:
+    text = "- a: 1  # mine\n  # about b\n  b: 2\n"
+    assert edited(text, Delete(file=FILE, path="/0/a")) == "-\n  # about b\n  b: 2\n"
 
 
 def test_the_last_entry_that_is_deleted_leaves_an_empty_mapping() -> None:
