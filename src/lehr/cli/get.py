@@ -14,6 +14,7 @@ from lehr.cli.output import Column, Shape, bounded, output_option, show
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
+    from lehr.model.incarnation import Incarnation
     from lehr.model.selector import Selector
     from lehr.query.reading import Reading
     from lehr.query.selecting import Row
@@ -140,7 +141,6 @@ def orphans(
 def incarnations(limit: int, everything: bool, form: str, state: Path | None, partition: str | None) -> None:
     """List incarnations, newest first."""
     from lehr.cli.documents import of_incarnation
-    from lehr.model.incarnation import Incarnation
 
     with open_reading(state, partition) as reading:
         now = reading.now
@@ -155,6 +155,7 @@ def incarnations(limit: int, everything: bool, form: str, state: Path | None, pa
             Column("digest", lambda item: item.digest, wide=True),
             Column("revision", lambda item: _revision(item, 12), narrow=True),
             Column("revision", lambda item: _revision(item, None), wide=True),
+            Column("acknowledged", _acknowledged, wide=True),
         ]
         found = reading.intent.incarnations(reading.partition, _ALL if everything else limit)
         show(form, found, Shape(columns, of_incarnation, lambda item: item.name), nothing="no incarnations")
@@ -269,3 +270,7 @@ def _known(reading: Reading, asset: str) -> Any:
 
 def _revision(item: Any, most: int | None) -> str:
     return item.sources[0].revision[:most] if item.sources else "-"
+
+
+def _acknowledged(item: Incarnation) -> str:
+    return "; ".join(f"{held.code} {held.subject}: {held.reason}" for held in item.acknowledged) or "-"
