@@ -512,6 +512,25 @@ def test_a_clock_that_jumps_removes_nothing_early_and_puts_no_removal_off(days: 
     play(tmp_path, scenario)
 
 
+def test_what_is_fenced_once_more_stays_fenced_for_its_time_though_the_clock_jumps(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(thing("a", "1"))
+        await plane.settle()
+        await plane.publish(thing("a", "1", turned_down(fence=600)))
+        await clock.sleep(500)
+        world.values["a"] = "by hand"
+        plane.enforcer.wake(AssetId("a"), "its plugin saw a change")
+        await clock.sleep(5)
+        assert world.values["a"] == "fenced 1"
+        clock.jump(2 * DAY)
+        await clock.sleep(500)
+        assert world.values["a"] == "fenced 1"
+        await clock.sleep(200)
+        assert "a" not in world.values
+
+    play(tmp_path, scenario)
+
+
 def test_a_plugin_that_raises_or_talks_nonsense_is_named_and_tried_again(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         world.behave["a"] = lambda target, push: "nonsense"  # type: ignore[assignment,return-value]

@@ -389,7 +389,10 @@ class Enforcer:
                 self._listen(slot, view.course.wait_for)
             event = Begin(view)
         while event is not None:
+            ledger = slot.state.ledger
             slot.state, effects = step(slot.state, event)
+            if slot.state.ledger is not ledger:
+                self._viewer.entered(slot)
             event = None
             for effect in effects:
                 answer = self._carry_out(slot, effect)

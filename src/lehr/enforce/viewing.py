@@ -118,6 +118,13 @@ class Viewer:
         )
         return plan(addon, circumstances, now)
 
+    def entered(self, slot: Slot) -> None:
+        """See the date of the ledger's entry when it is made: who sees it later may see another clock."""
+        ledger = slot.state.ledger
+        if ledger is not None and ledger.goal is not Goal.PRESENT:
+            ages = slot.ages = slot.ages or Ages(self._clock)
+            ages.since(ledger.goal, ledger.at)
+
     def _referrers(self, key: AssetKey) -> list[AssetId]:
         """Who still refers to the asset: also who is being turned down, until it is gone."""
         found: list[AssetId] = []
