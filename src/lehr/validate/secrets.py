@@ -59,7 +59,7 @@ _BITS_PER_CHARACTER = 4.3
 
 _PUBLIC = re.compile(
     r"-----BEGIN (?P<kind>(?![A-Z ]*PRIVATE)[A-Z ]+)-----.*?-----END (?P=kind)-----"
-    r"|\b(?:ssh-[a-z0-9]+|ecdsa-[a-z0-9-]+) [0-9A-Za-z+/=]+|\bsha\d+[-:=][0-9A-Za-z+/=]+",
+    r"|\b(?:ssh-[a-z0-9]+|ecdsa-[a-z0-9-]+) [0-9A-Za-z+/=]+|\bsha\d+[-:=][\w+/=-]+",
     re.DOTALL,
 )
 """Certificates, public keys and digests look as random as secrets do."""

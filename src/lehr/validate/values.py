@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import Asset
+from lehr.model.declared import TYPE
 from lehr.validate.dependencies import is_turned_down
 from lehr.validate.guards import exceeds
 from lehr.validate.proposal import DeltaProposal
@@ -44,7 +45,7 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     jumps: _Found = {}
     for change in proposal.changes():
         before, after = change.before, change.after
-        if before is None or after is None or before.type != after.type or is_turned_down(after):
+        if before is None or after is None or before.type != after.type or not _is_judged(after):
             continue
         for found in _differences(before.document()["payload"], after.document()["payload"]):
             if _is_filled(found.before) and _is_blank(found.after):
@@ -56,6 +57,11 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for (type, field), places in jumps.items():
         if not any(_covers(pattern, field) for pattern in proposal.limits.jump.ignore):
             yield _jump(proposal, type, field, places)
+
+
+def _is_judged(asset: Asset) -> bool:
+    # A type's schema has bounds and descriptions, not values that anything runs on.
+    return asset.type != TYPE and not is_turned_down(asset)
 
 
 def _differences(before: Any, after: Any, pointer: str = "", field: str = "") -> Iterator[_Difference]:
@@ -125,7 +131,7 @@ def _jump(
 ) -> Diagnostic:
     first, found = places[0]
     limits = proposal.limits.jump
-    moves = [f"`{asset.id}` from {item.before} to {item.after}" for asset, item in places]
+    moves = [f"`{asset.id}` from {item.before:g} to {item.after:g}" for asset, item in places]
     return Diagnostic(
         code="VAL025",
         what=f"`{field}` jumps by more than a factor of {limits.factor:g}: {listed(moves)}",

@@ -18,7 +18,9 @@ from lehr.base.errors import TransientError
 from lehr.generate.client import GenerationWorker
 from lehr.generate.protocol import SandboxLimits
 from lehr.model.asset import AssetId
+from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.generation import Generated
+from lehr.sdk.validator import Jump, NotSecret
 from lehr.testing.samples import MemorySnapshot
 
 Files = dict[str, str | bytes]
@@ -283,6 +285,31 @@ def test_limits_come_from_the_workspace_file() -> None:
         50,
         1,
     )
+
+
+def test_guards_and_acknowledgements_come_from_the_workspace_file() -> None:
+    text = (
+        "partition: p\nshrink: {types: {t: {floor: 9}}}\ngrowth: {percent: 300}\nblank: {floor: 3}\n"
+        "jump: {factor: 2, severity: warning, ignore: [/a]}\n"
+        "acknowledge: [{code: VAL021, subject: p, after: p@4, reason: why}]\n"
+        "not_secret: [{asset: a, field: /payload/b, reason: why}]\n"
+    )
+    limits = generate({"lehr.yaml": text}).limits
+    assert limits is not None
+    assert limits.shrink.of("t") == (30, 9)
+    assert limits.shrink.of("u") == (30, 5)
+    assert (limits.growth.percent, limits.growth.floor, limits.blank.floor) == (300, 100, 3)
+    assert limits.jump == Jump(2, Severity.WARNING, ("/a",))
+    assert limits.acknowledge == (Acknowledgement("VAL021", "p", "p@4", "why"),)
+    assert limits.not_secret == (NotSecret("a", "/payload/b", "why"),)
+
+
+def test_only_guards_can_be_acknowledged() -> None:
+    entry = "acknowledge: [{code: CODE, subject: p, after: p@4, reason: REASON}]\n"
+    for code, reason in (("VAL010", "why"), ("VAL21", "why"), ("VAL021", "''")):
+        text = "partition: p\n" + entry.replace("CODE", code).replace("REASON", reason)
+        made = generate({"lehr.yaml": text})
+        assert (codes(made), only(made).at and only(made).at.line) == (["GEN002"], 2)  # type: ignore[union-attr]
 
 
 def test_a_written_pattern_that_matches_nothing_is_a_warning() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.model.asset import AssetId, make_asset
+from lehr.model.declared import TYPE
 from lehr.sdk.validator import Blank, Jump, Limits
 from tests.unit.validate.proposing import JOB, check, job, jobs, note
 
@@ -91,6 +93,14 @@ def test_the_workspace_says_how_much_is_a_jump_how_bad_it_is_and_where_it_is_non
     light, heavy = ({"backends": [{"weight": weight}]} for weight in (1, 100))
     assert len(moved(light, heavy)) == 1
     assert moved(light, heavy, Limits(jump=Jump(ignore=("/backends/*/weight",)))) == []
+
+
+def test_a_schema_is_no_value() -> None:
+    old, new = (
+        make_asset(AssetId("type/a"), TYPE, {"schema": {"maximum": maximum, "title": title}}, {})
+        for maximum, title in ((1, "x"), (1000, ""))
+    )
+    assert check([old], [new]) == []
 
 
 def test_many_jumps_of_one_field_are_one_problem() -> None:
