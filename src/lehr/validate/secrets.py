@@ -155,7 +155,8 @@ def _kind(key: str) -> _Kind:
 
 
 def _is_random(word: str) -> bool:
-    if len(word) > _LONGEST or word.count("/") * 16 > len(word):
+    # A path or a name has a part of its own every few characters.
+    if len(word) > _LONGEST or sum(map(word.count, "/_-")) * 10 > len(word):
         return False
     if not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
         return False

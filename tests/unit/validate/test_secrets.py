@@ -81,6 +81,7 @@ def test_a_key_is_known_by_its_field_and_that_it_is_no_name(key: str) -> None:
         ("url", "http://[::1]:8080/a@b"),
         ("text", "/var/lib/Shop/Configuration2/Frontend9/Templates/Main7/index.html"),
         ("text", "ShakespeareFrontendProcessConfiguration2"),
+        ("text", "Shop_Frontend_Configuration_Root_Zone_QX9_G2"),
         ("text", "all work and no play makes jack a dull boy " * 20),
         ("text", KEY.format("CERTIFICATE", "CERTIFICATE")),
         ("text", "ssh-ed25519 " + RANDOM + RANDOM),
