@@ -39,6 +39,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations or orphans."),
         "describe": Lazy("lehr.cli.describe:describe", "Show all that is known of an asset."),
         "blame": Lazy("lehr.cli.blame:blame", "Say which files, lines and people an asset comes from."),
+        "graph": Lazy("lehr.cli.graph:graph", "Show what generators read and make, or how assets refer."),
         "types": Lazy("lehr.cli.types:types", "List the types of assets and addons."),
         "explain": Lazy("lehr.cli.types:explain", "Say what a type or a field of it is for."),
         "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or one and the workspace."),

@@ -42,6 +42,7 @@ class WorkingTree:
         compared_with: name of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
         registry: types, with those that the workspace declares.
+        generators: in the order in which they run.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class WorkingTree:
         self.registry = registry
         self.partition: Partition | None = generated.partition
         self.assets: Mapping[AssetId, Asset] = generated.assets
+        self.generators = generated.declared
         self.compared_with = compared_with
         self.changes = changes
         self.diagnostics = with_excerpts(in_order(diagnostics), snapshot)

@@ -75,6 +75,7 @@ class Build:
             tuple(removals),
             tuple(diagnostics),
             tuple(sorted(item.name for item in self._registry.declared)),
+            tuple(self._generators.declared),
         )
 
     def _refused(self, skipped: Iterable[str]) -> Built:

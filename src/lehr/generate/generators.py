@@ -15,6 +15,7 @@ from lehr.generate.records import output_of
 from lehr.generate.runs import Run
 from lehr.generate.schedule import Generator, in_order
 from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import DeclaredGenerator
 from lehr.model.types import Registry
 from lehr.sdk.generator import AssetView, Reads, SourceFile
 from lehr.sdk.source import FileEntry
@@ -54,6 +55,13 @@ class Generators:
     def patterns(self) -> list[str]:
         """Those of the files that generators read, as known since the last call of `generate`."""
         return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+
+    @property
+    def declared(self) -> Iterator[DeclaredGenerator]:
+        """All of them, in the order in which they run, as known since the last call of `generate`."""
+        for item in self._ordered:
+            what = item.found.declaration
+            yield DeclaredGenerator(item.name, item.found.line, what.reads.value, what.of, what.makes)
 
     def generate(
         self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str], types: str = ""

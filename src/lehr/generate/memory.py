@@ -61,6 +61,7 @@ class Memory:
             assets=MappingProxyType(self._assets),
             touched=touched,
             types=built.types,
+            declared=built.declared,
             diagnostics=tuple(in_order(sorted(set(built.diagnostics), key=lambda item: item.what))),
         )
 

@@ -13,6 +13,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.provenance import DeclaredGenerator
 from lehr.sdk.source import FileEntry
 from lehr.sdk.validator import Limits
 
@@ -74,6 +75,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     Attributes:
         upserts, removals: empty if there is an error among the diagnostics.
         types: names of the types that the workspace declares.
+        declared: its generators, in the order in which they run.
     """
 
     partition: Partition | None
@@ -83,6 +85,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     removals: tuple[AssetId, ...]
     diagnostics: tuple[Diagnostic, ...]
     types: tuple[str, ...] = ()
+    declared: tuple[DeclaredGenerator, ...] = ()
 
 
 Answer = Wanted | Part | Built

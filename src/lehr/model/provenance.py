@@ -39,6 +39,23 @@ class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True):
         return self.reads in {"file", "files"}
 
 
+class DeclaredGenerator(msgspec.Struct, frozen=True, array_like=True):
+    """A generator, as its decorator declares it.
+
+    Attributes:
+        name: its module's path and its name (`generators/web.py:processes`).
+        line: of the module, where it is defined.
+        of: the pattern of the files, or the type of the assets, that it reads.
+        makes: for one over assets, the types of the assets that it yields.
+    """
+
+    name: str
+    line: int
+    reads: Reads
+    of: str
+    makes: tuple[str, ...] = ()
+
+
 class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True):
     """An addon that a generator put on an asset of somebody else."""
 

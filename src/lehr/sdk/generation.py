@@ -11,6 +11,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import SourceRevision
+from lehr.model.provenance import DeclaredGenerator
 from lehr.sdk.source import Snapshot
 from lehr.sdk.validator import Limits
 
@@ -23,6 +24,7 @@ class Generated(msgspec.Struct, frozen=True):
         generators: digest of the code and settings that made the assets.
         assets: all of them, by id. Shared with the generator: read, never change.
         types: names of the asset types that it declares itself.
+        declared: its generators, in the order in which they run.
         touched: ids that may differ from the last call's answer; None means any may.
         diagnostics: every problem found. With an error among them `assets` means nothing.
     """
@@ -35,6 +37,7 @@ class Generated(msgspec.Struct, frozen=True):
     touched: frozenset[AssetId] | None
     diagnostics: tuple[Diagnostic, ...]
     types: tuple[str, ...] = ()
+    declared: tuple[DeclaredGenerator, ...] = ()
 
 
 class Generation(Protocol):

@@ -1,0 +1,223 @@
+"""What generators read and make, and what assets refer to: as values, for whoever draws them."""
+
+from __future__ import annotations
+
+import graphlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import DeclaredGenerator, Derivation, Reads
+from lehr.model.selector import Selector
+from lehr.model.types import Registry
+
+_MOST_CIRCLES = 20
+
+
+class GeneratorNode(msgspec.Struct, frozen=True):
+    """A generator, and what came of it.
+
+    Attributes:
+        line: of the module: where it is defined, or as far as that is not known, its first yield.
+        of: the pattern of the files, or the type of the assets, that it reads.
+        inputs: number of files or assets that anything came of; None if it reads all of them at once.
+        makes: number of assets by type.
+        annotates: number of assets by addon.
+        after: generators that make what it reads.
+    """
+
+    name: str
+    line: int
+    reads: Reads
+    of: str
+    inputs: int | None
+    makes: dict[str, int]
+    annotates: dict[str, int]
+    after: tuple[str, ...] = ()
+
+
+class GeneratorGraph(msgspec.Struct, frozen=True):
+    """How all assets come to be.
+
+    Attributes:
+        files: number of asset files that declare any.
+        declares: number of assets in these, by type.
+        generators: in an order in which they can run.
+    """
+
+    files: int
+    declares: dict[str, int]
+    generators: tuple[GeneratorNode, ...]
+
+
+class _Tally:
+    """What is known of a generator while assets are counted."""
+
+    def __init__(self, line: int, reads: Reads, of: str, makes: Iterable[str] = ()) -> None:
+        self.line = line
+        self.reads = reads
+        self.of = of
+        self.items: set[str] = set()
+        self.makes: Counter[str] = Counter(dict.fromkeys(makes, 0))
+        self.annotates: Counter[str] = Counter()
+
+
+def generator_graph(assets: Iterable[Asset], declared: Iterable[DeclaredGenerator] = ()) -> GeneratorGraph:
+    """The generators that `assets` come from, and those of `declared` that made nothing."""
+    found = {item.name: _Tally(item.line, item.reads, item.of, item.makes) for item in declared}
+    known = frozenset(found)
+    files: set[str] = set()
+    declares: Counter[str] = Counter()
+
+    def tally(by: Derivation) -> _Tally:
+        one = found.setdefault(by.generator, _Tally(by.line, by.reads, by.of))
+        one.items.add(by.item)
+        if by.generator not in known:
+            one.line = min(one.line, by.line)
+        return one
+
+    for asset in assets:
+        if asset.made_by is not None:
+            tally(asset.made_by).makes[asset.type] += 1
+        elif asset.origin is not None:
+            files.add(asset.origin.file)
+            declares[asset.type] += 1
+        for item in asset.annotated_by:
+            tally(item.by).annotates[item.addon] += 1
+    return GeneratorGraph(len(files), _counts(declares), _in_order(found))
+
+
+def _in_order(found: Mapping[str, _Tally]) -> tuple[GeneratorNode, ...]:
+    """Those over files first, then each after those that make what it reads."""
+    nodes: dict[str, GeneratorNode] = {}
+    for name in sorted(found, key=lambda name: (not found[name].reads.startswith("file"), name)):
+        one = found[name]
+        over_assets = one.reads.startswith("asset")
+        after = [other for other in sorted(found) if over_assets and one.of in found[other].makes]
+        inputs = None if one.reads in ("files", "assets") else len(one.items)
+        nodes[name] = GeneratorNode(
+            name,
+            one.line,
+            one.reads,
+            one.of,
+            inputs,
+            _counts(one.makes),
+            _counts(one.annotates),
+            tuple(after),
+        )
+    sorter: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for name, node in nodes.items():
+        sorter.add(name, *(other for other in node.after if other != name))
+    return tuple(nodes[name] for name in sorter.static_order())
+
+
+def _counts(counter: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counter.items()))
+
+
+# --- assets ----------------------------------------------------------------------------
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """One asset refers to another.
+
+    Attributes:
+        path: JSON pointers into the document of `source`, where it does.
+        goes_first: True if `target` is pushed first: `source` depends on it.
+    """
+
+    source: AssetId
+    target: AssetId
+    path: tuple[str, ...]
+    goes_first: bool
+
+
+class ReferenceGraph(msgspec.Struct, frozen=True):
+    """How assets refer to each other.
+
+    Attributes:
+        assets: type by id: those that are selected, and those that they refer to; "" for one that is
+            referred to and does not exist.
+        edges: by source, then target.
+        circles: ids along each circle, the first also last: of dependencies, then of other references.
+    """
+
+    assets: dict[AssetId, str]
+    edges: tuple[Edge, ...]
+    circles: tuple[tuple[AssetId, ...], ...] = ()
+
+
+def reference_graph(
+    assets: Mapping[AssetId, Asset], registry: Registry, selector: Selector
+) -> ReferenceGraph:
+    """The references that the selected ones of `assets` make."""
+    shown: dict[AssetId, str] = {}
+    edges: list[Edge] = []
+    for id in sorted(assets):
+        if not selector.matches(assets[id]):
+            continue
+        shown[id] = assets[id].type
+        paths: dict[tuple[AssetId, bool], list[str]] = {}
+        for mention in registry.mentions(assets[id]):
+            paths.setdefault((mention.target, mention.goes_first), []).append(mention.path)
+        for (target, goes_first), where in sorted(paths.items()):
+            edges.append(Edge(id, target, tuple(where), goes_first))
+    for edge in edges:
+        other = assets.get(edge.target)
+        shown.setdefault(edge.target, "" if other is None else other.type)
+    found = circles([edge for edge in edges if edge.goes_first])
+    found += [circle for circle in circles(edges) if set(circle) not in map(set, found)]
+    return ReferenceGraph(dict(sorted(shown.items())), tuple(edges), tuple(found))
+
+
+def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
+    """A shortest circle through each asset that is on one and on none before it; the first of them."""
+    ahead: dict[AssetId, list[AssetId]] = {}
+    for edge in edges:
+        ahead.setdefault(edge.source, []).append(edge.target)
+    _drop_loose_ends(ahead)
+    found: list[tuple[AssetId, ...]] = []
+    met: set[AssetId] = set()
+    for start in sorted(ahead):
+        circle = () if start in met else _circle(ahead, start)
+        met.update(circle)
+        if circle and len(found) < _MOST_CIRCLES:
+            found.append(circle)
+    return found
+
+
+def _drop_loose_ends(ahead: dict[AssetId, list[AssetId]]) -> None:
+    """Drop what leads nowhere, again and again, so that what is left leads into circles."""
+    behind: dict[AssetId, list[AssetId]] = {}
+    for source, targets in ahead.items():
+        for target in targets:
+            behind.setdefault(target, []).append(source)
+    left = {source: len(targets) for source, targets in ahead.items()}
+    loose = [target for target in behind if target not in ahead]
+    while loose:
+        for source in behind.get(loose.pop(), ()):
+            left[source] -= 1
+            if not left[source]:
+                del ahead[source]
+                loose.append(source)
+
+
+def _circle(ahead: Mapping[AssetId, list[AssetId]], start: AssetId) -> tuple[AssetId, ...]:
+    """A shortest way from `start` back to it, both included; empty if there is none."""
+    came_from: dict[AssetId, AssetId] = {}
+    queue = [start]
+    for id in queue:
+        for target in ahead.get(id, ()):
+            if target not in came_from:
+                came_from[target] = id
+                queue.append(target)
+        if start in came_from:
+            break
+    else:
+        return ()
+    way = [start, came_from[start]]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return tuple(way[::-1])
