@@ -53,6 +53,7 @@ class Conduct:
         self._registry = registry
         self._clock = clock
         self._looks: dict[Place, deque[_Look]] = {}
+        self._matched: set[Place] = set()
         self._failures: Counter[tuple[str, str, str]] = Counter()
         self._failed_at: dict[tuple[str, str, str], float] = {}
         self._pardoned: set[str] = set()
@@ -98,6 +99,8 @@ class Conduct:
     def _looked(self, target: Target, diff: Diff) -> None:
         place = (target.id, target.incarnation, str(target.goal))
         self._looks.setdefault(place, deque(maxlen=16)).append(_Look(self._now, diff))
+        if diff.empty:
+            self._matched.add(place)
 
     def _carries(self, target: Target, operation: Operation, value: Any) -> None:
         """I1: what a push carries out is what its content says."""
@@ -170,8 +173,7 @@ class Conduct:
 
     def _found(self, entry: LedgerEntry) -> None:
         """I12: what the ledger holds without a push was seen in production."""
-        looks = self._looks.get((entry.asset, entry.content, str(entry.goal)), ())
-        if not any(look.diff.empty for look in looks):
+        if (entry.asset, entry.content, str(entry.goal)) not in self._matched:
             self._broken("I12", f"the ledger says {entry.content} of {entry.asset}, which nobody has seen")
         self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != entry.asset})
         self._enter(entry)

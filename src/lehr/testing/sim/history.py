@@ -237,6 +237,8 @@ class History:
             *[self._push_fault] * 3,
             *[self._drift] * 3,
             self._drift_and_govern,
+            self._edit_one_after_the_other,
+            self._edit_one_after_the_other,
             self._look_fault,
             self._mute,
             self._heal,
@@ -379,6 +381,22 @@ class History:
         self.trace.note("drift", f"{id} is changed by hand; {hints} hints")
         for _ in range(hints):
             self.process.hint(id)
+
+    async def _edit_one_after_the_other(self) -> None:
+        """An asset is edited, and while that is taken up, what it depends on."""
+        pairs = [
+            (id, ahead)
+            for id, spec in self.intent.things.items()
+            for ahead in sorted({*spec.depends_on, *spec.sends_to})
+        ]
+        if not pairs:
+            return
+        id, ahead = self._dice.pick(pairs)
+        self.intent.renew(id)
+        self._edit()
+        await self.process.pass_time(self._dice.seconds(0.0, 5.0))
+        self.intent.renew(ahead)
+        self._edit()
 
     def _drift_and_govern(self) -> None:
         """What an asset is looked at for has just been governed otherwise."""
@@ -527,7 +545,7 @@ class History:
         self.intent.calm()
         renewed = not self.manners.gentle and self._dice.happens(0.5)
         if renewed:
-            self.intent.renew()
+            self.intent.renew(*self.intent.things)
         if self._dice.happens(0.3):
             self._publish_untold()
         self._edit()

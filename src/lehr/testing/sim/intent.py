@@ -86,10 +86,10 @@ class Intent:
             else:
                 kind()
 
-    def renew(self) -> None:
-        """Give everything another value."""
-        for spec in self.things.values():
-            spec.value = self._next()
+    def renew(self, *ids: str) -> None:
+        """Give the things `ids` other values."""
+        for id in ids:
+            self.things[id].value = self._next()
 
     def calm(self) -> None:
         """Take away what would hold assets for ever."""

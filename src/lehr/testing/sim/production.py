@@ -193,14 +193,17 @@ class SimulatedPlugin(AssetPlugin):
     async def diff(self, target: Target, read: Reader) -> Diff:
         production = self.production
         self._reach()
-        if (seconds := production.looking.get(target.id)) is not None:
-            await self._clock.sleep(seconds)
+        seconds = production.looking.get(target.id, 0.0)
+        if seconds:
+            await self._clock.sleep(seconds / 2)
         fault = production.look_faults.get(target.id)
         if fault is LookFault.NONSENSE:
             return "no diff at all"  # type: ignore[return-value]
         await self._look(fault)
         kind = production.kinds[target.type]
         intended, observed = _wish(kind, target, read), production.seen(target.id)
+        if seconds:
+            await self._clock.sleep(seconds / 2)  # what was seen is old when it is told
         changes = tuple(compare(intended, observed))
         diff = Diff(changes, kind.effects(target, read, intended, observed))
         production.looked(target, diff)
