@@ -10,6 +10,7 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli.main import DIFFERENCES
 from lehr.cli.output import output_option, print_lines, show_document
+from lehr.cli.snapshots import IMPORTED, open_snapshot
 from lehr.cli.stored import open_reading, partition_option, registry, state_option
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Examples:
       lehr diff previous latest             what the newest incarnation changed
       lehr diff 3 hello@7
+      lehr diff imported:hello@3 latest
       lehr diff                             the newest incarnation and the files here
       lehr diff latest --workdir ../intent -o markdown > comment.md
       lehr diff previous latest --exit-code
@@ -53,18 +55,21 @@ def diff(
 ) -> None:
     """Compare incarnation A with incarnation B, field by field; without B, with the workspace's files.
 
-    Incarnations are written 3, hello@3, latest or previous. Production is not looked at: for that
-    there is `lehr plan`.
+    Incarnations are written 3, hello@3, latest or previous; with B, also imported:hello@3. Production
+    is not looked at: for that there is `lehr plan`.
     """
     from lehr.cli import compared
 
     if after is not None and workdir is not None:
         raise click.UsageError("Name either B or --workdir.")
-    with open_reading(state, partition) as reading:
-        if after is None:
-            comparison = _with_working_tree(reading, before, workdir or Path())
-        else:
-            comparison = _between(reading, before, after)
+    if after is not None and (before.startswith(IMPORTED) or after.startswith(IMPORTED)):
+        comparison = _between_whole(state, partition, before, after)
+    else:
+        with open_reading(state, partition) as reading:
+            if after is None:
+                comparison = _with_working_tree(reading, before, workdir or Path())
+            else:
+                comparison = _between(reading, before, after)
     if form == "json":
         show_document("json", compared.document(comparison))
     elif form == "name":
@@ -82,6 +87,15 @@ def _between(reading: Reading, before: str, after: str) -> Comparison:
     one, other = reading.incarnation(before), reading.incarnation(after)
     changes = reading.intent.changes(reading.partition, one.sequence, other.sequence)
     return compare(one.name, other.name, changes)
+
+
+def _between_whole(state: Path | None, partition: str | None, before: str, after: str) -> Comparison:
+    """The same where one was imported: nothing is known of what lies between, so all assets are read."""
+    from lehr.query.compare import changes_between, compare
+
+    with open_snapshot(state, partition, before) as one, open_snapshot(state, partition, after) as other:
+        assets = {asset.id: asset for asset in other.assets()}
+        return compare(one.name, other.name, tuple(changes_between(one.assets(), assets)))
 
 
 def _with_working_tree(reading: Reading, before: str, directory: Path) -> Comparison:

@@ -78,14 +78,21 @@ def get() -> None:
       lehr get assets
       lehr get assets 'web-*,type=lehr.File'
       lehr get assets label:team=web --status Stalled -o wide
+      lehr get assets --incarnation hello@3        as intent was then
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
 @click.option("--status", help="Only those that stand so, such as Waiting; case does not matter.")
+@click.option(
+    "--incarnation",
+    metavar="INCARNATION",
+    help="As intent was in 3, hello@3, latest or previous, or in imported:hello@3; not how they stand.",
+)
 @list_options(None)
 def assets(
     selector: str | None,
     status: str | None,
+    incarnation: str | None,
     limit: int | None,
     everything: bool,
     form: str,
@@ -95,6 +102,11 @@ def assets(
     """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
     from lehr.query.selecting import rows
 
+    if incarnation is not None:
+        if status is not None:
+            raise click.UsageError("--status and --incarnation do not go together")
+        _show_intent(form, selector, incarnation, None if everything else limit, state, partition)
+        return
     with open_reading(state, partition) as reading:
         found = rows(reading, _parsed(selector))
         if status is not None:
@@ -236,6 +248,32 @@ def decisions(
             columns, lambda item: of_decision(*item), lambda item: str(item[0])
         )
         show(form, found, shape, nothing="no decisions")
+
+
+def _show_intent(
+    form: str,
+    selector: str | None,
+    incarnation: str,
+    limit: int | None,
+    state: Path | None,
+    partition: str | None,
+) -> None:
+    """Assets as an incarnation says that they should be."""
+    from lehr.cli.snapshots import open_snapshot
+    from lehr.model.asset import Asset
+
+    columns: list[Column[Asset]] = [
+        Column("id", lambda asset: asset.id),
+        Column("type", lambda asset: asset.type),
+        Column("digest", lambda asset: asset.digest[:12], narrow=True),
+        Column("digest", lambda asset: asset.digest, wide=True),
+        Column("origin", lambda asset: str(asset.origin or "-")),
+    ]
+    shape = Shape(columns, lambda asset: {**asset.document(), "digest": asset.digest}, lambda asset: asset.id)
+    selected = _parsed(selector)
+    with open_snapshot(state, partition, incarnation) as snapshot:
+        found = [asset for asset in snapshot.assets() if selected is None or selected.matches(asset)]
+    show(form, bounded(found, limit, "assets"), shape, nothing="no assets")
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:

@@ -59,6 +59,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
         "revoke": Lazy("lehr.cli.controls:revoke", "Take an approval or an override back."),
     },
+    "Keep the state": {
+        "store": Lazy("lehr.cli.store:store", "Check, prune, export and import what Lehr keeps."),
+    },
     "Try Lehr itself": {
         "sim": Lazy("lehr.cli.sim:sim", "Play the program in a world where everything goes wrong."),
     },

@@ -11,6 +11,7 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.types import Registry
 from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
+from lehr.store.sqlite.check.records import newest_of
 
 _CURRENT = """
     SELECT v.id, v.type, v.body, v.digest FROM asset_current c JOIN asset_version v ON v.number = c.version
@@ -75,7 +76,7 @@ def _differs(
 
 
 def _of_none(db: sqlite3.Connection, partition: Partition) -> Iterator[Damage]:
-    newest = (db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone() or (0,))[0]
+    newest = newest_of(db, partition)
     strays = {
         "a reference is stored of": "SELECT DISTINCT source FROM mention m WHERE partition = ?1"
         " AND until IS NULL AND NOT EXISTS"

@@ -45,10 +45,10 @@ class _Table(NamedTuple):
 
 def check(db: sqlite3.Connection, partition: Partition, advance: Advance) -> Iterator[Damage]:
     """All records of a partition."""
-    row = db.execute("SELECT newest, epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
+    row = db.execute("SELECT epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
     if row is None:
         yield Damage(f"partition {partition} is not known", "records and incarnations name it")
-    bounds = _Bounds(*(row or (0, 0, 0)))
+    bounds = _Bounds(newest_of(db, partition), *(row or (0, 0)))
     for table in _TABLES:
         query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
         decoder = msgspec.json.Decoder(table.type)
@@ -164,6 +164,12 @@ def _nothing(
 
 def _has_operation(db: sqlite3.Connection, id: str) -> bool:
     return db.execute("SELECT 1 FROM operation WHERE id = ?", (id,)).fetchone() is not None
+
+
+def newest_of(db: sqlite3.Connection, partition: Partition) -> int:
+    """The newest incarnation that there is, whatever the partition says of it; 0 for none."""
+    query = "SELECT coalesce(max(sequence), 0) FROM incarnation WHERE partition = ?"
+    return int(db.execute(query, (partition,)).fetchone()[0])
 
 
 def _first(columns: tuple[Any, ...]) -> str:

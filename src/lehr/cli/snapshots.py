@@ -1,0 +1,65 @@
+"""An incarnation as a whole, whether it is of this state or was imported."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from lehr.base.errors import LehrError
+from lehr.cli.stored import open_reading, open_store, state_folder
+
+if TYPE_CHECKING:
+    from lehr.model.asset import Asset
+    from lehr.model.incarnation import Incarnation
+    from lehr.store import Store
+
+IMPORTED = "imported:"
+"""What the names of incarnations that were imported begin with."""
+
+
+class Snapshot(NamedTuple):
+    """An incarnation, and a question for its assets, which come by id.
+
+    Attributes:
+        name: as one writes it on the command line.
+    """
+
+    name: str
+    header: Incarnation
+    assets: Callable[[], Iterator[Asset]]
+
+
+@contextlib.contextmanager
+def open_snapshot(state: Path | None, partition: str | None, text: str) -> Iterator[Snapshot]:
+    """What `text` names: `3`, `hello@3`, `latest`, `previous`, or `imported:hello@3`.
+
+    Raises:
+        LehrError: there is none, it was pruned, or the name cannot be understood.
+    """
+    if text.startswith(IMPORTED):
+        with open_store(state_folder(state)) as store:
+            yield imported(store, text)
+        return
+    with open_reading(state, partition) as reading:
+        header = reading.incarnation(text)
+        yield Snapshot(header.name, header, lambda: reading.intent.assets(reading.partition, header.sequence))
+
+
+def imported(store: Store, text: str) -> Snapshot:
+    """The incarnation that was imported, of which `text` is the name.
+
+    Raises:
+        LehrError: there is none.
+    """
+    name = text.removeprefix(IMPORTED)
+    found = {item.header.name: item.header for item in store.intent.imported()}
+    if name not in found:
+        names = ", ".join(IMPORTED + known for known in found)
+        raise LehrError(
+            f"no incarnation {name} was imported",
+            why=f"there is {names}" if found else "none was imported at all",
+            fix="import it with `lehr store import FILE`",
+        )
+    return Snapshot(text, found[name], lambda: store.intent.imported_assets(name))
