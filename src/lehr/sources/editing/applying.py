@@ -8,6 +8,7 @@ old document with this one change; a layout that misleads us is refused, never w
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -90,7 +91,7 @@ class _Edit:
                 spot, "EDT001", "a document cannot be edited as a whole", "", "name a part of it"
             )
         if isinstance(change, Compute):
-            return self._replace(spot, change.function(spot.value))
+            return self._replace(spot, change.function(copy.deepcopy(spot.value)))
         if change.expect is not msgspec.UNSET and not same(change.expect, spot.value):
             raise self._unexpected(spot, change.expect)
         if isinstance(change, Delete):
@@ -239,13 +240,13 @@ def _quoting(item: Diagnostic, content: bytes) -> Diagnostic:
 def _with(value: Any, keys: list[str | int], new: Any) -> Any:
     """A copy of `value` with `new` at `keys`; `msgspec.UNSET` deletes. Shares what it does not change."""
     key, *rest = keys
-    copy = value.copy()
+    changed = value.copy()
     if rest:
-        copy[key] = _with(value[key], rest, new)
+        changed[key] = _with(value[key], rest, new)
     elif new is msgspec.UNSET:
-        del copy[key]
-    elif isinstance(copy, list) and key == len(copy):
-        copy.append(new)
+        del changed[key]
+    elif isinstance(changed, list) and key == len(changed):
+        changed.append(new)
     else:
-        copy[key] = new
-    return copy
+        changed[key] = new
+    return changed

@@ -99,12 +99,12 @@ class LocalBranch:
                 self._follow(checkout, tip.id, commit)
                 followed.append(checkout)
             self._move(tip.id, commit, message)
-        except BaseException:
+        except BaseException as err:
             newest = self._origin.tip(self._ref) or tip.id
             for checkout in followed:
                 self._switch(checkout, commit, newest)
-            if newest != tip.id:
-                raise MovedError from None
+            if newest != tip.id and isinstance(err, LehrError):
+                raise MovedError from err
             raise
         return commit
 
@@ -124,10 +124,10 @@ class LocalBranch:
 
     def _checkouts(self) -> list[Path]:
         """Work trees that have the branch checked out."""
-        listed = self._git("worktree", "list", "--porcelain", "-z").decode(errors="surrogateescape")
+        listed = self._git("worktree", "list", "--porcelain").decode(errors="surrogateescape")
         found = []
-        for block in listed.split("\0\0"):
-            lines = block.split("\0")
+        for block in listed.split("\n\n"):
+            lines = block.split("\n")
             path = Path(lines[0].removeprefix("worktree "))
             if f"branch {self._ref}" in lines and "bare" not in lines and path.exists():
                 found.append(path)

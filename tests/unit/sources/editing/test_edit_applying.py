@@ -308,6 +308,17 @@ def test_a_function_makes_the_new_value_from_the_old_one() -> None:
     assert lines(ASSETS, edited(ASSETS, change))[1] == ["    replicas: 4   # three are enough"]
 
 
+def test_a_function_may_change_the_list_that_it_is_given() -> None:
+    def grown(disks: list[int]) -> list[int]:
+        disks.append(3)
+        return disks
+
+    assert lines(ASSETS, edited(ASSETS, Compute(file=FILE, path="/1/payload/disks", function=grown))) == (
+        [],
+        ["    - 3"],
+    )
+
+
 def test_a_value_that_is_as_wanted_changes_nothing() -> None:
     assert edited(ASSETS, Replace(file=FILE, path="/0/payload/replicas", value=3)) == ASSETS
 
