@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -77,9 +78,14 @@ def mutants(names: tuple[str, ...], seeds: int, jobs: int | None, form: str) -> 
 @click.argument("patch")
 @click.option("--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories to try.")
 @click.option("--seed", type=click.IntRange(0), help="Play this one alone.")
-@click.option("--show", "story", is_flag=True, help="Tell the history of --seed as a story.")
+@click.option(
+    "--scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Play this one alone."
+)
+@click.option("--show", "story", is_flag=True, help="Tell what happens in it, as a story.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
-def mutant(patch: str, seeds: int, seed: int | None, story: bool, jobs: int | None) -> None:
+def mutant(
+    patch: str, seeds: int, seed: int | None, scenario: Path | None, story: bool, jobs: int | None
+) -> None:
     """Plant the bug of PATCH in a copy of the program, and see whether the simulation finds it.
 
     PATCH is a unified diff of src/lehr, or the name of a bug that comes with Lehr. Nothing but the
@@ -87,22 +93,27 @@ def mutant(patch: str, seeds: int, seed: int | None, story: bool, jobs: int | No
     """
     import os
 
-    from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants import judge
     from lehr.testing.sim.mutants.mutation import find
 
-    if story and seed is None:
-        raise click.UsageError("--show needs --seed")
+    chosen = _cases(seed, scenario)
+    if (story and len(chosen) != 1) or len(chosen) > 1:
+        raise click.UsageError("choose one: --seed or --scenario")
     with _judging():
         mutation = find(patch)
-        if story and seed is not None:
-            judge.show(mutation, seed)
+        if story:
+            judge.show(mutation, *chosen)
             return
-        played = judge.cases(range(seeds)) if seed is None else [f"seed {seed}"]
-        finding = asyncio.run(judge.judge(mutation, played, SystemClock(), jobs or os.cpu_count() or 1))
+        played = chosen or judge.cases(range(seeds))
+        finding = asyncio.run(_one(mutation, played, jobs or os.cpu_count() or 1))
     _tell(patch, finding)
     if not finding.found:
         raise click.exceptions.Exit(1)
+
+
+def _cases(seed: int | None, scenario: Path | None) -> list[str]:
+    chosen = [] if seed is None else [f"seed {seed}"]
+    return chosen if scenario is None else [*chosen, f"scenario {scenario.resolve()}"]
 
 
 @contextlib.contextmanager
@@ -118,13 +129,23 @@ def _judging() -> Iterator[None]:
         raise click.exceptions.Exit(_WRONG_CALL) from error
 
 
+async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
+    from lehr.base.clock import SystemClock
+    from lehr.testing.sim.mutants.judge import judge, sound
+
+    clock = SystemClock()
+    return await judge(mutation, await sound(played, clock, jobs), clock, jobs)
+
+
 async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int) -> list[Finding]:
     """What came of each, in their order."""
     from lehr.base.clock import SystemClock
-    from lehr.testing.sim.mutants.judge import cases, judge_all
+    from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
+    clock = SystemClock()
+    played = await sound(cases(seeds), clock, jobs)
     findings: dict[str, Finding] = {}
-    async for finding in judge_all(chosen, cases(seeds), SystemClock(), jobs):
+    async for finding in judge_all(chosen, played, clock, jobs):
         findings[finding.mutation] = finding
         _note(finding, len(findings), len(chosen))
     return [findings[mutation.name] for mutation in chosen]
@@ -169,6 +190,5 @@ def _tell(patch: str, finding: Finding) -> None:
     for line in finding.violations[:_SHOWN]:
         print(terminal.printable(f"  broken  {line}"))
     kind, _, argument = finding.case.partition(" ")
-    if kind == "seed":
-        call = shlex.join(["lehr", "sim", "mutant", patch, "--seed", argument, "--show"])
-        click.echo(f"`{call}` tells what happened", err=True)
+    call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", argument, "--show"])
+    click.echo(f"`{call}` tells what happened", err=True)

@@ -17,9 +17,10 @@ A mutation is a file `NAME.patch`:
 mind, `Breaks` the invariant of the architecture that does not hold any more. A file of somebody
 else's needs none of these lines: whatever `diff -u` or `git diff` writes can be judged.
 
-The package is copied into a folder of its own, the copy is changed, and the suite runs against the copy in
-processes of its own: the random histories from seed 0 up, then the scenarios. A history that does
-not end is a finding, too. What is found is found again by its seed alone:
+The package is copied into a folder of its own, the copy is changed, and the suite runs against the
+copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the
+scenarios of the tests. A history that does not end is a finding, too. What is found is found again by
+its seed alone:
 
     lehr sim mutant NAME --seed 17            play it, and say which rule it breaks
     lehr sim mutant NAME --seed 17 --show     tell it as a story

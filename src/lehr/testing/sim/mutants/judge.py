@@ -63,6 +63,19 @@ def cases(seeds: range = range(SEEDS)) -> list[str]:
     return [*(f"seed {seed}" for seed in seeds), *(f"scenario {path}" for path in scenarios)]
 
 
+async def sound(played: Sequence[str], clock: Clock, jobs: int) -> list[str]:
+    """The cases `played`, without scenarios that go wrong without any mutation: they would find all.
+
+    Random histories are taken to be sound.
+    """
+    scenarios = [case for case in played if case.startswith("scenario ")]
+    with copied() as folder:
+        hunt = _Hunt(folder, scenarios, LONGEST, to_the_end=True)
+        await hunt.all(jobs)
+    wrong = {scenarios[number] for number in hunt.broken}
+    return [case for case in played if case not in wrong]
+
+
 async def judge(
     mutation: Mutation, played: Sequence[str], clock: Clock, jobs: int = 1, longest: float = LONGEST
 ) -> Finding:
@@ -79,8 +92,7 @@ async def judge(
     began = clock.monotonic()
     with mutated(mutation) as folder:
         hunt = _Hunt(folder, played, longest)
-        numbers = range(len(played))
-        await asyncio.gather(*(hunt.play(numbers[first::jobs]) for first in range(min(jobs, len(played)))))
+        await hunt.all(jobs)
     first = min(hunt.broken, default=None)
     case, violations = (None, ()) if first is None else (played[first], hunt.broken[first])
     seconds = round(clock.monotonic() - began, 1)
@@ -94,13 +106,20 @@ def mutated(mutation: Mutation) -> Iterator[Path]:
     Raises:
         PatchError: the mutation does not fit.
     """
-    with scratch() as folder:
-        # With what is compiled, which is right as long as a file's time is: most files stay as they are.
-        shutil.copytree(_PACKAGE, folder / _PACKAGE.name)
+    with copied() as folder:
         for file in mutation.files:
             for compiled in (folder / file.path).parent.glob(f"__pycache__/{Path(file.path).stem}.*"):
                 compiled.unlink()
         mutation.apply(folder)
+        yield folder
+
+
+@contextlib.contextmanager
+def copied() -> Iterator[Path]:
+    """A folder with a copy of the package."""
+    with scratch() as folder:
+        # With what is compiled, which is right as long as a file's time is: most files stay as they are.
+        shutil.copytree(_PACKAGE, folder / _PACKAGE.name)
         yield folder
 
 
@@ -117,12 +136,21 @@ class _Hunt:
         tried: cases that were begun.
     """
 
-    def __init__(self, folder: Path, played: Sequence[str], longest: float) -> None:
+    def __init__(
+        self, folder: Path, played: Sequence[str], longest: float, *, to_the_end: bool = False
+    ) -> None:
+        """Play in the copy in `folder`; `to_the_end`: go on when something has gone wrong."""
         self.broken: dict[int, tuple[str, ...]] = {}
         self.tried = 0
         self._folder = folder
         self._played = played
         self._longest = longest
+        self._to_the_end = to_the_end
+
+    async def all(self, jobs: int) -> None:
+        """Play everything in `jobs` processes."""
+        numbers = range(len(self._played))
+        await asyncio.gather(*(self.play(numbers[first::jobs]) for first in range(min(jobs, len(numbers)))))
 
     async def play(self, numbers: Sequence[int]) -> None:
         """Play the cases of these numbers, and stop where an earlier one has gone wrong."""
@@ -169,12 +197,13 @@ class _Hunt:
             line = msgspec.json.decode(text, type=player.Line)
             under_way = numbers[line.number]
             if line.violations is None:
-                if under_way > min(self.broken, default=under_way):
+                if not self._to_the_end and under_way > min(self.broken, default=under_way):
                     raise _Over
                 self.tried += 1
             elif line.violations:
                 self.broken[under_way] = line.violations
-                raise _Over
+                if not self._to_the_end:
+                    raise _Over
         await process.wait()
         return under_way
 
@@ -213,12 +242,14 @@ async def judge_all(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def show(mutation: Mutation, seed: int, *, writes: bool = False) -> None:
-    """Tell the history of `seed` against `mutation` on stdout.
+def show(mutation: Mutation, case: str) -> None:
+    """Tell on stdout what happens in `case` against `mutation`.
 
     Raises:
         PatchError: the mutation does not fit.
     """
-    command = [sys.executable, "-m", "lehr", "sim", "show", str(seed), *(["--writes"] if writes else [])]
+    kind, _, argument = case.partition(" ")
+    told = {"seed": "show", "scenario": "play"}[kind]
     with mutated(mutation) as folder:
+        command = [sys.executable, "-m", "lehr", "sim", told, argument]
         subprocess.run(command, cwd=folder, env=environment(folder), check=False)
