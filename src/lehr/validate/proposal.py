@@ -193,7 +193,8 @@ class DeltaProposal:
 
     def claimed_by_others(self, claim: str) -> Iterator[AssetId]:
         """Assets that have not changed and claim a thing in production."""
-        return (id for id in self._predecessor.claimed_by(claim) if id not in self._changes)
+        if self._predecessor.sequence:  # a first candidate has many claims, and nothing to compare them with
+            yield from (id for id in self._predecessor.claimed_by(claim) if id not in self._changes)
 
     # --- numbers -------------------------------------------------------------------
 

@@ -156,7 +156,7 @@ def _kind(key: str) -> _Kind:
 
 def _is_random(word: str) -> bool:
     # A path or a name has a part of its own every few characters.
-    if len(word) > _LONGEST or sum(map(word.count, "/_-")) * 10 > len(word):
+    if len(word) > _LONGEST or sum(map(word.count, "/_-")) * 16 > len(word):
         return False
     if not all(re.search(kind, word) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
         return False

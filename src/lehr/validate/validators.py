@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic
@@ -28,11 +28,6 @@ class OfAsset(NamedTuple):
     find: Callable[[AssetView], Iterator[Diagnostic]]
     scope: Scope = Scope.ASSET
 
-    def __call__(self, proposal: DeltaProposal) -> Iterator[Diagnostic]:
-        """All that it finds."""
-        for view in proposal.views():
-            yield from self.find(view)
-
 
 class OfMany(NamedTuple):
     """A validator that judges assets together."""
@@ -40,9 +35,8 @@ class OfMany(NamedTuple):
     scope: Scope
     find: Callable[[DeltaProposal], Iterator[Diagnostic]]
 
-    def __call__(self, proposal: DeltaProposal) -> Iterator[Diagnostic]:
-        """All that it finds."""
-        return self.find(proposal)
+
+Validator = OfAsset | OfMany
 
 
 class Judgement(NamedTuple):
@@ -56,7 +50,7 @@ class Judgement(NamedTuple):
     acknowledged: tuple[Acknowledgement, ...]
 
 
-VALIDATORS: tuple[OfAsset | OfMany, ...] = (
+VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.AGGREGATE, emptied),
     OfMany(Scope.AGGREGATE, disappeared),
     OfAsset(type_changed),
@@ -79,11 +73,23 @@ VALIDATORS: tuple[OfAsset | OfMany, ...] = (
 
 
 def judge(proposal: DeltaProposal) -> Judgement:
-    """Everything that `VALIDATORS` find, in their order, with what was acknowledged as warnings."""
-    found = (diagnostic for validator in VALIDATORS for diagnostic in validator(proposal))
-    return Judgement(*acknowledge(proposal, found))
+    """Everything that `VALIDATORS` find, with what was acknowledged as warnings."""
+    return Judgement(*acknowledge(proposal, run(VALIDATORS, proposal)))
 
 
 def validate(proposal: DeltaProposal) -> list[Diagnostic]:
     """The diagnostics of `judge`."""
     return judge(proposal).diagnostics
+
+
+def run(validators: Iterable[Validator], proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """What `validators` find: those that judge assets together in order, then the others in one pass."""
+    alone = []
+    for validator in validators:
+        if isinstance(validator, OfAsset):
+            alone.append(validator.find)
+        else:
+            yield from validator.find(proposal)
+    for view in proposal.views():
+        for find in alone:
+            yield from find(view)

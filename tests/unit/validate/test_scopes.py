@@ -11,7 +11,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention
 from lehr.sdk.validator import Limits, Scope
 from lehr.validate import VALIDATORS, DeltaProposal, MappingPredecessor
-from lehr.validate.validators import OfAsset, OfMany
+from lehr.validate.validators import Validator, run
 from tests.unit.validate.proposing import REGISTRY, job, jobs
 
 SLOW_PATH: list[str] = []
@@ -38,7 +38,7 @@ class Counting(MappingPredecessor):
         return super().claimed_by(claim)
 
 
-def asked(validator: OfAsset | OfMany, crowd: int) -> int:
+def asked(validator: Validator, crowd: int) -> int:
     """How many single assets a validator asks for when a few of many change in all ways there are."""
     old = [job("a", region="eu", replicas=100), job("b"), job("c")]
     new = [job("a", friend="j0000"), job("b", addons=["Turndown"]), job("d", friend="a")]
@@ -48,11 +48,11 @@ def asked(validator: OfAsset | OfMany, crowd: int) -> int:
     changes = [AssetChange(id, predecessor.asset(id), after.get(id)) for id in ids]
     proposal = DeltaProposal(Partition("shop"), REGISTRY, Limits(), changes, predecessor)
     predecessor.asked = 0
-    list(validator(proposal))
+    list(run([validator], proposal))
     return predecessor.asked
 
 
-def name(validator: OfAsset | OfMany) -> str:
+def name(validator: Validator) -> str:
     return validator.find.__name__
 
 
@@ -61,7 +61,7 @@ def test_what_looks_at_the_whole_set_is_listed_here() -> None:
 
 
 @pytest.mark.parametrize("validator", VALIDATORS, ids=name)
-def test_a_validator_looks_at_no_more_than_its_scope(validator: OfAsset | OfMany) -> None:
+def test_a_validator_looks_at_no_more_than_its_scope(validator: Validator) -> None:
     few, many = (asked(validator, crowd) for crowd in (3, 300))
     if validator.scope is Scope.NEIGHBOURHOOD:
         assert many == few

@@ -89,7 +89,7 @@ def test_a_reference_leads_to_an_asset_of_the_right_type() -> None:
 def test_an_asset_that_changes_its_type_is_checked_with_those_that_refer_to_it() -> None:
     before = [policy("p"), make_asset(AssetId("x"), SERVICE, Service(), {}), route("r", "x")]
     after = [before[0], make_asset(AssetId("x"), POLICY, Policy(), {}), before[2]]
-    assert codes(check(before, after)) == ["VAL011", "VAL002"]
+    assert codes(check(before, after)) == ["VAL002", "VAL011"]
 
 
 def test_a_diagnostic_points_as_exactly_as_can_be_located() -> None:
