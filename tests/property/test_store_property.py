@@ -1,27 +1,32 @@
-"""The embedded store against a model of dictionaries, over random publications."""
+"""The embedded store against a model of dictionaries, over random publications, pins and pruning."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from lehr.model.asset import Asset, AssetId
+from lehr.model.control import ControlKind
 from lehr.model.incarnation import Incarnation
-from lehr.store import SqliteStore
+from lehr.store import PrunedError, SqliteStore
 from lehr.store.merkle import bucket_of, incarnation_digest
-from lehr.store.writes import Refused, TakeLease, Write
+from lehr.store.writes import LiftControl, Prune, Pruned, Refused, SetControl, TakeLease, Write
 from lehr.testing.conformance.store.subject import (
+    NOW,
     PARTITION,
     RULE,
     THING,
     asset,
     contents,
+    control,
     key,
     publication,
 )
@@ -44,6 +49,8 @@ class StoreOfIncarnations(RuleBasedStateMachine):
         self.history: list[Contents] = [{}]
         self.headers: list[Incarnation] = []
         self.mentions: dict[str, list[str]] = {}
+        self.pins: dict[int, str] = {}
+        self.gone: set[int] = set()
 
     @initialize()
     def begin(self) -> None:
@@ -75,6 +82,37 @@ class StoreOfIncarnations(RuleBasedStateMachine):
             self.store.commit([*writes, object()])  # type: ignore[list-item]
 
     @precondition(lambda self: self.headers)
+    @rule(which=st.integers(0, 100))
+    def pin(self, which: int) -> None:
+        sequence = 1 + which % len(self.headers)
+        if sequence in self.pins:
+            return
+        said = replace(control(f"p{sequence}-{len(self.history)}", ControlKind.PIN), incarnation=sequence)
+        [answer] = self.store.commit([SetControl(said)])
+        assert isinstance(answer, Refused) == (sequence in self.gone)
+        if answer is None:
+            self.pins[sequence] = said.id
+
+    @precondition(lambda self: self.pins)
+    @rule(which=st.integers(0, 100))
+    def unpin(self, which: int) -> None:
+        sequence = sorted(self.pins)[which % len(self.pins)]
+        self.store.commit([LiftControl(PARTITION, self.pins.pop(sequence), NOW)])
+
+    @rule(keep=st.integers(1, 4), most=st.sampled_from([1, 3, 1000]))
+    def prune(self, keep: int, most: int) -> None:
+        wanted = Prune(PARTITION, keep, NOW + 1, most)
+        going = {*range(1, len(self.headers) - keep + 1)} - {*self.pins, *self.gone}
+        told = self.store.records.prunable(wanted)
+        done, rest = Pruned(), cast(Prune | None, wanted)
+        while rest is not None:
+            [share] = self.store.commit([rest])
+            done, rest = done.plus(share), share.rest
+        self.gone |= going
+        assert done.incarnations == len(going)
+        assert replace(told, rest=None) == done
+
+    @precondition(lambda self: self.headers)
     @rule()
     def open_again(self) -> None:
         self.store.close()
@@ -84,6 +122,10 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     @rule(pair=st.tuples(st.integers(0, 100), st.integers(0, 100)))
     def changes_are_what_differs(self, pair: tuple[int, int]) -> None:
         before, after = (number % len(self.history) for number in pair)
+        if {before, after} & self.gone:
+            with pytest.raises(PrunedError):
+                list(self.store.intent.changes(PARTITION, before, after))
+            return
         old, new = self.history[before], self.history[after]
         expected = [
             (id, old.get(id), new.get(id)) for id in sorted({*old, *new}) if old.get(id) != new.get(id)
@@ -96,6 +138,12 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     @invariant()
     def every_incarnation_is_what_it_was(self) -> None:
         for sequence, expected in enumerate(self.history):
+            if sequence in self.gone:
+                with pytest.raises(PrunedError):
+                    contents(self.store, sequence)
+                with pytest.raises(PrunedError):
+                    self.store.intent.asset(key(IDS[0]), sequence)
+                continue
             assert contents(self.store, sequence) == [expected[id] for id in sorted(expected)]
             for id in IDS:
                 assert self.store.intent.asset(key(id), sequence) == expected.get(id)
@@ -106,8 +154,9 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     @invariant()
     def every_header_says_what_it_holds(self) -> None:
         found = self.store.intent.incarnations(PARTITION, 1000)
-        assert found == self.headers[::-1]
+        assert found == [header for header in self.headers[::-1] if header.sequence not in self.gone]
         for header in self.headers:
+            assert self.store.intent.incarnation(PARTITION, header.sequence) == header
             before, after = self.history[header.sequence - 1], self.history[header.sequence]
             assert header.digest == incarnation_digest((item.id, item.digest) for item in after.values())
             assert header.assets == len(after)
@@ -128,9 +177,14 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     @invariant()
     def the_last_version_is_found(self) -> None:
         for id in IDS:
-            versions = [(sequence, held[id]) for sequence, held in enumerate(self.history) if id in held]
+            kept = [held for sequence, held in enumerate(self.history) if sequence not in self.gone]
+            versions = [held[id] for held in kept if id in held]
             found = self.store.intent.last(key(id))
-            assert (found and found[0]) == (versions[-1][1] if versions else None)
+            assert (found and found[0]) == (versions[-1] if versions else None)
+
+    @invariant()
+    def nothing_is_damaged(self) -> None:
+        assert list(self.store.check(lambda partition: None)) == []
 
     def teardown(self) -> None:
         self.store.close()

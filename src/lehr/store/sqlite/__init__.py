@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
+from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.sqlite import admission, importing, publishing, records, retention
-from lehr.store.sqlite.check import check, rows
+from lehr.store.sqlite import admission, publishing, records, retention
 from lehr.store.sqlite.connection import connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
 from lehr.store.sqlite.records import SqliteRecords
@@ -78,6 +78,9 @@ class SqliteStore:
     def check(
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
+        # Hardly any command checks, and start-up counts.
+        from lehr.store.sqlite.check import check, rows  # noqa: PLC0415
+
         with translated(self._path):
             # Of its own, so that all is of one moment, whatever is written meanwhile.
             db = connect(self._path, read_only=True)
@@ -104,6 +107,12 @@ def _adopt(db: sqlite3.Connection, write: Adopt) -> None:
     admission.enter(db, write.ledger)
 
 
+def _import(db: sqlite3.Connection, write: Import) -> Incarnation | Refused:
+    from lehr.store.sqlite.importing import import_incarnation  # noqa: PLC0415 - start-up counts
+
+    return import_incarnation(db, write)
+
+
 _CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
     Publish: publishing.publish,
     Admit: _admit,
@@ -118,5 +127,5 @@ _CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
     KeepLease: records.keep_lease,
     Audit: records.audit,
     Prune: retention.prune,
-    Import: importing.import_incarnation,
+    Import: _import,
 }
