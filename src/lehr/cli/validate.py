@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Examples:
       lehr validate
       lehr validate ../intent -o json      for editors and continuous integration
-      lehr validate --clean                also that generators make the same twice
+      lehr validate --clean                also that a second build comes out the same
 
     Ends with 1 when there are errors; warnings alone are fine.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from lehr.base.digest import canonical
 from lehr.base.errors import LehrError
 
 _ROOTS = ("payload", "addons")
+_INDEX = re.compile(r"\[(\d+)\]")
 _MOST_NAMED = 12
 
 
@@ -37,7 +39,7 @@ class Field(msgspec.Struct, frozen=True):
 def field_of(document: dict[str, Any], text: str) -> Field:
     """The field that `text` names: a JSON pointer, or a dotted path with or without `payload.`.
 
-    Keys may hold dots (`addons.lehr.Owner.team`).
+    Keys may hold dots (`addons.lehr.Owner.team`); an index may stand in brackets (`ports[0]`).
 
     Raises:
         LehrError: the asset has no such field.
@@ -46,7 +48,8 @@ def field_of(document: dict[str, Any], text: str) -> Field:
         parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
         found = _by_parts(document, parts)
     else:
-        found = _by_path(document, text) or _by_path(document["payload"], text, ("payload",))
+        path = _INDEX.sub(r".\1", text).replace('"', "")  # as `lehr set` takes it: ports[0], "lehr.Owner"
+        found = _by_path(document, path) or _by_path(document["payload"], path, ("payload",))
     if found is not None:
         return found
     known = [_dotted(field.parts) for root in _ROOTS for field in _leaves(document[root], (root,))]
