@@ -398,9 +398,10 @@ class History:
         self.intent.renew(ahead)
         self._edit()
 
-    def _drift_and_govern(self) -> None:
-        """What an asset is looked at for has just been governed otherwise."""
+    async def _drift_and_govern(self) -> None:
+        """While assets are looked at, they are governed otherwise."""
         self._drift()
+        await self.process.pass_time(self._dice.seconds(0.0, 3.0))
         self.intent.govern()
         self._edit()
 

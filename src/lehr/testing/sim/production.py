@@ -71,7 +71,7 @@ class Production:
         values: what there is, by asset id; `put` and `take` change it.
         applied: how often each (asset id, goal) was carried out; the summary of what was done.
         seconds: how long a push takes; pushing: ... of one asset, by its id.
-        looking: how long a look takes, by asset id.
+        looking: how long a look takes at most, by asset id.
         push_faults, look_faults: what goes wrong now, by asset id.
         mute: ids of which nothing can be told of a push.
         hidden: seconds after which a change can be seen, by asset id.
@@ -193,7 +193,7 @@ class SimulatedPlugin(AssetPlugin):
     async def diff(self, target: Target, read: Reader) -> Diff:
         production = self.production
         self._reach()
-        seconds = production.looking.get(target.id, 0.0)
+        seconds = production.dice.seconds(0.0, production.looking.get(target.id, 0.0))
         if seconds:
             await self._clock.sleep(seconds / 2)
         fault = production.look_faults.get(target.id)
