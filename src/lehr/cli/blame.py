@@ -123,8 +123,11 @@ def _title(found: Blame, link: Link) -> str:
 
 
 def _link(found: Blame, link: Link) -> Iterator[str]:
-    if link.declared is not None:
+    if link.declared is not None and link.recorded:
         yield from _source(found, "declared at", link.declared)
+    elif link.declared is not None:
+        yield _row("made by", "a generator; an older Lehr has not recorded which")
+        yield from _source(found, "  from", link.declared)
     for maker in link.makers:
         yield from _maker(found, maker)
 
@@ -157,7 +160,7 @@ def _field(found: Blame, own: Link, field: FieldBlame) -> Iterator[str]:
     yield _row("so since", f"{partition}@{field.since}" + (" or longer" if found.since_pruned else ""))
     if field.written is not None:
         yield from _source(found, "written at", field.written)
-    elif own.declared is not None and own.declared.content and not field.makers:
+    elif own.declared is not None and own.declared.content and own.recorded and not field.makers:
         yield _row("written", f"nowhere: {own.declared.at.file} leaves it out, and it is the type's default")
     for index in field.makers:
         maker = own.makers[index]

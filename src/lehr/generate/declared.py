@@ -9,6 +9,7 @@ from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import Place, convert
 from lehr.generate.output import Output
+from lehr.generate.plain import Declared
 from lehr.generate.problems import quoted, schema_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
@@ -31,6 +32,16 @@ def read_types(path: str, content: bytes, inputs: str, registry: Registry) -> Ou
         if asset is not None:
             assets.append(asset)
     return Output(inputs, tuple(assets), (), tuple(diagnostics))
+
+
+def type_declared_in(path: str, content: bytes, id: str) -> Declared | None:
+    """How a type file declares the type whose asset has this id; None if it does not."""
+    for document in documents.load(path, content).documents:
+        value = document.value
+        name = value.get("name") if isinstance(value, dict) else None
+        if isinstance(name, str) and declaration_id(name) == id:
+            return Declared(document, "", value)
+    return None
 
 
 def types_in(outputs: list[Output]) -> list[AssetType]:

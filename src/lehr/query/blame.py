@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
+from lehr.generate.declared import type_declared_in
 from lehr.generate.globs import matcher
-from lehr.generate.plain import declared_in
+from lehr.generate.plain import Declared, declared_in
 from lehr.model.asset import Asset, AssetId
+from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Derivation
 from lehr.query.blame_books import Books, History, entry_of
@@ -37,7 +39,7 @@ def blame(
     if asset is None:
         raise _not_there(reading, header, id)
     wanted = None if field is None else field_of(asset.document(), field)
-    chain, whole = _chain(books, asset)
+    chain, whole = _chain(books, asset, "" if wanted is None else _addon(wanted))
     since = chain[0].since
     return Blame(
         header.name,
@@ -53,8 +55,11 @@ def blame(
 # --- the chain -----------------------------------------------------------------------
 
 
-def _chain(books: Books, asset: Asset) -> tuple[tuple[Link, ...], bool]:
-    """The asset and those that it was made from, breadth first, bounded."""
+def _chain(books: Books, asset: Asset, addon: str) -> tuple[tuple[Link, ...], bool]:
+    """The asset and those that it was made from, breadth first, bounded.
+
+    A generator that annotates may read every asset there is: the chain follows it only for its `addon`.
+    """
     links: list[Link] = []
     met = {asset.id}
     ahead = [asset]
@@ -63,6 +68,8 @@ def _chain(books: Books, asset: Asset) -> tuple[tuple[Link, ...], bool]:
         link = _link(books, ahead.pop(0))
         links.append(link)
         for maker in link.makers:
+            if maker.addon and maker.addon != addon:
+                continue
             whole = whole and maker.inputs <= len(maker.files) + len(maker.assets)
             for id in maker.assets:
                 found = None if id in met else books.asset(id)
@@ -76,10 +83,18 @@ def _link(books: Books, asset: Asset) -> Link:
     since = books.since(asset.id)
     made = [] if asset.made_by is None else [_maker(books, asset.made_by, since)]
     made += [_maker(books, item.by, since, item.addon) for item in asset.annotated_by]
-    declared = None
-    if asset.made_by is None and asset.origin is not None:
-        declared = _declared(books, asset, "", since) or books.source(asset.origin, since, same=True)
-    return Link(asset.id, asset.type, since, declared, tuple(made))
+    if asset.made_by is not None or asset.origin is None:
+        return Link(asset.id, asset.type, since, None, tuple(made))
+    declared = _declared(books, asset, "", since)
+    readable = any(entry_of(books.past(item), asset.origin.file) for item in (books.header.sequence, since))
+    return Link(
+        asset.id,
+        asset.type,
+        since,
+        declared or books.source(asset.origin, since, same=True),
+        tuple(made),
+        recorded=declared is not None or not readable,
+    )
 
 
 def _maker(books: Books, by: Derivation, since: int, addon: str = "") -> Maker:
@@ -100,17 +115,23 @@ def _matching(books: Books, pattern: str, since: int) -> list[str]:
 def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | None:
     """The line of the asset file that says what stands at `pointer`; None if it leaves that out."""
     assert asset.origin is not None
-    parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
     for sequence in (books.header.sequence, since):
         past, file = books.past(sequence), asset.origin.file
         if past is None or entry_of(past, file) is None:
             continue
-        found = declared_in(file, past.read(file), asset.id)
+        found = _declaration(asset, file, past.read(file))
         if found is not None:
+            inner = pointer.removeprefix("/payload") if asset.type == TYPE else pointer
+            parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in inner.split("/")[1:])
             if value_at(found.value, parts) is None:
                 return None
-            return books.source(found.document.position(found.pointer + pointer), sequence)
+            return books.at(found.document.position(found.pointer + inner), sequence)
     return None
+
+
+def _declaration(asset: Asset, file: str, content: bytes) -> Declared | None:
+    """How a file declares the asset; a file that declares a type has that asset's payload at its top."""
+    return (type_declared_in if asset.type == TYPE else declared_in)(file, content, asset.id)
 
 
 # --- one field -----------------------------------------------------------------------
@@ -118,7 +139,9 @@ def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | 
 
 def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Field) -> FieldBlame:
     own = chain[0]
-    annotations = [index for index, maker in enumerate(own.makers) if _covers(maker.addon, field)]
+    annotations = [
+        index for index, maker in enumerate(own.makers) if maker.addon and maker.addon == _addon(field)
+    ]
     written = None
     if own.declared is not None:
         written = _declared(books, asset, field.pointer, own.since)
@@ -128,8 +151,9 @@ def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Fie
     return FieldBlame(field.pointer, field.value, since, written, tuple(by), found, whole)
 
 
-def _covers(addon: str, field: Field) -> bool:
-    return bool(addon) and field.parts[:2] == ("addons", addon)
+def _addon(field: Field) -> str:
+    """The addon that the field is in; empty if it is in none."""
+    return field.parts[1] if len(field.parts) > 1 and field.parts[0] == "addons" else ""
 
 
 def _found(
@@ -163,7 +187,7 @@ def _in_file(books: Books, file: Source, field: Field) -> list[Found]:
     if past is None or not file.content:
         return []
     places = occurrences(file.at.file, past.read(file.at.file), field)
-    return [Found(books.source(item.at, file.incarnation, same=True), item.same_name) for item in places]
+    return [Found(books.at(item.at, file.incarnation), item.same_name) for item in places]
 
 
 def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
@@ -173,7 +197,7 @@ def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
     if asset is None or link.declared is None or past is None:
         return []
     file = link.declared.at.file
-    declared = declared_in(file, past.read(file), link.id) if link.declared.content else None
+    declared = _declaration(asset, file, past.read(file)) if link.declared.content else None
     if declared is None:
         return []
     places = (
@@ -181,7 +205,7 @@ def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
         for entry in entries_like(declared.value, field)
     )
     sequence = link.declared.incarnation
-    return [Found(books.source(at, sequence, same=True), same_name) for at, same_name in places]
+    return [Found(books.at(at, sequence), same_name) for at, same_name in places]
 
 
 def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:

@@ -97,11 +97,12 @@ class Books:
             same: `at` has a line that was noted at `since`, and means nothing in a file that differs.
         """
         newest, then = self.past(self.header.sequence), self.past(since)
-        sequence, past = self.header.sequence, newest
-        if entry_of(newest, at.file) is None or (
-            same and _content(newest, at.file) != _content(then, at.file)
-        ):
-            sequence, past = since, then
+        stale = same and _content(newest, at.file) != _content(then, at.file)
+        return self.at(at, since if stale or entry_of(newest, at.file) is None else self.header.sequence)
+
+    def at(self, at: Position, sequence: int) -> Source:
+        """A place as it is at an incarnation."""
+        past = self.past(sequence)
         entry = entry_of(past, at.file)
         if past is None or entry is None:
             return Source(at, sequence)

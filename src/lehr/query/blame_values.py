@@ -53,6 +53,8 @@ class Link(msgspec.Struct, frozen=True):
         since: sequence of the incarnation in which it last changed.
         declared: where an asset file declares it; None if a generator made it.
         makers: who made it, and who annotated it.
+        recorded: False if a generator made it, and an older Lehr did not record which; then `declared` is
+            the file that it was called with, or where it yielded.
     """
 
     id: AssetId
@@ -60,6 +62,7 @@ class Link(msgspec.Struct, frozen=True):
     since: int
     declared: Source | None
     makers: tuple[Maker, ...]
+    recorded: bool = True
 
 
 class Found(msgspec.Struct, frozen=True):

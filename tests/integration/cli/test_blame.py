@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -333,3 +334,45 @@ def test_without_what_was_kept_the_generators_are_still_known(tmp_path: Path) ->
     assert found.chain[0].makers[0].by.generator == "generators/s.py:sites"
     assert any(line.startswith("No line is shown") for line in text(found))
     assert not any("default" in line for line in text(place.blame("page", "content")))
+
+
+def test_a_field_of_a_declared_type_is_written_in_its_file(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    declared = "name: team.Thing\ndescription: A thing.\nschema:\n  type: object\n"
+    place.write("Tim", "Types", {"types/thing.yaml": declared})
+    place.publish()
+    found = place.blame("type/team.Thing", "schema.type")
+    assert found.field is not None
+    assert found.field.written is not None
+    assert str(found.field.written.at) == "types/thing.yaml:4:3"
+
+
+def test_what_an_older_program_did_not_record_is_not_made_up(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.write("Ada", "Sites", {"sites/a.yaml": "name: a\ngreeting: x\n", "generators/s.py": SITES})
+    place.publish()
+    with sqlite3.connect(place.state / wiring.STATE_FILE) as db:
+        db.execute("UPDATE asset_version SET origin = ? WHERE id = 'a/file'", (b'{"file":"sites/a.yaml"}',))
+    db.close()
+    found = place.blame("a/file", "content")
+    assert (found.chain[0].recorded, found.chain[0].makers) == (False, ())
+    told = list(text(found))
+    assert any("an older Lehr has not recorded which" in line for line in told)
+    assert not any("default" in line or "declared at" in line for line in told)
+
+
+def test_a_file_that_was_moved_is_told_as_it_was_when_the_asset_last_changed(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.write("Ada", "More", {"assets/b.yaml": PLAIN.replace("page", "other")})
+    place.publish()
+    place.git("mv", "assets/page.yaml", "assets/moved.yaml")
+    place.write("Bob", "Move", {"assets/b.yaml": PLAIN.replace("page", "other").replace("hello", "bye")})
+    place.publish()
+    found = place.blame("page", "content")
+    assert found.field is not None
+    written = found.field.written
+    assert written is not None
+    assert (str(written.at), written.incarnation) == ("assets/page.yaml:6:3", 1)
+    assert written.commit is not None
+    assert written.commit.subject == "Begin"
+    assert any("assets/page.yaml:6:3  (as of shop@1)" in line for line in text(found))
