@@ -51,6 +51,7 @@ class StoreOfIncarnations(RuleBasedStateMachine):
         self.mentions: dict[str, list[str]] = {}
         self.pins: dict[int, str] = {}
         self.gone: set[int] = set()
+        self.words = 0
 
     @initialize()
     def begin(self) -> None:
@@ -87,7 +88,8 @@ class StoreOfIncarnations(RuleBasedStateMachine):
         sequence = 1 + which % len(self.headers)
         if sequence in self.pins:
             return
-        said = replace(control(f"p{sequence}-{len(self.history)}", ControlKind.PIN), incarnation=sequence)
+        self.words += 1
+        said = replace(control(f"p{self.words}", ControlKind.PIN), incarnation=sequence)
         [answer] = self.store.commit([SetControl(said)])
         assert isinstance(answer, Refused) == (sequence in self.gone)
         if answer is None:

@@ -17,7 +17,18 @@ import msgspec
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError, TransientError
 from lehr.checks import CHECKS, TYPES
-from lehr.control.messages import AnyRequest, Approve, Controlling, Freeze, Lift, Pause, Pin, Refresh, Retry
+from lehr.control.messages import (
+    AnyRequest,
+    Approve,
+    Controlling,
+    Freeze,
+    Lift,
+    Pause,
+    Pin,
+    PruneHistory,
+    Refresh,
+    Retry,
+)
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Goal
@@ -41,7 +52,7 @@ from lehr.testing.sim.production import LOOK_TIMEOUT, PUSH_TIMEOUT, Production
 from lehr.testing.sim.source import Repository, files
 from lehr.testing.sim.things import THINGS
 from lehr.testing.sim.trace import Trace
-from lehr.testing.sim.verdict import judge
+from lehr.testing.sim.verdict import judge, whole
 from lehr.testing.sim.witness import Witness
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Crash, registry
@@ -179,7 +190,7 @@ class History:
             await self._alive(step)
             await self._alive(lambda: self.process.pass_time(self._dice.pick((0.0, 0.1, 1.0, 5.0, 30.0))))
         await self._calm_down()
-        self.witness.violations += judge(self)
+        self.witness.violations += [*judge(self), *whole(self)]
         for process in (*self.aside, self.process):
             await process.kill()
 
@@ -262,6 +273,8 @@ class History:
             self._flaky_store,
             self._cut_off,
             self._hold,
+            self._prune,
+            self._prune,
         ]
         if self.manners.jumps:
             steps.append(self._jump)
@@ -417,6 +430,11 @@ class History:
         self._offset += seconds
         self.witness.jumped = True
         self.clock.jump(seconds)
+
+    async def _prune(self) -> None:
+        """Somebody has the past removed, as far as nothing under way can have begun in it."""
+        keep, seconds = self._dice.number(1, 4), self._dice.seconds(45.0, 150.0)
+        await self._command(PruneHistory(keep=keep, seconds=seconds))
 
     async def _retry(self) -> None:
         await self._command(Retry(selector=self._dice.pick(IDS)))

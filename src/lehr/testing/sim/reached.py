@@ -9,7 +9,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lehr.model.operation import Result
-from lehr.store.writes import Admit, Adopt, Finish, Publish, Record, RecordAttempt, Refused, Write
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Finish,
+    Prune,
+    Pruned,
+    Publish,
+    Record,
+    RecordAttempt,
+    Refused,
+    SetControl,
+    Write,
+)
 
 RARE_PATHS: Mapping[str, str] = {
     "condition ApprovalNeeded": "a destructive change waits for a person",
@@ -50,6 +62,9 @@ RARE_PATHS: Mapping[str, str] = {
     "publication published": "a revision became an incarnation",
     "publication refused": "a revision was refused",
     "publication unreadable": "the source could not be read",
+    "history pruned": "incarnations that nobody needed were removed",
+    "records pruned": "decisions or pushes that nobody needed were removed",
+    "refused Pruned": "a pin named an incarnation that had been pruned",
     "lease lost": "a control plane found that another one had taken over",
 }
 """Names, and what they mean."""
@@ -79,6 +94,19 @@ def paths_of(write: Write, answer: object) -> Iterator[str]:
                 yield found
         case Adopt():
             yield "production adopted"
+        case SetControl():
+            if isinstance(answer, Refused):
+                yield f"refused {answer.reason}"
+        case Prune():
+            yield from _pruned(answer)
+
+
+def _pruned(answer: object) -> Iterator[str]:
+    if isinstance(answer, Pruned):
+        if answer.incarnations:
+            yield "history pruned"
+        if answer.decisions or answer.operations:
+            yield "records pruned"
 
 
 def never(reached: Mapping[str, int]) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from lehr.base.clock import Clock
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Goal
+from lehr.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.process import Process, Site
 from lehr.testing.sim.production import Production
@@ -53,6 +54,30 @@ def judge(history: Judged) -> list[str]:
         *_at_rest(history),
         *_as_intended(history),
     ]
+
+
+def whole(history: Judged) -> Iterator[str]:
+    """What is wrong with the state as a whole, at the very end."""
+    store, witness = history.process.store, history.witness
+    for damage in store.check(lambda partition: history.site.registry):
+        yield f"I2: {damage.what}: {damage.why}"
+    pruned = set()
+    for sequence, published in witness.incarnations.items():
+        try:
+            found = {asset.id: asset for asset in store.intent.assets(PARTITION, sequence)}
+        except PrunedError:
+            pruned.add(sequence)
+            continue
+        if {id: asset.digest for id, asset in found.items()} != _digests(published.assets):
+            yield f"I2: incarnation {sequence} does not read as on its first day"
+    applied = {entry.content for entry in witness.ledger.values() if entry.goal is not Goal.ABSENT}
+    pinned = {item.incarnation for item in witness.controls.values() if item.stands(history.clock.now())}
+    for sequence in pruned & {*applied, *pinned, max(witness.incarnations, default=0)}:
+        yield f"I12: incarnation {sequence} is pruned, although it is needed"
+
+
+def _digests(assets: Mapping[str, Asset]) -> dict[str, str]:
+    return {id: asset.digest for id, asset in assets.items()}
 
 
 def _published(history: Judged) -> Iterator[str]:
@@ -108,7 +133,7 @@ def _nothing_lost(history: Judged) -> Iterator[str]:
     records, intent, witness = history.process.store.records, history.process.store.intent, history.witness
     stored = {item.id for item in records.operations(PARTITION, limit=100_000)}
     for id in witness.admitted:
-        if id not in stored:
+        if id not in stored and id not in witness.let_prune:
             yield f"I12: operation {id} is lost"
     for sequence, published in witness.incarnations.items():
         found = intent.incarnation(PARTITION, sequence)

@@ -32,6 +32,7 @@ from lehr.store.writes import (
     Finish,
     KeepLease,
     LiftControl,
+    Prune,
     Publish,
     Record,
     SetControl,
@@ -62,6 +63,7 @@ class Witness:
         incarnations: by sequence.
         open: operations that have not ended, by asset.
         admitted: ids of all operations there ever were.
+        let_prune: those of them that nobody needed when something was pruned.
         ledger: the last entry of each asset.
         reached: how often each path was taken.
         revisions: digests by id of what each revision of the source declares; None for one that
@@ -78,6 +80,7 @@ class Witness:
         self.controls: dict[str, Control] = {}
         self.open: dict[str, Operation] = {}
         self.admitted: list[str] = []
+        self.let_prune: set[str] = set()
         self.ledger: dict[str, LedgerEntry] = {}
         self.decisions: dict[str, Decision] = {}
         self.revisions: dict[str, dict[str, str] | None] = {}
@@ -89,6 +92,7 @@ class Witness:
         self._trace = trace
         self._registry = registry
         self._begun: set[str] = set()
+        self._pushes: dict[str, list[str]] = {}
         self.epoch = 0
         self._applied: dict[str, int] = {}
         self._starts: deque[tuple[float, str]] = deque(maxlen=64)
@@ -98,7 +102,8 @@ class Witness:
             Finish: self._finish,
             Adopt: lambda write, answer: self._enter(write.ledger),
             Record: lambda write, answer: self._decided(write.decision),
-            SetControl: lambda write, answer: self.controls.update({write.control.id: write.control}),
+            SetControl: self._set,
+            Prune: lambda write, answer: self._pruned(),
             LiftControl: lambda write, answer: self._lifted(write.id),
             TakeLease: lambda write, answer: setattr(self, "epoch", answer),
         }
@@ -257,6 +262,16 @@ class Witness:
         elif isinstance(request, Approve) and control.diff_digest != request.diff_digest:
             self._broken("I4", f"approval {id} is for another diff than the one that was seen")
 
+    def _pruned(self) -> None:
+        """Pushes that have ended, but for each asset's last and the one that production holds."""
+        needed = {item.id for item in self.open.values()} | {item.operation for item in self.ledger.values()}
+        for ids in self._pushes.values():
+            self.let_prune.update(id for id in sorted(ids)[:-1] if id not in needed)
+
+    def _set(self, write: SetControl, answer: object) -> None:
+        if answer is None:
+            self.controls[write.control.id] = write.control
+
     def _lifted(self, id: str) -> None:
         self.controls.pop(id, None)
 
@@ -280,6 +295,7 @@ class Witness:
         self._limits(operation, asset)
         self.open[operation.asset] = operation
         self.admitted.append(operation.id)
+        self._pushes.setdefault(operation.asset, []).append(operation.id)
 
     def _content_of(self, operation: Operation, *, pinned: bool) -> Asset | None:
         """The asset whose content is pushed; it must be the one that stands now."""
