@@ -156,7 +156,7 @@ def _field(found: Blame, own: Link, field: FieldBlame) -> Iterator[str]:
 
     partition = found.incarnation.rpartition("@")[0]
     yield ""
-    yield f"{field.pointer} = {value(field.value)}"
+    yield f"{terminal.printable(field.pointer)} = {value(field.value)}"
     yield _row("so since", f"{partition}@{field.since}" + (" or longer" if found.since_pruned else ""))
     if field.written is not None:
         yield from _source(found, "written at", field.written)

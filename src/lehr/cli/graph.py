@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +13,12 @@ from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import open_reading, partition_option, registry, registry_of, state_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
+    from lehr.cli.working_tree import WorkingTree
     from lehr.model.asset import Asset, AssetId
     from lehr.model.provenance import DeclaredGenerator
+    from lehr.model.selector import Selector
     from lehr.model.types import Registry
 
 
@@ -55,24 +56,33 @@ def graph(
     With --assets, the references that the selected assets make instead; circles are named. With
     --incarnation, either as of an incarnation: there, generators that made nothing are not known.
     """
+    from lehr.model.asset import AssetKey
+    from lehr.model.selector import parse_selector
+
+    wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:
-        _show(form, selector, *_of_workspace(directory or Path()))
+        tree = _workspace(directory or Path())
+        if wanted is None:
+            _show_generators(form, tree.assets.values(), tree.generators)
+        else:
+            _show_references(form, wanted, tree.assets.values(), tree.assets.get, tree.registry)
         return
     if directory is not None:
         raise click.UsageError("Name either DIR or --incarnation.")
     with open_reading(state, partition) as reading:
-        sequence = reading.incarnation(incarnation).sequence
-        stored = reading.intent.assets(reading.partition, sequence)
-        if selector is None:
+        name, sequence = reading.partition, reading.incarnation(incarnation).sequence
+        stored = reading.intent.assets(name, sequence)
+        if wanted is None:
             _show_generators(form, stored, ())
-        else:
-            by_id = {asset.id: asset for asset in stored}
-            _show(form, selector, by_id, (), registry_of(reading.store, reading.partition))
+            return
+
+        def look_up(id: AssetId) -> Asset | None:
+            return reading.intent.asset(AssetKey(name, id), sequence)
+
+        _show_references(form, wanted, stored, look_up, registry_of(reading.store, name))
 
 
-def _of_workspace(
-    directory: Path,
-) -> tuple[Mapping[AssetId, Asset], tuple[DeclaredGenerator, ...], Registry]:
+def _workspace(directory: Path) -> WorkingTree:
     import asyncio
 
     from lehr.cli.validate import require_valid
@@ -83,25 +93,20 @@ def _of_workspace(
         require_valid(tree)
     elif not tree.valid:  # a graph may show what is wrong: a circle, say
         click.echo("This workspace has errors: see `lehr validate`.", err=True)
-    return tree.assets, tree.generators, tree.registry
+    return tree
 
 
-def _show(
+def _show_references(
     form: str,
-    selector: str | None,
-    assets: Mapping[AssetId, Asset],
-    declared: tuple[DeclaredGenerator, ...],
+    selector: Selector,
+    assets: Iterable[Asset],
+    look_up: Callable[[AssetId], Asset | None],
     known: Registry,
 ) -> None:
-    from lehr.model.selector import parse_selector
+    from lehr.cli import graphs
     from lehr.query.graph import reference_graph
 
-    if selector is None:
-        _show_generators(form, assets.values(), declared)
-        return
-    from lehr.cli import graphs
-
-    found = reference_graph(assets, known, parse_selector(selector))
+    found = reference_graph(filter(selector.matches, assets), look_up, known)
     if not found.assets:
         raise LehrError(
             f"no asset is selected by {selector}", fix="see `lehr graph --assets all` for what there is"
@@ -112,8 +117,8 @@ def _show(
         print_lines(graphs.references_text(found))
     else:
         print_lines(graphs.drawn(form, *graphs.references_drawing(found)))
-    for line in graphs.circles_told(found) if form != "text" else ():
-        print(line, file=sys.stderr)
+        for line in graphs.circles_told(found):
+            click.echo(line, err=True)
 
 
 def _show_generators(form: str, assets: Iterable[Asset], declared: tuple[DeclaredGenerator, ...]) -> None:

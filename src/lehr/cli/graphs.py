@@ -44,8 +44,8 @@ def _dot(nodes: Nodes, arrows: Iterable[Arrow]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    lines = (terminal.printable(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    return '"' + "\\n".join(lines) + '"'
 
 
 def _mermaid(nodes: Nodes, arrows: Iterable[Arrow]) -> Iterator[str]:
@@ -60,7 +60,10 @@ def _mermaid(nodes: Nodes, arrows: Iterable[Arrow]) -> Iterator[str]:
 
 
 def _entities(text: str) -> str:
-    return text.replace("#", "#35;").replace('"', "#quot;").replace("\n", "<br/>")
+    lines = (
+        terminal.printable(line).replace("#", "#35;").replace('"', "#quot;") for line in text.split("\n")
+    )
+    return "<br/>".join(lines)
 
 
 # --- generators ------------------------------------------------------------------------
@@ -122,11 +125,12 @@ def references_text(found: ReferenceGraph) -> Iterator[str]:
     """Each asset with what it refers to, and the circles."""
     of = {id: list(edges) for id, edges in itertools.groupby(found.edges, lambda edge: edge.source)}
     for id, kind in found.assets.items():
-        yield f"{id} ({kind or 'there is no such asset'})"
+        yield terminal.printable(f"{id} ({kind or 'there is no such asset'})")
         for edge in of.get(id, ()):
             verb = "depends on" if edge.goes_first else "refers to"
             missing = "" if found.assets[edge.target] else ", which there is not"
-            yield f"  {verb:<10}  {edge.target}  ({', '.join(edge.path)}){missing}"
+            where = f"{edge.target}  ({', '.join(edge.path)}){missing}"
+            yield f"  {verb:<10}  {terminal.printable(where)}"
     yield from circles_told(found)
 
 
@@ -136,7 +140,7 @@ def circles_told(found: ReferenceGraph) -> Iterator[str]:
     for circle in found.circles:
         steps = itertools.pairwise(circle)
         what = "dependencies" if all(step in waits for step in steps) else "references"
-        yield terminal.style(f"circle of {what}: {' -> '.join(circle)}", "yellow")
+        yield terminal.style(f"circle of {what}: {terminal.printable(' -> '.join(circle))}", "yellow")
 
 
 def references_document(found: ReferenceGraph) -> dict[str, Any]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import graphlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import DeclaredGenerator, Derivation, Reads
-from lehr.model.selector import Selector
 from lehr.model.types import Registry
 
 _MOST_CIRCLES = 20
@@ -150,23 +149,21 @@ class ReferenceGraph(msgspec.Struct, frozen=True):
 
 
 def reference_graph(
-    assets: Mapping[AssetId, Asset], registry: Registry, selector: Selector
+    selected: Iterable[Asset], look_up: Callable[[AssetId], Asset | None], registry: Registry
 ) -> ReferenceGraph:
-    """The references that the selected ones of `assets` make."""
+    """The references that the `selected` assets make; what they refer to is looked up."""
     shown: dict[AssetId, str] = {}
     edges: list[Edge] = []
-    for id in sorted(assets):
-        if not selector.matches(assets[id]):
-            continue
-        shown[id] = assets[id].type
+    for asset in selected:
+        shown[asset.id] = asset.type
         paths: dict[tuple[AssetId, bool], list[str]] = {}
-        for mention in registry.mentions(assets[id]):
+        for mention in registry.mentions(asset):
             paths.setdefault((mention.target, mention.goes_first), []).append(mention.path)
-        for (target, goes_first), where in sorted(paths.items()):
-            edges.append(Edge(id, target, tuple(where), goes_first))
-    for edge in edges:
-        other = assets.get(edge.target)
-        shown.setdefault(edge.target, "" if other is None else other.type)
+        edges += (Edge(asset.id, target, tuple(where), first) for (target, first), where in paths.items())
+    edges.sort(key=lambda edge: (edge.source, edge.target, edge.goes_first))
+    for target in {edge.target for edge in edges}.difference(shown):
+        other = look_up(target)
+        shown[target] = "" if other is None else other.type
     found = circles([edge for edge in edges if edge.goes_first])
     found += [circle for circle in circles(edges) if set(circle) not in map(set, found)]
     return ReferenceGraph(dict(sorted(shown.items())), tuple(edges), tuple(found))

@@ -104,4 +104,4 @@ def test_what_cannot_be_generated_cannot_be_drawn(folder: Path) -> None:
 
 def test_a_selector_that_selects_nothing_is_an_error(folder: Path) -> None:
     done = CliRunner().invoke(cli, ["graph", str(folder), "--assets", "nobody"])
-    assert "no asset is selected by nobody" in str(done.exception)
+    assert "no asset is selected by id=nobody" in str(done.exception)

@@ -11,7 +11,6 @@ from lehr.base.diagnostics import Position
 from lehr.cli.graphs import drawn, generators_drawing, references_drawing, references_text
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation, Reads
-from lehr.model.selector import parse_selector
 from lehr.query.graph import Edge, ReferenceGraph, circles, generator_graph, reference_graph
 from lehr.testing.samples import registry
 
@@ -67,7 +66,8 @@ def test_references_of_selected_assets_lead_out_of_the_selection() -> None:
             asset("s", "sample.Service"),
         )
     }
-    found = reference_graph(assets, registry(), parse_selector("type=sample.Route"))
+    routes = [item for item in assets.values() if item.type == "sample.Route"]
+    found = reference_graph(routes, assets.get, registry())
     assert found.assets == {"gone": "", "q": "sample.Route", "r": "sample.Route", "s": "sample.Service"}
     assert [(item.source, item.target) for item in found.edges] == [("q", "gone"), ("r", "s")]
     told = list(references_text(found))
@@ -108,3 +108,10 @@ def test_a_drawing_leads_from_what_is_read_to_what_is_made() -> None:
         ("in/*.yaml", "g/z.py:f", "all"),
         ("g/z.py:f", "sample.Service", "1"),
     ]
+
+
+def test_what_a_terminal_would_obey_is_not_passed_on() -> None:
+    name = AssetId("a\x1b[2J")
+    found = ReferenceGraph({name: ""}, (Edge(name, name, ("/x",), goes_first=True),), ((name, name),))
+    shown = [*references_text(found), *drawn("dot", *references_drawing(found))]
+    assert not any("\x1b" in line for line in shown)
