@@ -397,11 +397,7 @@ class History:
 
     async def _edit_one_after_the_other(self) -> None:
         """An asset is edited, and while that is taken up, what it depends on."""
-        pairs = [
-            (id, ahead)
-            for id, spec in self.intent.things.items()
-            for ahead in sorted({*spec.depends_on, *spec.sends_to})
-        ]
+        pairs = [(id, ahead) for id, spec in self.intent.things.items() for ahead in sorted(spec.names())]
         if not pairs:
             return
         id, ahead = self._dice.pick(pairs)
