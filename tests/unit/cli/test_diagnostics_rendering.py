@@ -82,4 +82,5 @@ def test_as_json_every_field_is_there_in_order_of_place() -> None:
         "at": {"file": "a.yaml", "line": 3, "column": 3},
         "severity": "error",
         "excerpt": {"text": "  replicas: -1", "caret": 2},
+        "confidential": False,
     }
