@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.source import Source
+    from lehr.sdk.validator import DatabaseRule, LookUp
 
 STATE_FILE = "state.sqlite"
 STATE_FOLDER = ".lehr"
@@ -179,6 +180,23 @@ def generation(environment: Mapping[str, str] | None = None) -> Generation:
     return GenerationWorker("lehr.wiring:registry", Threads("generate", 1), environment=environment)
 
 
+def look_up(base: Path) -> LookUp:
+    """Asks databases on a thread of its own: one that hangs delays nothing else (invariant I9).
+
+    Args:
+        base: what relative paths are relative to.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.plugins.database.databases import column
+
+    threads = Threads("rules", 1)
+
+    async def ask(rule: DatabaseRule) -> frozenset[str]:
+        return await threads.run(column, rule.connection, rule.query, base)
+
+    return ask
+
+
 def parts(deployment: Deployment) -> Parts:
     """All that a control plane is made of. The caller holds the state folder's lock.
 
@@ -204,6 +222,7 @@ def parts(deployment: Deployment) -> Parts:
         clock=SystemClock(),
         chance=Chance(),
         blocking=Threads("store", 1),
+        look_up=look_up(deployment.base),
     )
 
 

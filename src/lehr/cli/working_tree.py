@@ -15,12 +15,13 @@ from lehr.cli.deployment import deployment_of
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
+from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.query.compare import changes_between
 from lehr.query.repeatable import unrepeatable
-from lehr.sdk.validator import Limits
+from lehr.sdk.validator import Limits, LookUp
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 if TYPE_CHECKING:
@@ -81,14 +82,23 @@ async def look_at(
         TransientError, StalledError: the directory cannot be read, or generation broke down.
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
-        source = wiring.source(deployment_of(str(directory), Path(scratch), kind="directory"))
-        return await look_at_snapshot(source.newest(), store, registry, twice=twice)
+        deployment = deployment_of(str(directory), Path(scratch), kind="directory")
+        newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
+        return await look_at_snapshot(newest, store, registry, twice=twice, look_up=look_up)
 
 
 async def look_at_snapshot(
-    snapshot: Snapshot, store: Store | None, registry: Registry, *, twice: bool = False
+    snapshot: Snapshot,
+    store: Store | None,
+    registry: Registry,
+    *,
+    twice: bool = False,
+    look_up: LookUp | None = None,
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
+
+    Args:
+        look_up: asks databases that are to judge what it declares; None where none is asked.
 
     Raises:
         TransientError, StalledError: generation broke down.
@@ -99,7 +109,7 @@ async def look_at_snapshot(
         generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
     if generated.partition is None or errors(generated.diagnostics):
         return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
-    return _validated(snapshot, generated, generated.partition, store, registry)
+    return await _validated(snapshot, generated, generated.partition, store, registry, look_up)
 
 
 async def _built(snapshot: Snapshot, environment: Mapping[str, str] | None = None) -> Generated:
@@ -111,8 +121,13 @@ async def _built(snapshot: Snapshot, environment: Mapping[str, str] | None = Non
         await generation.close()
 
 
-def _validated(
-    snapshot: Snapshot, generated: Generated, partition: Partition, store: Store | None, registry: Registry
+async def _validated(
+    snapshot: Snapshot,
+    generated: Generated,
+    partition: Partition,
+    store: Store | None,
+    registry: Registry,
+    look_up: LookUp | None,
 ) -> WorkingTree:
     registry = registry.copy()
     registry.declare(types_for(generated, None if store is None else store.intent, partition))
@@ -123,8 +138,8 @@ def _validated(
     else:
         predecessor = StoredPredecessor(store.intent, registry, partition)
         changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
-    proposal = DeltaProposal(
-        partition, registry, generated.limits or Limits(), changes, predecessor, Locator(snapshot)
-    )
+    limits = generated.limits or Limits()
+    answers = await consult(limits, changes, look_up)
+    proposal = DeltaProposal(partition, registry, limits, changes, predecessor, Locator(snapshot), answers)
     diagnostics = (*generated.diagnostics, *validate(proposal))
     return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics, registry)

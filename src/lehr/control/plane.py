@@ -28,6 +28,7 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.source import Source
+from lehr.sdk.validator import LookUp
 from lehr.store import Store
 from lehr.store.writes import Write
 
@@ -62,6 +63,7 @@ class Parts(msgspec.Struct, frozen=True):
     clock: Clock
     chance: Chance
     blocking: Blocking
+    look_up: LookUp | None = None
 
 
 class NotPublishableError(LehrError):
@@ -107,6 +109,7 @@ class ControlPlane:
             parts.registry,
             parts.clock,
             parts.blocking,
+            parts.look_up,
         )
         self._refreshing = asyncio.Lock()
         commander = Commander(

@@ -11,6 +11,9 @@ blank: {percent: 0, floor: 1}
 jump: {factor: 10, severity: error, ignore: [/retries]}
 acknowledge: [{code: VAL021, subject: shakespeare, after: shakespeare@41, reason: closing a region}]
 not_secret: [{asset: certificates/*, field: /payload/content, reason: public keys}]
+databases:
+- {name: clusters, connection: sqlite:inventory.sqlite, query: SELECT name FROM cluster,
+   type: team.Service, field: /cluster, when_down: refuse}
 """
 
 from __future__ import annotations
@@ -23,7 +26,17 @@ from lehr.generate.globs import glob_problem
 from lehr.generate.problems import did_you_mean, pointer, problems_of, quoted
 from lehr.model.asset import Partition, id_problem, partition_problem
 from lehr.model.incarnation import Acknowledgement
-from lehr.sdk.validator import ACKNOWLEDGEABLE, Blank, Growth, Jump, Limits, NotSecret, Reason, Shrink
+from lehr.sdk.validator import (
+    ACKNOWLEDGEABLE,
+    Blank,
+    DatabaseRule,
+    Growth,
+    Jump,
+    Limits,
+    NotSecret,
+    Reason,
+    Shrink,
+)
 
 WORKSPACE_FILE = "lehr.yaml"
 DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
@@ -46,6 +59,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jump: Jump = Jump()
     acknowledge: tuple[Acknowledgement, ...] = ()
     not_secret: tuple[NotSecret, ...] = ()
+    databases: tuple[DatabaseRule, ...] = ()
 
 
 class Workspace(msgspec.Struct, frozen=True):

@@ -327,6 +327,15 @@ def _parts(pointer: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
+def values_at(value: Any, pattern: str, path: str) -> Iterator[tuple[str, Any]]:
+    """What stands in plain data where `pattern` says, which is a JSON pointer with `*` for any key or index.
+
+    Args:
+        path: JSON pointer to `value`, which those of the answer begin with.
+    """
+    return _found(value, path, _parts(pattern))
+
+
 def _found(value: Any, path: str, parts: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if not parts:
         yield path, value

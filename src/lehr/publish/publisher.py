@@ -18,15 +18,16 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
+from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
 from lehr.sdk.source import Snapshot, Source
-from lehr.sdk.validator import Limits
+from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
-from lehr.validate import DeltaProposal, judge
+from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
 Ask = Callable[[Write], Awaitable[object]]
 
@@ -39,6 +40,7 @@ class _Pass(msgspec.Struct):
     generated: Generated | None = None
     candidate: Candidate | None = None
     changes: tuple[AssetChange, ...] = ()
+    answers: Answers = {}
     proposal: DeltaProposal | None = None
     incarnation: Incarnation | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -52,7 +54,7 @@ class Publisher:
     `refresh` may not run twice at a time.
     """
 
-    STEPS = ("read", "generate", "compare", "validate", "confirm", "publish")
+    STEPS = ("read", "generate", "compare", "consult", "validate", "confirm", "publish")
     """The steps of a pass, by the names of their methods. A step may end the pass."""
 
     def __init__(
@@ -66,12 +68,14 @@ class Publisher:
         registry: Registry,
         clock: Clock,
         blocking: Blocking,
+        look_up: LookUp | None = None,
     ) -> None:
         """Publish from `source` to `store`.
 
         Args:
             clean: makes a generation that remembers nothing, to confirm what would remove.
             ask: commits one write and returns the store's answer.
+            look_up: asks a database that is to judge a change; None where none can be asked.
         """
         self._partition = partition
         self._source = source
@@ -82,6 +86,7 @@ class Publisher:
         self._registry = registry.copy()  # a candidate may declare types that are never published
         self._clock = clock
         self._blocking = blocking
+        self._look_up = look_up
         self._unpublished: set[AssetId] | None = None
 
     async def refresh(self) -> Attempt:
@@ -195,6 +200,11 @@ class Publisher:
         pairs = ((id, predecessor.asset(id), generated.assets.get(id)) for id in sorted(ids))
         return [AssetChange(id, old, new) for id, old, new in pairs if not _same(old, new)]
 
+    async def _consult(self, work: _Pass) -> None:
+        assert work.generated is not None
+        limits = work.generated.limits or Limits()
+        work.answers = await consult(limits, work.changes, self._look_up)
+
     async def _validate(self, work: _Pass) -> None:
         assert work.candidate is not None
         assert work.generated is not None
@@ -206,12 +216,15 @@ class Publisher:
             work.changes,
             StoredPredecessor(self._store.intent, self._registry, self._partition),
             Locator(work.snapshot),
+            work.answers,
         )
         judgement = judge(work.proposal)
         work.diagnostics += tuple(judgement.diagnostics)
         work.candidate = replace(work.candidate, acknowledged=judgement.acknowledged)
         if errors(work.diagnostics):
             self._refuse(work)
+            if any(item.code == NOT_ASKED for item in errors(work.diagnostics)):
+                work.publication = Publication.UNREADABLE  # which is tried again: the database may come back
 
     async def _confirm(self, work: _Pass) -> None:
         """Have a clean build confirm every new turndown. Invariants: I4, I11."""

@@ -7,12 +7,13 @@ assets, and looks up the rest. It returns *all* problems it finds.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Protocol
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Acknowledgement, AssetChange
 from lehr.model.types import Mention, Registry
@@ -119,6 +120,41 @@ class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Reason
 
 
+class WhenDown(enum.StrEnum):
+    """What becomes of a change while a database that is to judge it cannot be asked.
+
+    REFUSE: it is not published; it is tried again. WARN: it is published without.
+    """
+
+    REFUSE = "refuse"
+    WARN = "warn"
+
+
+class DatabaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Values that a database has to know.
+
+    Attributes:
+        name: what the rule is called in messages.
+        connection: as in `lehr.DatabaseSchema`, without a password.
+        query: one SELECT, whose first column holds every value that is allowed.
+        type: assets of this type are judged, when they are new or changed.
+        field: which of their values, by JSON pointer into the payload; `*` is every key or index.
+    """
+
+    name: Reason
+    connection: Reason
+    query: Reason
+    type: Reason
+    field: Annotated[str, msgspec.Meta(pattern="^/")]
+    when_down: WhenDown = WhenDown.REFUSE
+
+
+Answers = Mapping[DatabaseRule, frozenset[str] | LehrError]
+"""What the databases say: the values that they know, as text; or why one could not be asked."""
+
+LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
+"""Asks a database. Raises `TransientError` or `StalledError` when it does not answer."""
+
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025")
 """Errors that may be what somebody wants: guards, which an acknowledgement turns into warnings."""
 
@@ -130,6 +166,7 @@ class Limits(msgspec.Struct, frozen=True):
         let_go: reasons, by id, of assets that may disappear from intent and stay in production.
         acknowledge: guards that are overridden, each for one incarnation's successor alone.
         not_secret: values that only look like secrets.
+        databases: what else has to hold, as databases see it.
     """
 
     let_go: dict[str, str] = {}
@@ -139,6 +176,7 @@ class Limits(msgspec.Struct, frozen=True):
     jump: Jump = Jump()
     acknowledge: tuple[Acknowledgement, ...] = ()
     not_secret: tuple[NotSecret, ...] = ()
+    databases: tuple[DatabaseRule, ...] = ()
 
 
 class Proposal(Protocol):

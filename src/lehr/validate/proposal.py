@@ -10,7 +10,7 @@ from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention, Registry
-from lehr.sdk.validator import Limits
+from lehr.sdk.validator import Answers, Limits
 
 Locate = Callable[[Asset, str], Position | None]
 """Where in the source the value at a JSON pointer into an asset's document stands, if that is known."""
@@ -87,6 +87,7 @@ class AssetView(NamedTuple):
     registry: Registry
     limits: Limits
     place: Locate
+    answers: Answers
 
 
 class DeltaProposal:
@@ -95,6 +96,7 @@ class DeltaProposal:
     Args:
         changes: every asset that differs from the predecessor. What does not differ is left out.
         locate: finds the line of a value; without it, diagnostics point to where an asset starts.
+        answers: of the databases that are to judge the changes.
     """
 
     def __init__(
@@ -105,7 +107,9 @@ class DeltaProposal:
         changes: Iterable[AssetChange],
         predecessor: Predecessor,
         locate: Locate | None = None,
+        answers: Answers | None = None,
     ) -> None:
+        self.answers: Answers = answers or {}
         self._partition = partition
         self._registry = registry
         self._limits = limits
@@ -143,7 +147,7 @@ class DeltaProposal:
     def views(self) -> Iterator[AssetView]:
         """Every change by itself."""
         for change in self._changes.values():
-            yield AssetView(change, self._registry, self._limits, self.place)
+            yield AssetView(change, self._registry, self._limits, self.place, self.answers)
 
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the candidate; None when it has none of this id."""

@@ -10,6 +10,7 @@ from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import Scope
 from lehr.validate.acknowledging import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_twice
+from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
 from lehr.validate.externals import external_can_change
@@ -59,6 +60,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.AGGREGATE, asset_grows_too_much),
     OfMany(Scope.AGGREGATE, values_blank_or_jump),
     OfMany(Scope.AGGREGATE, acknowledgement_is_spent),
+    OfMany(Scope.AGGREGATE, database_is_not_asked),
     OfMany(Scope.NEIGHBOURHOOD, let_go_is_present),
     OfMany(Scope.NEIGHBOURHOOD, reference_missing),
     OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),
@@ -69,6 +71,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.NEIGHBOURHOOD, claimed_twice),
     OfAsset(external_can_change),
     OfAsset(value_looks_secret),
+    OfAsset(unknown_to_database),
 )
 
 

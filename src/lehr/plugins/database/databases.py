@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lehr.base.errors import StalledError
 from lehr.plugins.database import sqlite
-from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.connection import SqliteAddress, parse
 from lehr.plugins.database.payload import DatabaseSchema
 from lehr.plugins.database.session import Session
 
@@ -70,6 +70,27 @@ class Databases:
         with _driver():
             from lehr.plugins.database import postgres  # noqa: PLC0415
         return postgres.session(address, schema.schema, self._base)
+
+
+def column(connection: str, query: str, base: Path) -> frozenset[str]:
+    """The first column of what `query`, which may only read, gives; as text, without NULL.
+
+    Args:
+        base: what relative paths are relative to.
+
+    Raises:
+        TransientError: the database is not there, or takes too long.
+        StalledError: it refuses, or there is too much.
+    """
+    try:
+        address = parse(connection)
+    except ValueError as error:
+        raise StalledError("it names no database", why=str(error)) from error
+    if isinstance(address, SqliteAddress):
+        return sqlite.column(address, query, base)
+    with _driver():
+        from lehr.plugins.database import postgres  # noqa: PLC0415
+    return postgres.column(address, query, base)
 
 
 @contextlib.contextmanager

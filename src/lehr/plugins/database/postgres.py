@@ -23,6 +23,7 @@ from lehr.plugins.database.connection import PostgresAddress
 from lehr.plugins.database.payload import VERSION_TABLE, DatabaseSchema
 from lehr.plugins.database.plan import CreateIndex, Edit
 from lehr.plugins.database.postgres_errors import refused, translated
+from lehr.plugins.database.session import values_of
 from lehr.plugins.database.statements import literal, quoted, statements
 
 _OLDEST_SERVER = 140_000
@@ -279,6 +280,19 @@ def create_database(address: PostgresAddress, base: Path) -> None:
         contextlib.suppress(psycopg.errors.DuplicateDatabase),
     ):
         connection.execute(f"CREATE DATABASE {quoted(address.database)}")
+
+
+def column(address: PostgresAddress, query: str, base: Path) -> frozenset[str]:
+    """See `lehr.plugins.database.databases.column`."""
+    connection = _connect(_parameters(address, base))
+    if connection is None:
+        raise TransientError(f"there is no database {address.place}")
+    with contextlib.closing(connection), translated(connection, about_rows=True):
+        _configure(
+            connection, _SETTINGS | {"default_transaction_read_only": "on", "statement_timeout": "10s"}
+        )
+        # Answers in binary are only given to one statement at a time: a second could take the guard away.
+        return values_of(connection.execute(query.encode(), binary=True))
 
 
 def _parameters(address: PostgresAddress, base: Path) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.database.catalogue import Catalogue
 from lehr.plugins.database.payload import DatabaseSchema
 from lehr.plugins.database.plan import Edit
@@ -13,6 +15,21 @@ from lehr.plugins.database.plan import Edit
 
 class ConnectionLostError(TransientError):
     """The connection ended while something was under way: nobody knows how far it came."""
+
+
+_MOST_ROWS = 1_000_000
+
+
+def values_of(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
+    """The first column of `rows` as text, without NULL.
+
+    Raises:
+        StalledError: there are too many.
+    """
+    found = [str(row[0]) for row in itertools.islice(rows, _MOST_ROWS + 1) if row[0] is not None]
+    if len(found) > _MOST_ROWS:
+        raise StalledError(f"the query gives more than {_MOST_ROWS:,} rows", fix="have it give less")
+    return frozenset(found)
 
 
 class Session(Protocol):

@@ -19,9 +19,12 @@ from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, Inde
 from lehr.plugins.database.connection import SqliteAddress
 from lehr.plugins.database.payload import DatabaseSchema, Table
 from lehr.plugins.database.plan import DropDefault, Edit, SetDefault, SetNullable, SetType
+from lehr.plugins.database.session import values_of
 from lehr.plugins.database.statements import quoted, statements
 
 _BUSY_SECONDS = 2.0
+_STEPS_PER_TURN, _MOST_TURNS = 1_000_000, 200  # of SQLite's machine: some seconds
+_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _ALIASES = {
     "bigserial": "integer",
     "bool": "boolean",
@@ -147,6 +150,18 @@ def create_database(address: SqliteAddress, base: Path) -> None:
         raise StalledError(f"directory {path.parent} does not exist", fix="make it")
     with _translated(), contextlib.closing(_connect(path, "rwc")) as connection:
         connection.execute("PRAGMA user_version = 0")  # an empty file is not there until something is written
+
+
+def column(address: SqliteAddress, query: str, base: Path) -> frozenset[str]:
+    """See `lehr.plugins.database.databases.column`."""
+    path = base / address.path
+    if not path.exists():
+        raise TransientError(f"there is no database {address.place}")
+    with _translated(), contextlib.closing(_connect(path, "ro")) as connection:
+        connection.set_authorizer(lambda action, *_: 0 if action in _READS else 1)
+        turns = iter(range(_MOST_TURNS))
+        connection.set_progress_handler(lambda: next(turns, None) is None, _STEPS_PER_TURN)
+        return values_of(connection.execute(query))
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
