@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from lehr import wiring
 from lehr.base.blocking import Inline
@@ -13,6 +18,7 @@ from lehr.enforce.committer import Committer
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.publish import Publisher
+from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generation
 from lehr.sources import open_source
 from lehr.store import SqliteStore
@@ -179,8 +185,6 @@ class Doubtful:
         self._inner = wiring.generation()
 
     async def generate(self, snapshot: object) -> object:
-        import msgspec
-
         generated = await self._inner.generate(snapshot)  # type: ignore[arg-type]
         return msgspec.structs.replace(generated, assets={})
 
@@ -222,3 +226,44 @@ def test_another_partition_is_refused(tmp_path: Path) -> None:
         assert codes(await place.publisher.refresh()) == {"PUB003"}
 
     play(tmp_path, scenario)
+
+
+def test_an_incarnation_says_how_many_assets_of_each_type_it_has(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.write("lehr.yaml", "partition: test\ngrowth: {floor: 1}\n")
+        place.files("a", "b")
+        await place.publisher.refresh()
+        place.files("a", "b", "c")
+        await place.publisher.refresh()
+        newest = place.store.intent.newest(PARTITION)
+        assert newest is not None
+        assert newest.types == {"lehr.File": 3}
+        attempt = await _after(place, "a", "b", "c", "d", "e")
+        assert codes(attempt) == {"VAL022"}
+
+    play(tmp_path, scenario)
+
+
+def test_the_types_of_an_incarnation_from_before_they_were_counted_are_counted(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a", "b")
+        await place.publisher.refresh()
+        newest = place.store.intent.newest(PARTITION)
+        assert newest is not None
+        header = msgspec.json.encode(replace(newest, types={}))
+        with contextlib.closing(sqlite3.connect(place.state / "state.sqlite")) as db, db:
+            db.execute("UPDATE incarnation SET header = ?", (header,))
+        predecessor = StoredPredecessor(place.store.intent, wiring.registry(), PARTITION)
+        assert predecessor.sizes() == {"lehr.File": 2}
+        await _after(place, "a", "b", "c")
+        newest = place.store.intent.newest(PARTITION)
+        assert newest is not None
+        assert newest.types == {"lehr.File": 3}
+
+    play(tmp_path, scenario)
+
+
+async def _after(place: Place, *names: str) -> Attempt:
+    """What comes of declaring these files."""
+    place.files(*names)
+    return await place.publisher.refresh()

@@ -17,7 +17,7 @@ from lehr.validate.proposal import DeltaProposal
 def acknowledgement_is_spent(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL013, a warning: an acknowledgement is for the change that follows the newest incarnation."""
     for item in proposal.limits.acknowledge:
-        if item.after != proposal.base and proposal.sizes_before():
+        if item.after != proposal.base and proposal.sizes_before:
             yield Diagnostic(
                 code="VAL013",
                 what=f"the acknowledgement of {item.code} for `{item.subject}` does not hold",

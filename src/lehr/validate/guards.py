@@ -65,7 +65,7 @@ def grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         for change in proposal.changes()
         if change.before is None and change.after is not None
     )
-    known = Counter({type: count for type, count in added.items() if proposal.sizes_before().get(type)})
+    known = Counter({type: count for type, count in added.items() if proposal.sizes_before.get(type)})
     for subject, count, whole, percent in _beyond(proposal, known, proposal.limits.growth):
         yield Diagnostic(
             code="VAL022",
@@ -118,7 +118,7 @@ def _beyond(
         yield proposal.partition, total, whole, guard.percent
         return
     for type, count in sorted(counts.items()):
-        before = proposal.sizes_before().get(type, 0)
+        before = proposal.sizes_before.get(type, 0)
         if exceeds(guard, type, count, before):
             yield type, count, before, guard.of(type)[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
@@ -203,8 +204,9 @@ class DeltaProposal:
     # --- numbers -------------------------------------------------------------------
 
     def size_before(self) -> int:
-        return sum(self.sizes_before().values())
+        return sum(self.sizes_before.values())
 
+    @functools.cached_property
     def sizes_before(self) -> Mapping[str, int]:
         """Number of assets of the predecessor, of each type."""
         return self._predecessor.sizes()

@@ -112,7 +112,7 @@ def _blank(
 ) -> Diagnostic:
     first, found = places[0]
     ids = list(dict.fromkeys(asset.id for asset, _ in places))
-    many = exceeds(proposal.limits.blank, type, len(ids), proposal.sizes_before().get(type, 0))
+    many = exceeds(proposal.limits.blank, type, len(ids), proposal.sizes_before.get(type, 0))
     return Diagnostic(
         code="VAL024",
         what=f"`{field}` of {listed([f'`{id}`' for id in ids])} is empty, and was filled before",
