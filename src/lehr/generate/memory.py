@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from types import MappingProxyType
 
@@ -81,8 +82,21 @@ class Origins:
     def share(self, assets: Iterable[Asset]) -> None:
         """Have `assets`, which nobody has seen yet, hold shared values: there may be a million of them."""
         for asset in assets:
+            force_setattr(asset, "type", sys.intern(asset.type))
             if asset.made_by is not None:
-                shared = self._derivations.setdefault(asset.made_by, asset.made_by)
-                force_setattr(asset, "made_by", shared)
+                force_setattr(asset, "made_by", self._shared(asset.made_by))
                 if asset.origin is not None:
                     force_setattr(asset, "origin", self._files.setdefault(asset.origin, asset.origin))
+            for item in asset.annotated_by:
+                force_setattr(item, "addon", sys.intern(item.addon))
+                force_setattr(item, "by", self._shared(item.by))
+
+    def _shared(self, by: Derivation) -> Derivation:
+        known = self._derivations.get(by)
+        if known is not None:
+            return known
+        force_setattr(by, "generator", sys.intern(by.generator))
+        force_setattr(by, "of", sys.intern(by.of))
+        if by.reads != "asset":  # few assets come of one call for an asset, and the calls are many
+            self._derivations[by] = by
+        return by

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -53,11 +54,9 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
 
 def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]:
     """From a line to the derivation of all that one call yields there, which share it."""
-    declared = generator.found.declaration
+    declared, name = generator.found.declaration, sys.intern(generator.name)
     one = item if declared.reads in (Reads.FILE, Reads.ASSET) else ""
-    return functools.cache(
-        lambda line: Derivation(generator.name, line, declared.reads.value, declared.of, one)
-    )
+    return functools.cache(lambda line: Derivation(name, line, declared.reads.value, declared.of, one))
 
 
 def _always(at: Position) -> Place:

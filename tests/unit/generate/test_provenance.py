@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from lehr.base.digest import Digest
 from lehr.generate.authors import Answer, Found, Record
 from lehr.generate.memory import Origins
@@ -42,6 +44,20 @@ def test_what_went_over_the_pipe_is_shared_again() -> None:
     one, other = (Asset(AssetId("a"), "t", b"", Digest(""), None, item) for item in made)
     Origins().share((one, other))
     assert one.made_by is other.made_by
+
+
+def test_generators_over_single_assets_share_their_names_alone() -> None:
+    sent = [Derivation("g.py:f", 1, "asset", "t", id) for id in "ab"]
+    made = [msgspec.msgpack.decode(msgspec.msgpack.encode(item), type=Derivation) for item in sent]
+    assert made[0].generator is not made[1].generator
+    assets = [
+        Asset(AssetId(item.item), "t", b"", Digest(""), None, None, (Annotated("lehr.Owner", item),))
+        for item in made
+    ]
+    Origins().share(assets)
+    one, other = (asset.annotated_by[0].by for asset in assets)
+    assert (one.item, other.item) == ("a", "b")
+    assert one.generator is other.generator
 
 
 def test_where_an_asset_comes_from_is_read_as_it_was_stored() -> None:
