@@ -38,14 +38,6 @@ _NEEDED = f"""
     LEFT JOIN asset_current c ON c.partition = l.partition AND c.id = l.asset
     WHERE l.partition = :partition
       AND (c.id IS NOT NULL OR json_extract(CAST(l.body AS TEXT), '$.goal') != '{Goal.ABSENT}')
-  UNION ALL
-    -- The last that holds an asset which is gone from intent, and not turned down yet.
-    SELECT (SELECT max(v.sequence) - 1 FROM asset_version v
-            WHERE v.partition = s.partition AND v.id = s.asset) FROM standing s
-    LEFT JOIN asset_current c ON c.partition = s.partition AND c.id = s.asset
-    WHERE s.partition = :partition AND c.id IS NULL
-      AND json_extract(CAST(s.condition AS TEXT), '$.status') != '{Status.TURNED_DOWN}'
-      AND EXISTS (SELECT 1 FROM asset_version v WHERE v.partition = s.partition AND v.id = s.asset)
 """  # noqa: S608 - made of our own constants
 _PRUNABLE = f"""
     SELECT sequence,
@@ -56,6 +48,14 @@ _PRUNABLE = f"""
       AND sequence <= (SELECT newest FROM partition WHERE name = :partition) - :keep
       AND json_extract(CAST(header AS TEXT), '$.created_at') < :before
       AND sequence NOT IN ({_NEEDED})
+      -- The last that holds an asset which is gone from intent, and not turned down yet.
+      AND NOT EXISTS (
+        SELECT 1 FROM asset_version t INDEXED BY asset_version_sequence
+        WHERE t.partition = :partition AND t.sequence = incarnation.sequence + 1 AND t.digest IS NULL
+          AND NOT EXISTS (SELECT 1 FROM asset_version n
+                          WHERE n.partition = t.partition AND n.id = t.id AND n.sequence > t.sequence)
+          AND EXISTS (SELECT 1 FROM standing s WHERE s.partition = t.partition AND s.asset = t.id
+                      AND json_extract(CAST(s.condition AS TEXT), '$.status') != '{Status.TURNED_DOWN}'))
     ORDER BY sequence
 """  # noqa: S608
 # Versions between two incarnations that are kept (`low`, or 0, and `high`), which another one has replaced
@@ -131,7 +131,7 @@ def _wanted(write: Prune) -> dict[str, Any]:
 def _share(db: sqlite3.Connection, write: Prune) -> Iterator[int]:
     """The oldest incarnations that may go, as many as hold about `write.most` versions."""
     held = 0
-    for sequence, changes in db.execute(_PRUNABLE, _wanted(write)).fetchall():
+    for sequence, changes in db.execute(_PRUNABLE, _wanted(write)):
         yield sequence
         held += changes
         if held >= write.most:
