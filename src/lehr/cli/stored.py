@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
-    from lehr.store import Store
+    from lehr.store import CheckableStore, Store
 
 STATE_VARIABLE = "LEHR_STATE"
 
@@ -67,7 +67,7 @@ def state_folder(named: Path | None) -> Path:
 
 
 @contextlib.contextmanager
-def open_store(state: Path) -> Iterator[Store]:
+def open_store(state: Path) -> Iterator[CheckableStore]:
     """The store of `state`, for reading.
 
     Raises:

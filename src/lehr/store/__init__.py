@@ -11,7 +11,7 @@ Architecture invariants:
 * Production's state is not kept here; what is kept is what was decided and done.
 """
 
-from lehr.store.interface import PrunedError, Records, Store, StoredIntent
+from lehr.store.interface import CheckableStore, PrunedError, Records, Store, StoredIntent
 from lehr.store.sqlite import SqliteStore
 
-__all__ = ["PrunedError", "Records", "SqliteStore", "Store", "StoredIntent"]
+__all__ = ["CheckableStore", "PrunedError", "Records", "SqliteStore", "Store", "StoredIntent"]

@@ -222,6 +222,14 @@ class Store(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Release files."""
+        ...
+
+
+class CheckableStore(Store, Protocol):
+    """A store that keeps rows of its own, which may be damaged."""
+
     def check(
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
@@ -233,8 +241,4 @@ class Store(Protocol):
             types: types of a partition's assets.
             began: told how many rows there are; `advance`: of each share that was looked at.
         """
-        ...
-
-    def close(self) -> None:
-        """Release files."""
         ...
