@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lehr.model.asset import AssetId
-from lehr.model.incarnation import Incarnation
+from lehr.model.incarnation import Acknowledgement, Incarnation
 from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import Refused, TakeLease
 from lehr.testing.conformance.holding import hold, named_plain
@@ -118,13 +120,21 @@ def headers_say_what_an_incarnation_is(subject: Subject) -> None:
         counts = (second.assets, second.added, second.changed, second.removed)
         hold(counts == (2, 1, 1, 1), f"assets, added, changed, removed are (2, 1, 1, 1), not {counts}")
         hold(second.created_at == NOW + 5, "its time is the publication's")
+        meant = Acknowledgement("VAL021", PARTITION, "p@2", "a region closes")
+        write = publication(2, asset("d", "1"))
+        write = replace(write, candidate=replace(write.candidate, types={THING: 3}, acknowledged=(meant,)))
+        third = commit(store, write)
+        hold(
+            isinstance(third, Incarnation) and (third.types, third.acknowledged) == ({THING: 3}, (meant,)),
+            "it keeps the candidate's numbers of assets by type, and what was acknowledged",
+        )
         hold(second.sources == publication(1).candidate.sources, "it names its sources' revisions")
         hold(store.intent.incarnation(PARTITION, 2) == second, "the header is stored as it was answered")
         hold(
-            [item.sequence for item in store.intent.incarnations(PARTITION, 10)] == [2, 1],
+            [item.sequence for item in store.intent.incarnations(PARTITION, 10)] == [3, 2, 1],
             "headers come newest first",
         )
-        hold([item.sequence for item in store.intent.incarnations(PARTITION, 1)] == [2], "no more than asked")
+        hold([item.sequence for item in store.intent.incarnations(PARTITION, 1)] == [3], "no more than asked")
 
 
 @named_plain
