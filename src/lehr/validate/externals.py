@@ -34,7 +34,8 @@ def external_can_change(view: AssetView) -> Iterator[Diagnostic]:
         if why is not None:
             yield Diagnostic(
                 code="VAL040",
-                what=f"`{asset.id}` names something that can change under it: `{named.uri}`",
+                # Not the URI itself: it may hold a password, or a signature that is as good as one.
+                what=f"what `{pointer}` of `{asset.id}` names can change under it",
                 why=why,
                 fix="give its digest (`sha256:...`), or a URI that names one commit or object version",
                 subject=asset.id,
@@ -53,8 +54,8 @@ def _why_not_fixed(named: External) -> str | None:
         return _digest_problem(image[1])
     try:
         parts = urlsplit(named.uri)
-    except ValueError as error:
-        return f"it is no URI: {error}"
+    except ValueError:
+        return "it is no URI"
     if parts.scheme == "http":
         return "over plain http anybody on the way can change it, and there is no digest to tell"
     if _names_a_version(parts):

@@ -65,6 +65,13 @@ def test_a_digest_that_proves_nothing_is_refused(digest: str) -> None:
     assert [item.code for item in named("https://shop.example/model.bin", digest)] == ["VAL040"]
 
 
+def test_a_uri_is_not_told_for_it_may_hold_a_password() -> None:
+    found = named("https://app:hunter2" + "@shop.example/model.bin")
+    assert [item.code for item in found] == ["VAL040", "VAL041"]
+    assert found[0].what == "what `/payload/main` of `i` names can change under it"
+    assert "hunter2" not in str(found)
+
+
 def test_all_that_an_asset_names_is_looked_at() -> None:
     others = [External("oci:web:latest"), External("oci:web", SHA256), External("oci:web:edge")]
     asset = make_asset(AssetId("i"), IMAGE, Image(External("oci:web", SHA256), others), {})
