@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _WRONG_CALL = 2
 _SEEDS = 400
 _SHOWN = 5
+_PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 
 
 @click.command(
@@ -81,10 +83,17 @@ def mutants(names: tuple[str, ...], seeds: int, jobs: int | None, form: str) -> 
 @click.option(
     "--scenario", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Play this one alone."
 )
+@click.option("--plan", metavar="SCENARIO:NAME", help="Play this fault plan alone.")
 @click.option("--show", "story", is_flag=True, help="Tell what happens in it, as a story.")
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
 def mutant(
-    patch: str, seeds: int, seed: int | None, scenario: Path | None, story: bool, jobs: int | None
+    patch: str,
+    seeds: int,
+    seed: int | None,
+    scenario: Path | None,
+    plan: str | None,
+    story: bool,
+    jobs: int | None,
 ) -> None:
     """Plant the bug of PATCH in a copy of the program, and see whether the simulation finds it.
 
@@ -96,9 +105,9 @@ def mutant(
     from lehr.testing.sim.mutants import judge
     from lehr.testing.sim.mutants.mutation import find
 
-    chosen = _cases(seed, scenario)
+    chosen = _cases(seed, scenario, plan)
     if (story and len(chosen) != 1) or len(chosen) > 1:
-        raise click.UsageError("choose one: --seed or --scenario")
+        raise click.UsageError("choose one: --seed, --scenario or --plan")
     with _judging():
         mutation = find(patch)
         if story:
@@ -111,9 +120,20 @@ def mutant(
         raise click.exceptions.Exit(1)
 
 
-def _cases(seed: int | None, scenario: Path | None) -> list[str]:
-    chosen = [] if seed is None else [f"seed {seed}"]
-    return chosen if scenario is None else [*chosen, f"scenario {scenario.resolve()}"]
+def _cases(seed: int | None, scenario: Path | None, plan: str | None) -> list[str]:
+    path = None if scenario is None else scenario.resolve()
+    named = {"seed": seed, "scenario": path, "plan": plan}
+    return [f"{kind} {argument}" for kind, argument in named.items() if argument is not None]
+
+
+def _again(finding: Finding) -> tuple[str, str]:
+    """The option, and its argument, that plays again what found it."""
+    kind, _, argument = (finding.case or "").partition(" ")
+    if kind == "plans":
+        # A share of the plans found it; the first violation begins with the very one.
+        found = _PLAN.match(finding.violations[0])
+        return "plan", found[1] if found else argument
+    return kind, argument
 
 
 @contextlib.contextmanager
@@ -177,7 +197,7 @@ def _breaks(finding: Finding) -> str:
 def _found_by(finding: Finding) -> str:
     if finding.case is None:
         return "cannot be judged" if finding.trouble else "NOT FOUND"
-    kind, _, argument = finding.case.partition(" ")
+    kind, argument = _again(finding)
     return f"{kind} {argument.rpartition('/')[2]}"
 
 
@@ -186,9 +206,9 @@ def _tell(patch: str, finding: Finding) -> None:
         said = f"not found: {words.counted(finding.tried, 'case')} went well"
         print(terminal.style(said, "red", bold=True))
         return
-    print(f"found by {finding.case} after {finding.seconds:g} s")
+    kind, argument = _again(finding)
+    print(f"found by {kind} {argument} after {finding.seconds:g} s")
     for line in finding.violations[:_SHOWN]:
         print(terminal.printable(f"  broken  {line}"))
-    kind, _, argument = finding.case.partition(" ")
     call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", argument, "--show"])
     click.echo(f"`{call}` tells what happened", err=True)

@@ -27,6 +27,9 @@ SEEDS = 400
 LONGEST = 20.0
 """Seconds that a case may compute; most take a tenth of one."""
 
+SHARES = {"hello": 24, "shakespeare": 96}
+"""Scenarios whose fault plans are played, each in so many cases: few enough to end soon after a finding."""
+
 _PACKAGE = Path(lehr.__file__).parent
 _SCENARIOS = _PACKAGE.parents[1] / "tests" / "simulation" / "scenarios"
 _ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGALRM: "does not go on"}
@@ -58,9 +61,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def cases(seeds: range = range(SEEDS)) -> list[str]:
-    """All that is played: the histories of `seeds`, and where the sources are, the scenarios."""
-    scenarios = sorted(_SCENARIOS.glob("*.txt"))
-    return [*(f"seed {seed}" for seed in seeds), *(f"scenario {path}" for path in scenarios)]
+    """All that is played: the histories of `seeds`; where the sources are, the scenarios; the fault plans."""
+    return [
+        *(f"seed {seed}" for seed in seeds),
+        *(f"scenario {path}" for path in sorted(_SCENARIOS.glob("*.txt"))),
+        *(f"plans {name} {part}/{parts}" for name, parts in SHARES.items() for part in range(parts)),
+    ]
 
 
 async def sound(played: Sequence[str], clock: Clock, jobs: int) -> list[str]:
@@ -249,7 +255,12 @@ def show(mutation: Mutation, case: str) -> None:
         PatchError: the mutation does not fit.
     """
     kind, _, argument = case.partition(" ")
-    told = {"seed": "show", "scenario": "play"}[kind]
+    scenario, _, name = argument.partition(":")
+    told = {
+        "seed": ["show", argument],
+        "scenario": ["play", argument],
+        "plan": ["plans", scenario, "--only", name, "--show"],
+    }[kind]
     with mutated(mutation) as folder:
-        command = [sys.executable, "-m", "lehr", "sim", told, argument]
+        command = [sys.executable, "-m", "lehr", "sim", *told]
         subprocess.run(command, cwd=folder, env=environment(folder), check=False)

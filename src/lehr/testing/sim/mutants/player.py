@@ -1,8 +1,9 @@
 """The process that plays against a changed copy of the package.
 
 Its argument is how many seconds a case may compute. It reads cases from standard input, one in a line:
-`seed 17`, or `scenario` and the path of a script. To standard output it writes, for each, a line when
-it begins and one with what went wrong when it is over. A case that does not end ends the process.
+`seed 17`; `scenario` and the path of a script; `plans hello 3/16` for a share of the fault plans of a
+scenario, or `plan hello:NAME` for one of them. To standard output it writes, for each, a line when it
+begins and one with what went wrong when it is over. A case that does not end ends the process.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 from lehr.testing.sim import script_play, suite
+from lehr.testing.sim.plans.campaign import Campaign, campaign, judge
+from lehr.testing.sim.plans.plan import Plan
 
 READY = b"ready"
 """The first line: all that is needed could be imported."""
@@ -73,7 +76,37 @@ def _scenario(path: str) -> Sequence[str]:
     return [*played.failures, *(line for line in played.difference if line[:1] in "-+")]
 
 
-_PLAY: Mapping[str, Callable[[str], Sequence[str]]] = {"seed": _seed, "scenario": _scenario}
+def _plans(argument: str) -> Sequence[str]:
+    """What the first plan of a share raises an alarm about."""
+    scenario, _, share = argument.partition(" ")
+    number, _, shares = share.partition("/")
+    return _first_alarm(scenario, lambda found: found.plans.played[int(number) :: int(shares)])
+
+
+def _plan(argument: str) -> Sequence[str]:
+    """What one plan raises an alarm about."""
+    scenario, _, name = argument.partition(":")
+    return _first_alarm(scenario, lambda found: found.selected(name)[:1])
+
+
+def _first_alarm(scenario: str, chosen: Callable[[Campaign], Sequence[Plan]]) -> Sequence[str]:
+    try:
+        found = campaign(scenario)
+        for plan in chosen(found):
+            alarms = judge(found, plan).alarms
+            if alarms:
+                return [f"plan {scenario}:{plan.name}: {alarm}" for alarm in alarms]
+    except Exception as error:
+        return [f"plan {scenario}:: the run broke: {type(error).__name__}: {error}"]
+    return []
+
+
+_PLAY: Mapping[str, Callable[[str], Sequence[str]]] = {
+    "seed": _seed,
+    "scenario": _scenario,
+    "plans": _plans,
+    "plan": _plan,
+}
 """How each kind of case is played: with what argument, and what is wrong."""
 
 
