@@ -112,7 +112,9 @@ class StoreOfIncarnations(RuleBasedStateMachine):
             done, rest = done.plus(share), share.rest
         self.gone |= going
         assert done.incarnations == len(going)
-        assert replace(told, rest=None) == done
+        # In shares, a tombstone may lose what it ended before it is counted itself.
+        assert done.versions <= told.versions
+        assert replace(told, rest=None, versions=0) == replace(done, versions=0)
 
     @precondition(lambda self: self.headers)
     @rule()

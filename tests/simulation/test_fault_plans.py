@@ -22,6 +22,7 @@ from lehr.store.sqlite import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
 from lehr.testing.sim.plans.plan import Fault, Plan
+from lehr.validate import Judgement
 
 SEED = 20_221
 
@@ -89,7 +90,7 @@ PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
     "what was not told is not found": (Enforcer, "_follow_store", _for_ever, Fault.LOST),
     "unknown is taken for ended": (step, "STEPS", {**step.STEPS, Looked: _ended}, Fault.DETACHED),
     "admission asks nothing again": (admission, "_changed_basis", lambda *args: None, Fault.EARLY),
-    "what disappears goes": (publisher, "validate", lambda proposal: [], Fault.EMPTIED),
+    "what disappears goes": (publisher, "judge", lambda proposal: Judgement([], ()), Fault.EMPTIED),
 }
 """Planted bugs: where, what stands there instead, and the fault that must bring it to light."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lehr.testing.sim.mutants.mutation import Mutation
 
 _WRONG_CALL = 2
-_SEEDS = 400
+_SEEDS = 800
 _SHOWN = 5
 _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 

@@ -111,6 +111,7 @@ class Stage:
         self.witness.capacity = None
         kinds = (THINGS, *cast.kinds)
         self.production = Production(kinds, Dice(setting.seed), self.trace, setting.fencing)
+        self.production.steady = True
         self.production.begins = self.witness.begins
         self.repository = Repository(self.trace)
         self.contents: dict[str, bytes] = {}

@@ -145,6 +145,8 @@ def _logged() -> Iterator[list[str]]:
     usual = list(processors)
     # In place, as loggers that are bound already hold this very list.
     processors[:] = [structlog.processors.format_exc_info, note]
+    wrapper = structlog.get_config()["wrapper_class"]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
     root.addHandler(listener)
     root.setLevel(logging.NOTSET)
     try:
@@ -153,6 +155,7 @@ def _logged() -> Iterator[list[str]]:
         root.setLevel(level)
         root.removeHandler(listener)
         processors[:] = usual
+        structlog.configure(wrapper_class=wrapper)
 
 
 RULES: tuple[Rule, ...] = (

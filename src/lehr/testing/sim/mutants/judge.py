@@ -21,7 +21,7 @@ from lehr.testing.sim.mutants.mutation import Mutation
 from lehr.testing.sim.mutants.patch import PatchError
 from lehr.testing.sim.suite import scratch
 
-SEEDS = 400
+SEEDS = 800
 """Histories that are tried, unless told otherwise."""
 
 LONGEST = 20.0
