@@ -563,8 +563,8 @@ class History:
             self.intent.renew(*self.intent.things)
         if self._dice.happens(0.3):
             self._publish_untold()
-        self._edit()
-        await self._command(Refresh())
+        self._edit()  # and nobody asks for it to be looked at: the source is followed
+        await self._alive(lambda: self.process.pass_time(2.0))
         for control in self._standing():
             ends = control.expires_at is not None and not self.manners.jumps
             if control.kind is not ControlKind.APPROVAL and not ends:
@@ -573,6 +573,8 @@ class History:
             gone = [id for id in IDS if id not in self.intent.things]
             # What has stalled gets a retry, or newer content, where there can be any.
             await self._command(Retry(selector=",".join(gone or IDS) if renewed else "all"))
+            for id in IDS:  # and hints on its heels, which must not take its place
+                self.process.hint(id)
         began = self.clock.monotonic()
         while self.clock.monotonic() < began + self.quiet:
             await self.clock.sleep(_LOOK_SECONDS)
