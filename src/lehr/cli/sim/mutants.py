@@ -31,7 +31,7 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
     \b
     Examples:
       lehr sim mutants                         plant every bug
-      lehr sim mutants lost-event stale-basis
+      lehr sim mutants lost-wake-up stale-read
       lehr sim mutants -o wide                 with the rule that each breaks
 
     Ends with 1 if a bug is not found.
@@ -71,8 +71,8 @@ def mutants(names: tuple[str, ...], seeds: int, jobs: int | None, form: str) -> 
     \b
     Examples:
       lehr sim mutant my-bug.patch                 a bug that nobody has seen
-      lehr sim mutant lost-event --seed 3          one that comes with Lehr, and what finds it
-      lehr sim mutant lost-event --seed 3 --show   as a story
+      lehr sim mutant stale-read --seed 0          one that comes with Lehr, and what finds it
+      lehr sim mutant stale-read --seed 0 --show   as a story
 
     Ends with 0 if it is found, 1 if not, and 2 if the patch cannot be judged.
     """
