@@ -3,6 +3,7 @@
 #   make demo    play the example on this machine     [ARGS=...]
 #   make test    run the tests                        [ARGS=...]
 #   make faults  break the real thing              [ROUNDS=n] [SEED=n]
+#   make conformance  break off every push of the shipped plugins at every await
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
 #   make sim     play random histories            [FOR=10m]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]
@@ -42,6 +43,12 @@ test: dev-environment
 .PHONY: faults
 faults: dev-environment
 	@ROUNDS=$(or $(ROUNDS),10) SEED=$(SEED) $(BIN)/python -m pytest -rP tests/faults $(ARGS)
+
+# A push that takes seconds, at each of its awaits, under each rule: half an hour instead of one minute.
+.PHONY: conformance
+conformance: dev-environment
+	@EVERY_AWAIT=1 $(BIN)/python -m pytest --timeout=3600 --durations=10 -k keeps_the_contract \
+		tests/integration/plugins $(ARGS)
 
 .PHONY: check
 check: dev-environment

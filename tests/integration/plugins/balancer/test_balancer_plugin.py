@@ -25,6 +25,7 @@ from lehr.plugins.balancer.plugin import BalancerPlugin
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests import awaits
 from tests.integration.plugins import troubles
 from tests.integration.plugins.balancer.town import (
     REGISTRY,
@@ -84,7 +85,7 @@ def test_keeps_the_contract(rule: Rule, tmp_path: Path, envoy: Envoy, three: lis
         disturb=disturb,
         observe=envoy.files,
         troubles=(lambda: troubles.file_at(envoy.folder), lambda: down(envoy)),
-        interruptions=3,
+        interruptions=awaits.some(3),
     )
     asyncio.run(rule(subject))
 
