@@ -62,7 +62,7 @@ from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
-from lehr.store.writes import Finish, KeepLease, Refused, TakeLease
+from lehr.store.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease
 
 log = structlog.get_logger()
 
@@ -223,6 +223,8 @@ class Enforcer:
                 self._catch_up()
                 # Who has nothing to write would never learn that another one has taken over.
                 await self._committer.ask(KeepLease(self.partition, self._epoch))
+            except LeaseLostError:
+                return  # the committer ends with it too, and says so
             except LehrError as error:
                 log.warning("the store cannot be read, it is looked at again", error=str(error))
 
