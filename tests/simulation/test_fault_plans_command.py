@@ -30,6 +30,15 @@ def test_one_plan_is_played_by_its_name() -> None:
     assert "all end as without a fault" in result.stdout
 
 
+@pytest.mark.parametrize("fencing", ["compare-and-swap", "none"])
+def test_plans_are_played_with_other_fencing_and_only_one_control_plane_at_a_time(fencing: str) -> None:
+    result = call("hello", "--fencing", fencing, "--only", "push 1")
+    assert result.exit_code == 0
+    assert "two control planes at once need a provider with native fencing" in result.stdout
+    stories = call("hello", "--fencing", fencing, "--only", "push 1 goes on by itself", "--show").stdout
+    assert "alarm     none" in stories
+
+
 def test_the_report_is_a_document_too() -> None:
     [report] = msgspec.json.decode(call("hello", "--only", CRASH, "-o", "json").stdout)
     assert (report["scenario"], report["played"], report["alarms"]) == ("hello", 1, [])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lehr.base.digest import Digest
+from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.plans.damage import damaged
 from lehr.testing.sim.plans.oracles import differences, strays, summary, unlike
 from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Rest, Where
@@ -179,3 +181,11 @@ def test_damage_is_to_one_read_and_leaves_the_source_as_it_is(
     before = dict(FILES)
     assert damaged(FILES, Plan(fault, Where.READ, 1, path="a.yaml")) == expected
     assert before == FILES
+
+
+@pytest.mark.parametrize("fencing", Fencing)
+def test_two_control_planes_at_once_need_native_fencing(fencing: Fencing) -> None:
+    plans = [Plan(fault, Where.COMMIT, 1) for fault in (Fault.SECOND, Fault.HELD, Fault.CRASH_AFTER)]
+    found = prune(plans, replace(reference(point(Where.COMMIT, 1)), fencing=fencing))
+    left = {plan.fault for plan in found.played}
+    assert left == ({plan.fault for plan in plans} if fencing is Fencing.NATIVE else {Fault.CRASH_AFTER})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,9 +41,31 @@ def bar(noun: str) -> Iterator[Bar]:
     if not sys.stderr.isatty():
         yield Bar(None, None)
         return
+    with _drawn() as progress:
+        yield Bar(progress, progress.add_task(noun, total=None))
+
+
+@contextlib.contextmanager
+def tally(noun: str, total: int | None, wrong: str, *, shown: bool) -> Iterator[Callable[[bool], None]]:
+    """A bar on stderr that counts `noun`; its function is told of each one whether it is `wrong`."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda is_wrong: None
+        return
+    with _drawn() as progress:
+        task = progress.add_task(noun, total=total)
+        found = 0
+
+        def advance(is_wrong: bool) -> None:
+            nonlocal found
+            found += is_wrong
+            progress.update(task, advance=1, description=f"{noun}, {found} {wrong}" if found else noun)
+
+        yield advance
+
+
+def _drawn() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Bar(progress, progress.add_task(noun, total=None))
+    return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lehr.cli import words
 from lehr.cli.output import output_option
+from lehr.cli.progress import tally
 
 if TYPE_CHECKING:
     from lehr.testing.sim.plans.campaign import Campaign, Judged
     from lehr.testing.sim.plans.plan import Plan
 
 _SCENARIOS = ("hello", "shakespeare")
+_FENCINGS = ("native", "compare-and-swap", "none")
 _SHOWN = 10
 _LINES = 3
 
@@ -36,10 +36,19 @@ _LINES = 3
 )
 @click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Choice(_SCENARIOS))
 @click.option("--only", default="", metavar="TEXT", help="Plans with TEXT in their name.")
+@click.option(
+    "--fencing",
+    type=click.Choice(_FENCINGS),
+    default=_FENCINGS[0],
+    show_default=True,
+    help="What keeps a late writer out of production.",
+)
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
 @click.option("--show", "story", is_flag=True, help="Tell what happens in each, as a story.")
 @output_option("text", "json")
-def plans(scenarios: tuple[str, ...], only: str, jobs: int | None, story: bool, form: str) -> None:
+def plans(
+    scenarios: tuple[str, ...], only: str, fencing: str, jobs: int | None, story: bool, form: str
+) -> None:
     """Play SCENARIO once, and then again with one fault at each point that it passed.
 
     Control planes crash, are held or doubled, read what is stale, miss events; pushes end unknown;
@@ -51,11 +60,12 @@ def plans(scenarios: tuple[str, ...], only: str, jobs: int | None, story: bool, 
 
     from lehr.base.errors import LehrError
     from lehr.cli.output import show_document
+    from lehr.sdk.plugin import Fencing
     from lehr.testing.sim.plans.campaign import campaign
 
     if story and not only:
         raise click.UsageError("--show needs --only: there are hundreds")
-    campaigns = [campaign(name) for name in scenarios or _SCENARIOS]
+    campaigns = [campaign(name, Fencing(fencing)) for name in scenarios or _SCENARIOS]
     selected = [(item, chosen) for item in campaigns if (chosen := item.selected(only))]
     if not selected:
         raise LehrError(f"no plan has {only!r} in its name", fix='names are like "crash after commit 17"')
@@ -77,10 +87,13 @@ def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool)
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.plans.campaign import failed, judge_all
 
+    command = f"lehr sim plans {campaign.scenario}"
+    if campaign.reference.fencing.value != _FENCINGS[0]:
+        command += f" --fencing {campaign.reference.fencing.value}"
     clock = SystemClock()
     began = clock.monotonic()
     results: list[Judged] = []
-    with _progress(campaign.scenario, len(chosen), shown=bar) as advance:
+    with tally(f"plans of {campaign.scenario}", len(chosen), "with an alarm", shown=bar) as advance:
         for result in judge_all(campaign, chosen, jobs):
             results.append(result)
             advance(bool(result.alarms))
@@ -96,7 +109,7 @@ def _report(campaign: Campaign, chosen: Sequence[Plan], jobs: int, *, bar: bool)
             {
                 "plan": item.plan.name,
                 "alarms": item.alarms,
-                "replay": f"lehr sim plans {campaign.scenario} --only {shlex.quote(item.plan.name)}",
+                "replay": f"{command} --only {shlex.quote(item.plan.name)}",
             }
             for item in failed(results)
         ],
@@ -132,26 +145,3 @@ def _tell_stories(campaign: Campaign, chosen: Sequence[Plan]) -> None:
         print("\n".join(play.trace.story()))
         for alarm in play.alarms or ["none: it ends as without the fault, and on the same way"]:
             print(f"alarm     {alarm}")
-
-
-@contextlib.contextmanager
-def _progress(name: str, total: int, *, shown: bool) -> Iterator[Callable[[bool], None]]:
-    """A bar on a terminal; the function that is yielded is told whether a plan raised an alarm."""
-    if not shown or not sys.stderr.isatty():
-        yield lambda alarm: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(name, total=total)
-        alarms = 0
-
-        def advance(alarm: bool) -> None:
-            nonlocal alarms
-            alarms += alarm
-            said = f"{name}, {words.counted(alarms, 'alarm', 'alarms')}" if alarms else name
-            progress.update(bar, advance=1, description=said)
-
-        yield advance

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lehr.cli import words
 from lehr.cli.output import output_option
+from lehr.cli.progress import tally
 from lehr.cli.words import duration
 
 if TYPE_CHECKING:
@@ -71,10 +70,11 @@ def _played(seeds: range, jobs: int, over: Callable[[], bool], *, bar: bool) -> 
     from lehr.testing.sim.suite import play_all
 
     runs: list[Played] = []
-    with _progress(None if len(seeds) == _ENDLESS else len(seeds), shown=bar) as advance:
+    total = None if len(seeds) == _ENDLESS else len(seeds)
+    with tally("histories", total, "broken", shown=bar) as advance:
         for played in play_all(seeds, jobs, over):
             runs.append(played)
-            advance(len(played.violations))
+            advance(bool(played.violations))
     return runs
 
 
@@ -114,26 +114,3 @@ def _tell(report: dict[str, Any]) -> None:
         print(f"        and {len(report['failed']) - _SHOWN} more")
     if not report["failed"]:
         print("every invariant holds in all of them")
-
-
-@contextlib.contextmanager
-def _progress(total: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; the function that is yielded is told of each history's violations."""
-    if not shown or not sys.stderr.isatty():
-        yield lambda violations: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("histories", total=total)
-        broken = 0
-
-        def advance(violations: int) -> None:
-            nonlocal broken
-            broken += bool(violations)
-            said = f"histories, {broken} broken" if broken else "histories"
-            progress.update(bar, advance=1, description=said)
-
-        yield advance

@@ -10,6 +10,7 @@ import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.model.types import Registry
+from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.examples import SCENARIOS
 from lehr.testing.sim.plans.plan import Plan, Reference
 from lehr.testing.sim.plans.planning import plans_of
@@ -48,13 +49,13 @@ class Campaign(msgspec.Struct, frozen=True):
         return exact or [plan for plan in self.plans.played if only in plan.name]
 
 
-def campaign(scenario: str) -> Campaign:
-    """Play the reference of a scenario of `SCENARIOS`, and plan.
+def campaign(scenario: str, fencing: Fencing = Fencing.NATIVE) -> Campaign:
+    """Play the reference of a scenario of `SCENARIOS`, with a provider of this fencing, and plan.
 
     Raises:
         LehrError: the scenario does not come to its end even without a fault.
     """
-    reference = _reference(scenario)
+    reference = _reference(scenario, fencing)
     plans = plans_of(reference, SCENARIOS[scenario]().declaring)
     return Campaign(scenario, reference, prune(plans, reference))
 
@@ -89,9 +90,9 @@ def failed(results: Iterable[Judged]) -> list[Judged]:
     return sorted((item for item in results if item.alarms), key=lambda item: item.plan.name)
 
 
-def _reference(scenario: str) -> Reference:
+def _reference(scenario: str, fencing: Fencing) -> Reference:
     with scratch() as folder, silence():
-        play = Play(SCENARIOS[scenario](), _registry(), folder)
+        play = Play(SCENARIOS[scenario](), _registry(), folder, fencing=fencing)
         play.play()
     if play.alarms:
         raise LehrError(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.sdk.plugin import Fencing
 
 
 class Where(enum.StrEnum):
@@ -152,6 +153,7 @@ class Reference(msgspec.Struct, frozen=True):
         way: the values that production of each asset went through.
         declared: digests by id of what each revision of the source declares.
         seconds: of virtual time.
+        fencing: of the provider, in every run.
     """
 
     points: tuple[Point, ...]
@@ -159,6 +161,7 @@ class Reference(msgspec.Struct, frozen=True):
     way: dict[str, tuple[Any, ...]]
     declared: dict[str, dict[str, str]]
     seconds: float
+    fencing: Fencing = Fencing.NATIVE
 
     def of(self, where: Where) -> list[Point]:
         """The points of one kind."""

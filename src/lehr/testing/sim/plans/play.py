@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from lehr.base.errors import LehrError
 from lehr.checks import CHECKS
 from lehr.control.messages import AnyRequest, Approve, Retry
@@ -38,7 +40,6 @@ SEED = 1
 """Of every run: what differs from the reference is what the fault has done."""
 
 _TRAITS = Traits(
-    fencing=Fencing.NATIVE,
     goals=frozenset({Goal.DRAINED, Goal.FENCED, Goal.ABSENT}),
     pushes=4,
     turns=8,
@@ -81,25 +82,27 @@ class Play:
         folder: Path,
         plan: Plan | None = None,
         reference: Reference | None = None,
+        fencing: Fencing = Fencing.NATIVE,
     ) -> None:
-        """Without a reference, this run is one."""
+        """Without a reference, this run is one, with a provider of this `fencing`."""
         self.scenario = scenario
         self.trace = Trace()
         self.alarms: list[str] = []
         self.rests: list[Rest] = []
         self.reference = reference
+        self._fencing = fencing if reference is None else reference.fencing
         self._registry = registry
         self._folder = folder
         self._written = Written()
         self._saboteur = saboteur = Saboteur(plan, self.trace, self._written)
-        self._production = SabotagedProduction(scenario.kinds, _Slow(SEED), self.trace, _TRAITS.fencing)
+        self._production = SabotagedProduction(scenario.kinds, _Slow(SEED), self.trace, self._fencing)
         self._production.saboteur, saboteur.production = saboteur, self._production
         self._production.begins = self._begins
         self._production.seconds = _PUSH_SECONDS
         self._repository = SabotagedRepository(self.trace)
         self._repository.saboteur = saboteur
         self._witness = ScenarioWitness(registry, self.trace)
-        self._witness.fenced = True
+        self._witness.fenced = self._fencing is Fencing.NATIVE
         saboteur.replace = self._replace
         self._processes: list[Process] = []
         self._replacing: asyncio.Task[None] | None = None
@@ -118,7 +121,7 @@ class Play:
         seconds = self.trace.events[-1].at
         points, way = tuple(self._saboteur.points), self._way()
         declared = {name: item or {} for name, item in self._witness.revisions.items()}
-        return Reference(points, tuple(self.rests), way, declared, seconds)
+        return Reference(points, tuple(self.rests), way, declared, seconds, self._fencing)
 
     def _way(self) -> dict[str, tuple[Any, ...]]:
         return {id: tuple(values) for id, values in sorted(self._saboteur.way.items())}
@@ -130,7 +133,7 @@ class Play:
             partition=self.scenario.partition,
             registry=self._registry,
             checks=lambda: [check() for check in CHECKS],
-            traits=_TRAITS,
+            traits=replace(_TRAITS, fencing=self._fencing),
             production=self._production,
             repository=self._repository,
             clock=self.clock,

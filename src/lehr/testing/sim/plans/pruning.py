@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 
+from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Where
 
 
@@ -36,6 +37,7 @@ class Points:
 
     def __init__(self, reference: Reference) -> None:
         self.all = reference.points
+        self.fencing = reference.fencing
         self._by_place = {(point.where, point.number): point for point in reference.points}
 
     def of(self, plan: Plan) -> Point:
@@ -49,6 +51,13 @@ class Points:
 
 Rule = Callable[[Plan, Points], str | None]
 Key = Callable[[Plan, Points], Hashable | None]
+
+
+def nobody_beside(plan: Plan, points: Points) -> str | None:
+    """Where the provider keeps no late writer out, another control plane starts when the first has ended."""
+    if plan.fault not in (Fault.SECOND, Fault.HELD) or points.fencing is Fencing.NATIVE:
+        return None
+    return "two control planes at once need a provider with native fencing"
 
 
 def nothing_missed(plan: Plan, points: Points) -> str | None:
@@ -103,7 +112,7 @@ def read_at(plan: Plan, points: Points) -> Hashable | None:
     return plan.fault, plan.path, point.step, point.before, point.revision
 
 
-RULES: tuple[Rule, ...] = (nothing_missed, nothing_halved, woken_anyway)
+RULES: tuple[Rule, ...] = (nobody_beside, nothing_missed, nothing_halved, woken_anyway)
 KEYS: tuple[tuple[Key, str], ...] = (
     (killed_at, "another crash leaves the same state"),
     (replaced_at, "the same happens at the same state"),
