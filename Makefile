@@ -44,7 +44,7 @@ test: dev-environment
 faults: dev-environment
 	@ROUNDS=$(or $(ROUNDS),10) SEED=$(SEED) $(BIN)/python -m pytest -rP tests/faults $(ARGS)
 
-# A push that takes seconds, at each of its awaits, under each rule: half an hour instead of one minute.
+# A push that takes seconds, at each of its awaits, under each rule: six minutes instead of one.
 .PHONY: conformance
 conformance: dev-environment
 	@EVERY_AWAIT=1 $(BIN)/python -m pytest --timeout=3600 --durations=10 -k keeps_the_contract \
