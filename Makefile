@@ -3,7 +3,7 @@
 #   make demo    play the example on this machine     [ARGS=...]
 #   make test    run the tests                        [ARGS=...]
 #   make faults  break the real thing              [ROUNDS=n] [SEED=n]
-#   make conformance  break off every push of the shipped plugins at every await
+#   make conformance  break off pushes that take seconds at every await, too
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
 #   make sim     play random histories            [FOR=10m]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]

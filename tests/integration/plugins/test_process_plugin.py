@@ -29,7 +29,6 @@ from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
-from tests import awaits
 from tests.integration.plugins import troubles
 from tests.ports import free_ports
 
@@ -211,7 +210,6 @@ def test_keeps_the_contract_of_asset_plugins(rule: Rule, state: Path, ports: int
         observe=running,
         secret=SECRET,
         troubles=(lambda: troubles.file_at(site.root),),
-        interruptions=awaits.some(6),
     )
     asyncio.run(rule(subject))
 
