@@ -38,6 +38,8 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             every key or index (`/replicas/*/host`).
         externals: which fields name something outside of intent, in the same way. Each is text, a
             URI, or a mapping of `uri` and `digest`.
+        secrets: which fields hold references to secrets, in the same way. Each is a mapping of
+            `secret`, where the secret is kept, and `version`, free text.
         enforced: True if there is a plugin that moves production to them. Without, they are
             something that others refer to: a team, a version, a failure domain.
     """
@@ -45,6 +47,7 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: dict[str, Any]
     references: dict[Annotated[str, msgspec.Meta(pattern="^/")], ReferenceField] = {}
     externals: tuple[Annotated[str, msgspec.Meta(pattern="^/")], ...] = ()
+    secrets: tuple[Annotated[str, msgspec.Meta(pattern="^/")], ...] = ()
     description: str = ""
     enforced: bool = False
 
@@ -69,5 +72,5 @@ def declared_type(asset: Asset) -> AssetType:
     references = {
         pointer: Reference(field.types, field.goes_first) for pointer, field in payload.references.items()
     }
-    schema = Schema(payload.schema, references, payload.description, payload.externals)
+    schema = Schema(payload.schema, references, payload.description, payload.externals, payload.secrets)
     return AssetType(asset.id.removeprefix(_PREFIX), schema, enforced=payload.enforced)

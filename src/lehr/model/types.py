@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from lehr.model.asset import Asset, AssetId
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.secret import Placed, Secret, mappings_of, secret_leaf, sensitive_leaf
 
 T = TypeVar("T")
 
@@ -77,6 +78,7 @@ class Schema:
         references: which fields name other assets, by JSON pointer; `*` stands for every key or index.
         externals: which fields name something outside of intent, in the same way: text, a URI; or a
             mapping as `External` is.
+        secrets: which fields hold references to secrets, in the same way.
         description: what assets of the type stand for.
     """
 
@@ -86,11 +88,13 @@ class Schema:
         references: Mapping[str, Reference],
         description: str = "",
         externals: Iterable[str] = (),
+        secrets: Iterable[str] = (),
     ) -> None:
         self.document = document
         self.description = description
         self.references = references
         self.externals = tuple(externals)
+        self.secrets = tuple(secrets)
         self._paths = [(_parts(pattern), mark) for pattern, mark in references.items()]
 
     def mentions(self, value: Any, path: str) -> Iterator[Mention]:
@@ -104,6 +108,16 @@ class Schema:
         for pattern in self.externals:
             for place, item in _found(value, path, _parts(pattern)):
                 yield from _external({"uri": item} if isinstance(item, str) else item, place)
+
+    def sensitive(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        """What stands in plain data of this type, at `path`, where references to secrets have to."""
+        for pattern in self.secrets:
+            yield from _found(value, path, _parts(pattern))
+
+    def secret_data(self, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The references to secrets in plain data of this type that stands at `path`."""
+        for place, item in self.sensitive(value, path):
+            yield from mappings_of(item, place)
 
 
 class AssetType(msgspec.Struct, frozen=True):
@@ -220,7 +234,35 @@ class Registry:
         """All that the asset names outside of intent, after JSON pointers into its document."""
         return self._extracted(asset, _external_leaf)
 
-    def _extracted(self, asset: Asset, leaf: Leaf) -> list[Any]:
+    def secrets(self, asset: Asset) -> list[Placed]:
+        """All references to secrets in the asset, after JSON pointers into its document."""
+        if _SECRET not in asset.body:
+            return []
+        return [(path, msgspec.convert(item, Secret)) for path, item in self._extracted(asset, secret_leaf)]
+
+    def with_secrets(self, asset: Asset, change: Callable[[Secret], Secret]) -> Asset:
+        """`asset` with each of its references to secrets changed; itself where nothing changes."""
+        body = msgspec.json.decode(asset.body)
+        changes = False
+        for _path, item in self._extracted(asset, secret_leaf, body):
+            before = msgspec.convert(item, Secret)
+            after = change(before)
+            changes |= after != before
+            item.update(msgspec.to_builtins(after))
+        if not changes:
+            return asset
+        return make_asset(
+            asset.id,
+            asset.type,
+            body["payload"],
+            body["addons"],
+            asset.origin,
+            asset.made_by,
+            asset.annotated_by,
+        )
+
+    def _extracted(self, asset: Asset, leaf: Leaf, decoded: dict[str, Any] | None = None) -> list[Any]:
+        """What `leaf` finds in the asset; in `decoded`, where its body is decoded already."""
         found: list[Any] = []
         item = self.types.get(asset.type)
         extract = None if item is None else _extractor_of(item.payload, leaf)
@@ -233,7 +275,7 @@ class Registry:
         }
         if extract is None and not addons:
             return found
-        body = msgspec.json.decode(asset.body)
+        body = msgspec.json.decode(asset.body) if decoded is None else decoded
         if extract is not None:
             found.extend(extract(body["payload"], "/payload"))
         for name, named in addons.items():
@@ -246,6 +288,9 @@ class _RawBody(msgspec.Struct):
 
 
 _NO_ADDONS = b'{"addons":{},'
+
+_SECRET = b'"secret":'
+"""What the body of an asset has that refers to a secret."""
 
 
 def _has_no_addons(asset: Asset) -> bool:
@@ -279,7 +324,19 @@ def _extractor_of(payload: type[msgspec.Struct] | Schema, leaf: Leaf) -> Extract
         return _extractor(payload, leaf)
     if leaf is _reference_leaf:
         return payload.mentions if payload.references else None
-    return payload.outside if payload.externals else None
+    if leaf is _external_leaf:
+        return payload.outside if payload.externals else None
+    return payload.secret_data if payload.secrets else None
+
+
+def sensitive_values(value: Any, kind: type[msgspec.Struct] | Schema, path: str) -> Iterator[tuple[str, Any]]:
+    """What stands in plain data meant to be of type `kind` where references to secrets have to stand.
+
+    Args:
+        path: JSON pointer to `value`, which those of the answer begin with.
+    """
+    extract = kind.sensitive if isinstance(kind, Schema) else _extractor(kind, sensitive_leaf)
+    return iter(()) if extract is None else extract(value, path)
 
 
 @functools.cache

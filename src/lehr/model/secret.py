@@ -1,0 +1,170 @@
+"""Secrets, by reference: intent says where a secret is kept, and never what it is."""
+
+from __future__ import annotations
+
+import enum
+import re
+import types as builtin_types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+
+class Keeper(enum.StrEnum):
+    """Who keeps a secret.
+
+    ENV: Lehr's own environment. FILE: a file of the machine. AGE, SOPS: an encrypted file of the
+    workspace, of which intent holds the content's digest.
+    """
+
+    ENV = "env"
+    FILE = "file"
+    AGE = "age"
+    SOPS = "sops"
+
+    @property
+    def encrypted(self) -> bool:
+        """True for files that lie encrypted in the workspace."""
+        return self in (Keeper.AGE, Keeper.SOPS)
+
+
+class Sensitive(msgspec.Struct, frozen=True):
+    """Marks a field that must hold a reference to a secret, and never a value.
+
+    A field of type `Secret` is marked by itself. Where an old type must go on to take text, mark it
+    as `Annotated[str | Secret, Sensitive()]`: text is refused when it is read, with the way out.
+    """
+
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST = 1000
+_FORMS = (
+    "`secret` is `env:NAME`, `file:PATH`, `age:FILE` or `sops:FILE`; after a `#` in the last two comes the "
+    "key of a value in the file (`age:secrets/db.yaml.age#password`)"
+)
+
+
+class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a secret is kept. Use it as the type of a field; the plugin asks `lehr.sdk.secrets` for it.
+
+    Attributes:
+        secret: `env:NAME`, a variable of Lehr's environment; `file:PATH`, a file of the machine,
+            absolute or relative to the base directory of the deployment; `age:FILE` or `sops:FILE`,
+            an encrypted file of the workspace, with `#KEY` for one value in it (`#db.password`).
+        version: free text for secrets that lie outside of intent: change it when the secret has
+            changed, and whatever uses the secret gets the new one.
+        digest: of the encrypted file as it is at this revision. Lehr fills it in, so that a new
+            file changes the asset.
+    """
+
+    secret: str
+    version: str = ""
+    digest: str | None = None
+
+    def __post_init__(self) -> None:
+        # Never with the text itself: it may be the secret, by mistake.
+        if problem := _problem(self.secret):
+            raise ValueError(problem)
+
+    @property
+    def keeper(self) -> Keeper:
+        """Who keeps it."""
+        return Keeper(self.secret.partition(":")[0])
+
+    @property
+    def place(self) -> str:
+        """Name of the variable, or path of the file."""
+        return self._parts[0]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Keys that lead to the value within the file; empty for the file as a whole."""
+        key = self._parts[1]
+        return tuple(key.split(".")) if key else ()
+
+    @property
+    def _parts(self) -> tuple[str, str]:
+        rest = self.secret.partition(":")[2]
+        if not self.keeper.encrypted:
+            return rest, ""
+        place, _, key = rest.partition("#")
+        return place, key
+
+
+Placed = tuple[str, Secret]
+"""A reference to a secret, after the JSON pointer to where an asset has it."""
+
+
+Found = Callable[[Any, str], Iterator[tuple[str, Any]]]
+"""From plain data and the JSON pointer to it, to what is looked for in it, each with its pointer."""
+
+
+def reference_problem(value: Any) -> str | None:
+    """Why plain data is no reference to a secret, without telling it; None when it is one."""
+    if not isinstance(value, dict):
+        return "the value itself stands here"
+    if not value.keys() <= {"secret", "version", "digest"}:
+        return "a reference has no other fields than `secret` and `version`"
+    if not isinstance(value.get("secret"), str):
+        return "a reference has a field `secret`, a text"
+    if not isinstance(value.get("version", ""), str):
+        return "`version` is a text; put it in quotes"
+    return _problem(value["secret"])
+
+
+def reference_in(value: Any) -> Secret | None:
+    """The reference that plain data is; None when it is none."""
+    return None if reference_problem(value) else msgspec.convert(value, Secret)
+
+
+def secret_leaf(kind: Any) -> Found | None:
+    """Finds references in the value of a field of type `Secret`; None for other fields."""
+    return mappings_of if kind is Secret else None
+
+
+def mappings_of(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A reference as the plain data that it is, so that whoever has decoded it can change it in its place."""
+    if reference_in(value) is not None:
+        yield path, value
+
+
+def sensitive_leaf(kind: Any) -> Found | None:
+    """Finds what stands where a reference has to; None for fields in which none has to."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Secret or (origin is Annotated and any(isinstance(mark, Sensitive) for mark in arguments[1:])):
+        return _as_it_is
+    if origin in (typing.Union, builtin_types.UnionType) and Secret in arguments:
+        # Where text may stand as well, only what looks like a reference has to be one.
+        others = set(arguments) - {Secret, type(None)}
+        return _mapping if others else _as_it_is
+    return None
+
+
+def _as_it_is(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if value is not None:
+        yield path, value
+
+
+def _mapping(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield path, value
+
+
+def _problem(text: str) -> str | None:
+    scheme, _, rest = text.partition(":")
+    if scheme not in set(Keeper) or not rest or len(text) > _LONGEST or _CONTROL.search(text):
+        return _FORMS
+    keeper = Keeper(scheme)
+    if keeper is Keeper.ENV:
+        return None if _VARIABLE.fullmatch(rest) else "`env:` is followed by the name of a variable"
+    if keeper is Keeper.FILE:
+        return None
+    place, mark, key = rest.partition("#")
+    if any(part in ("", ".", "..") for part in place.split("/")):
+        return f"`{keeper}:` is followed by the path of a file in the workspace, without `.` and `..`"
+    if mark and not all(key.split(".")):
+        return "after the `#` comes a key, or several with dots between them"
+    return None
