@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.generate.assembly import Assembly, Unit
-from lehr.generate.authors import Argument
+from lehr.generate.authors import Answer, Argument
 from lehr.generate.globs import matcher
 from lehr.generate.output import Output
 from lehr.generate.records import output_of
@@ -171,19 +171,22 @@ class Generators:
             self._call(generator, arguments, wanted)
 
     def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
-        answers, death = self._run.call(generator, list(arguments.values()), self._code)
-        outputs = [
-            output_of(answer, generator, inputs[item], item, self._registry)
-            for item, answer in zip(arguments, answers, strict=False)
-        ]
-        # What was not reached for an earlier one's failure has no problem of its own.
-        unreached = [Output(inputs[item], repeatable=False) for item in list(arguments)[len(outputs) :]]
-        if death is not None:
-            unreached[0] = Output(unreached[0].inputs, (), (), (death,), repeatable=False)
-        for item, output in zip(arguments, outputs + unreached, strict=True):
+        items = iter(arguments)
+
+        def put(item: str, output: Output) -> None:
             unit = Unit(generator.name, item)
             self._assembly.put(unit, output)
             (self._unfinished.discard if output.repeatable else self._unfinished.add)(unit)
+
+        def take(answer: Answer) -> None:
+            item = next(items)
+            put(item, output_of(answer, generator, inputs[item], item, self._registry))
+
+        death = self._run.call(generator, list(arguments.values()), self._code, take)
+        # What was not reached for an earlier one's failure has no problem of its own.
+        for item in items:
+            put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))
+            death = None
 
     def _arguments(
         self, generator: Generator, items: Mapping[str, str], files: Mapping[str, FileEntry]

@@ -28,7 +28,7 @@ class Run:
         self,
         limits: SandboxLimits,
         clock: Clock,
-        run: Callable[[sandbox.Work, SandboxLimits, Clock], sandbox.Ended] = sandbox.run,
+        run: Callable[[sandbox.Work, SandboxLimits, Clock, sandbox.Take], sandbox.Ended] = sandbox.run,
     ) -> None:
         """Import and call within `limits`, by means of `run`."""
         self._limits = limits
@@ -37,35 +37,43 @@ class Run:
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
         """What the module at `path` declares. `code` is every module's source by path."""
-        ended = self._run(functools.partial(describe, path, code, self._limits), self._limits, self._clock)
+        frames: list[bytes] = []
+        work = functools.partial(describe, path, code, self._limits)
+        ended = self._run(work, self._limits, self._clock, frames.append)
         at = Position(path)
         try:
-            modules = [_module.decode(body) for body in ended.frames]
+            modules = [_module.decode(body) for body in frames]
         except (msgspec.MsgspecError, RecursionError):
             return Module((), (_garbled(path, at),))
         return modules[0] if len(modules) == 1 else Module((), (self._death(ended, path, at),))
 
     def call(
-        self, generator: Generator, arguments: Sequence[Argument], code: Mapping[str, bytes]
-    ) -> tuple[list[Answer], Diagnostic | None]:
+        self,
+        generator: Generator,
+        arguments: Sequence[Argument],
+        code: Mapping[str, bytes],
+        take: Callable[[Answer], None],
+    ) -> Diagnostic | None:
         """Call `generator` with each argument.
 
+        Args:
+            take: called with each answer as it comes, in the order of the arguments; all are never
+                in memory at a time.
+
         Returns:
-            An answer for each argument and None; or answers for the first ones only, and what
-            kept the next one from being answered.
+            What kept the first argument without an answer from having one; None when all have one,
+            or when the last that came was ended for a limit.
         """
         work = functools.partial(
             call_each, generator.path, generator.found.name, arguments, code, self._limits
         )
-        ended = self._run(work, self._limits, self._clock)
-        try:
-            answers = [_answer.decode(body) for body in ended.frames]
-        except (msgspec.MsgspecError, RecursionError):
-            return [], _garbled(generator.name, generator.at)
-        if len(answers) < len(arguments):
-            stopped = bool(answers) and not answers[-1].repeatable
-            return answers, None if stopped else self._death(ended, generator.name, generator.at)
-        return answers[: len(arguments)], None
+        answers = _Answers(len(arguments), take)
+        ended = self._run(work, self._limits, self._clock, answers)
+        if not answers.left or answers.stopped:
+            return None
+        if answers.garbled:
+            return _garbled(generator.name, generator.at)
+        return self._death(ended, generator.name, generator.at)
 
     def _death(self, ended: sandbox.Ended, subject: str, at: Position) -> Diagnostic:
         limits = self._limits
@@ -87,6 +95,33 @@ class Run:
                 code, what = "GEN026", f"the process of {subject} ended {how} before it had answered"
                 fix = "a generator must neither exit nor crash the interpreter"
         return Diagnostic(code=code, what=what, why=_tail(ended.printed), fix=fix, subject=subject, at=at)
+
+
+class _Answers:
+    """Decodes what comes from a fork, up to the first that cannot be read.
+
+    Attributes:
+        left: how many are still to come.
+        stopped: True when the last that came was ended for a limit.
+    """
+
+    def __init__(self, left: int, take: Callable[[Answer], None]) -> None:
+        self.left = left
+        self.stopped = False
+        self.garbled = False
+        self._take = take
+
+    def __call__(self, body: bytes) -> None:
+        if self.garbled or not self.left:
+            return
+        try:
+            answer = _answer.decode(body)
+        except (msgspec.MsgspecError, RecursionError):
+            self.garbled = True
+            return
+        self.left -= 1
+        self.stopped = not answer.repeatable
+        self._take(answer)
 
 
 def _garbled(subject: str, at: Position) -> Diagnostic:

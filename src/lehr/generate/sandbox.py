@@ -1,12 +1,14 @@
 """Runs a function in a fork of this process, limited in time and memory.
 
 The fork has a copy of everything and can damage nothing. What it prints is caught; what it has
-to say it sends in frames over a pipe; when it ends, however it ends, the caller is told.
+to say it sends in frames over a pipe, and goes on while the caller deals with them; when it ends,
+however it ends, the caller is told.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import os
 import resource
@@ -24,9 +26,10 @@ from lehr.generate.denials import deny
 from lehr.generate.protocol import LENGTH_BYTES, SandboxLimits
 
 Send = Callable[[bytes], None]
+Take = Callable[[bytes], None]
 Work = Callable[[Send], None]
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 20
 _PRINTED = 2000
 _EXIT_BROKEN = 70
 _MANY_FILES = 1 << 16
@@ -40,32 +43,35 @@ class Ended(msgspec.Struct):
     """How a run went.
 
     Attributes:
-        frames: everything that was sent.
         printed: the first bytes of what went to stdout and stderr.
         overran: what it was ended for: `time`, `answer`; empty if it ended by itself.
         status: as `os.waitstatus_to_exitcode` has it: an exit code, or minus a signal's number.
     """
 
-    frames: list[bytes]
     printed: bytes
     overran: str
     status: int
 
 
-def run(work: Work, limits: SandboxLimits, clock: Clock) -> Ended:
+def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
     """Call `work(send)` in a fork and wait for its end.
 
-    Only for a process with a single thread. `limits.wall_seconds` count from frame to frame.
+    Only for a process with a single thread. `limits.wall_seconds` count from frame to frame, and
+    `limits.answer_bytes` for each.
+
+    Args:
+        take: called with each frame as it comes.
     """
     answers, send_to = os.pipe()
     output, print_to = os.pipe()
+    _widen(send_to)
     child = os.fork()
     if child == 0:
         _be_forked(work, limits, send_to, print_to)
     os.close(send_to)
     os.close(print_to)
     handle = os.pidfd_open(child)
-    collector = _Collector(answers, output, handle, limits, clock)
+    collector = _Collector(answers, output, handle, limits, clock, take)
     try:
         collector.collect()
     finally:
@@ -75,7 +81,13 @@ def run(work: Work, limits: SandboxLimits, clock: Clock) -> Ended:
         for descriptor in (answers, output, handle):
             os.close(descriptor)
     printed = bytes(collector.printed[:_PRINTED])
-    return Ended(collector.frames, printed, collector.overran, os.waitstatus_to_exitcode(status))
+    return Ended(printed, collector.overran, os.waitstatus_to_exitcode(status))
+
+
+def _widen(pipe: int) -> None:
+    """Have the fork go on with the next frames while one is dealt with."""
+    with contextlib.suppress(OSError):  # the system allows no more
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
 
 @contextlib.contextmanager
@@ -96,8 +108,9 @@ def _overrun(_number: int, _frame: object) -> NoReturn:
 class _Collector:
     """Reads what a fork sends and prints until it has ended or overrun a limit."""
 
-    def __init__(self, answers: int, output: int, handle: int, limits: SandboxLimits, clock: Clock) -> None:
-        self.frames: list[bytes] = []
+    def __init__(
+        self, answers: int, output: int, handle: int, limits: SandboxLimits, clock: Clock, take: Take
+    ) -> None:
         self.printed = bytearray()
         self.overran = ""
         self._answers = answers
@@ -105,7 +118,8 @@ class _Collector:
         self._handle = handle
         self._limits = limits
         self._clock = clock
-        self._received = 0
+        self._hand_over = take
+        self._taken = 0
         self._pending = bytearray()
 
     def collect(self) -> None:
@@ -121,12 +135,12 @@ class _Collector:
                 self.overran = "time"
                 return
             ended = any(descriptor == self._handle for descriptor, _ in poll.poll(left * 1000))
-            before = len(self.frames)
+            before = self._taken
             for descriptor in (self._answers, self._output):
                 if not self._drain(descriptor):
                     with contextlib.suppress(KeyError):
                         poll.unregister(descriptor)
-            if len(self.frames) > before:
+            if self._taken > before:
                 deadline = self._clock.monotonic() + self._limits.wall_seconds
 
     def _drain(self, descriptor: int) -> bool:
@@ -145,16 +159,16 @@ class _Collector:
         return True
 
     def _take(self, chunk: bytes) -> None:
-        self._received += len(chunk)
-        if self._received > self._limits.answer_bytes:
-            self.overran = "answer"
-            return
         self._pending += chunk
         while len(self._pending) >= LENGTH_BYTES:
             end = LENGTH_BYTES + int.from_bytes(self._pending[:LENGTH_BYTES], "big")
+            if end > self._limits.answer_bytes:
+                self.overran = "answer"
+                return
             if len(self._pending) < end:
                 return
-            self.frames.append(bytes(self._pending[LENGTH_BYTES:end]))
+            self._hand_over(bytes(self._pending[LENGTH_BYTES:end]))
+            self._taken += 1
             del self._pending[:end]
 
 

@@ -565,6 +565,34 @@ def test_a_generator_that_must_be_ended_harms_nothing_but_itself(
     assert set(mended.assets) == {"plain", "a"}
 
 
+def test_the_limit_on_what_is_yielded_is_for_one_call_not_for_all_of_them() -> None:
+    files: Files = {f"services/{number}.yaml": "x" for number in range(30)} | {
+        "lehr.yaml": WORKSPACE,
+        "generators/g.py": IMPORTS
+        + "@for_each_file('services/*.yaml')\ndef large(file):\n"
+        + "    yield asset(file.path, 'sample.Policy', {'text': 'x' * 100_000})\n",
+    }
+    [made] = generate_each([files], SandboxLimits(answer_bytes=1_000_000))
+    assert not errors(made.diagnostics), made.diagnostics
+    assert len(made.assets) == 30
+
+
+def test_after_an_answer_that_cannot_be_read_the_rest_is_made() -> None:
+    files: Files = {
+        "lehr.yaml": WORKSPACE,
+        "services/a.yaml": "a",
+        "services/b.yaml": "b",
+        "generators/g.py": IMPORTS
+        + "@for_each_file('services/*.yaml')\ndef one(file):\n"
+        + "    if file.text() == 'b':\n"
+        + GARBLE.replace("\n", "\n    ")
+        + "\n    yield asset(file.text(), 'sample.Policy', {})\n",
+    }
+    garbled, mended = generate_each([files, {**files, "services/b.yaml": "c"}])
+    assert codes(garbled) == ["GEN026"], garbled.diagnostics
+    assert set(mended.assets) == {"a", "c"}
+
+
 def test_what_a_generator_prints_garbles_nothing_and_is_a_warning() -> None:
     made = generated_by(
         """

@@ -14,7 +14,7 @@ from lehr.generate.build import Build
 from lehr.generate.memory import Memory
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.runs import Run
-from lehr.generate.sandbox import Ended, Work
+from lehr.generate.sandbox import Ended, Take, Work
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.types import Registry, addon_names
@@ -64,16 +64,15 @@ class InlineGeneration:
         """There is nothing to end."""
 
 
-def _run_here(work: Work, limits: SandboxLimits, clock: Clock) -> Ended:
+def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
     """Call `work` in this process, and leave no trace of what it has imported."""
-    frames: list[bytes] = []
     modules, finders = dict(sys.modules), list(sys.meta_path)
     handler = signal.getsignal(signal.SIGPROF)
     try:
-        work(frames.append)
+        work(take)
     finally:
         signal.signal(signal.SIGPROF, handler)
         sys.meta_path[:] = finders
         for name in sys.modules.keys() - modules.keys():
             del sys.modules[name]
-    return Ended(frames, b"", "", 0)
+    return Ended(b"", "", 0)
