@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 import pygit2
 
 from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
-from lehr.base.digest import Digest, digest_all, short
-from lehr.base.errors import StalledError, TransientError
+from lehr.base.digest import Digest, digest_all
+from lehr.base.errors import StalledError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import FileEntry
+from lehr.sources.archive import Archive, HeldSnapshot, entry_of
 from lehr.sources.hints import Hints
-from lehr.sources.mirror import Mirror
 from lehr.sources.scan import Scan, Stamp, changed_meanwhile, read_file, scan
 from lehr.sources.tree import TreeSnapshot
 
@@ -24,9 +23,7 @@ EXCLUDED = (".git", ".lehr", ".venv", "__pycache__")
 """Names that are left out wherever they stand, as are directories that git ignores."""
 
 _MAX_BYTES = 256_000_000
-_HELD = 3
 _SETTLED = 2.0
-_FILE_MODE = pygit2.enums.FileMode.BLOB
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -36,33 +33,6 @@ class _Known(msgspec.Struct, frozen=True):
     entry: FileEntry
     content: bytes
     settled: bool
-
-
-class DirectorySnapshot:
-    """The files of a directory as they were, held in memory."""
-
-    def __init__(
-        self, revision: SourceRevision, known: Mapping[str, _Known], skipped: tuple[str, ...]
-    ) -> None:
-        self._revision = revision
-        self._contents = {path: item.content for path, item in known.items()}
-        self._files = MappingProxyType({path: item.entry for path, item in known.items()})
-        self._skipped = skipped
-
-    @property
-    def revision(self) -> SourceRevision:
-        return self._revision
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Symbolic links and special files, which are not part of the snapshot."""
-        return self._skipped
-
-    def files(self) -> Mapping[str, FileEntry]:
-        return self._files
-
-    def read(self, path: str) -> bytes:
-        return self._contents[path]
 
 
 class DirectorySource:
@@ -93,13 +63,12 @@ class DirectorySource:
         blocking: Blocking | None = None,
     ) -> None:
         self._path = path.expanduser().absolute()
-        self._archive = Mirror(archive)
+        self._archive = Archive(archive)
         self._clock = clock
         self._exclude = frozenset(exclude)
         self._max_bytes = max_bytes
         self._known: dict[str, _Known] = {}
-        self._held: dict[str, DirectorySnapshot] = {}
-        self._last: tuple[Scan, DirectorySnapshot] | None = None
+        self._last: tuple[Scan, HeldSnapshot] | None = None
         self._hints = Hints(clock, poll_seconds, blocking=blocking or Inline())
 
     @property
@@ -107,7 +76,7 @@ class DirectorySource:
         """`directory:PATH`."""
         return f"directory:{self._path}"
 
-    def newest(self) -> DirectorySnapshot:
+    def newest(self) -> HeldSnapshot:
         """The directory as it is now. One call at a time.
 
         Raises:
@@ -129,19 +98,13 @@ class DirectorySource:
         self._last = (found, snapshot)
         return snapshot
 
-    def at(self, revision: SourceRevision) -> DirectorySnapshot | TreeSnapshot:
+    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
         """The snapshot of an earlier revision of this source.
 
         Raises:
             StalledError: it was not kept.
         """
-        held = self._held.get(revision.revision)
-        if held is not None:
-            return held
-        tree = self._archive.kept(revision.revision)
-        if tree is None:
-            raise _not_kept(revision)
-        return TreeSnapshot(revision, self._archive.root(tree), self._archive.reader)
+        return self._archive.at(revision)
 
     def keep(self, revision: SourceRevision) -> None:
         """Store the contents of a revision that `newest` returned lately. Idempotent.
@@ -153,20 +116,7 @@ class DirectorySource:
             TransientError: the archive could not be written.
             StalledError: the revision is not held in memory any more.
         """
-        if self._archive.kept(revision.revision) is not None:
-            return
-        snapshot = self._held.get(revision.revision)
-        if snapshot is None:
-            raise _not_kept(revision)
-        try:
-            tree = self._store(snapshot)
-        except (OSError, pygit2.GitError) as err:
-            raise TransientError(
-                f"the contents of {self._path} could not be kept",
-                why=str(err),
-                fix="see that the state directory can be written and has room",
-            ) from err
-        self._archive.keep(revision.revision, tree)
+        self._archive.keep(revision)
 
     def notify(self) -> None:
         """Have `changes` give a hint at once, because somebody says that there is something."""
@@ -184,8 +134,7 @@ class DirectorySource:
         # A second change within the file system's tick would leave the stamp as it is.
         settled = stamp.changed_ns / 1e9 < self._clock.now() - _SETTLED
         content = read_file(f"{self._path}/{path}", stamp)
-        entry = FileEntry(path, str(pygit2.hash(content)), len(content))
-        return _Known(stamp, entry, content, settled)
+        return _Known(stamp, entry_of(path, content), content, settled)
 
     def _check_size(self, found: Scan) -> None:
         total = sum(stamp.size for stamp in found.files.values())
@@ -197,39 +146,20 @@ class DirectorySource:
                 fix="move out what is no intent, or use a git repository",
             )
 
-    def _snapshot(self, found: Scan) -> DirectorySnapshot:
+    def _snapshot(self, found: Scan) -> HeldSnapshot:
         revision = self._revision()
-        held = self._held.pop(revision, None)
+        held = self._archive.held(revision)
         if held is None or held.skipped != found.skipped:
-            held = DirectorySnapshot(SourceRevision(self.name, revision), self._known, found.skipped)
-        self._held[revision] = held  # the newest stands last
-        while len(self._held) > _HELD:
-            del self._held[next(iter(self._held))]
+            contents = {path: item.content for path, item in self._known.items()}
+            entries = {path: item.entry for path, item in self._known.items()}
+            held = HeldSnapshot(SourceRevision(self.name, revision), contents, entries, found.skipped)
+        self._archive.hold(held)
         return held
 
     def _revision(self) -> Digest:
         return digest_all(
             part for path in sorted(self._known) for part in (path, self._known[path].entry.content_id)
         )
-
-    def _store(self, snapshot: DirectorySnapshot) -> str:
-        repository = self._archive.repository
-        objects = repository.odb
-        index = pygit2.Index()
-        for path, entry in snapshot.files().items():
-            id = pygit2.Oid(hex=entry.content_id)
-            if not objects.exists(id):
-                repository.create_blob(snapshot.read(path))
-            index.add(pygit2.IndexEntry(path, id, _FILE_MODE))
-        return str(index.write_tree(repository))
-
-
-def _not_kept(revision: SourceRevision) -> StalledError:
-    return StalledError(
-        f"the revision {short(revision.revision)} of {revision.source} cannot be read any more",
-        why="it was not kept, and the directory has changed since",
-        fix="choose a newer incarnation",
-    )
 
 
 def _ignored_by_git(root: Path) -> Callable[[str], bool]:

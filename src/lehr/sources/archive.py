@@ -1,0 +1,147 @@
+"""Snapshots that are held in memory, and kept as git trees when an incarnation was made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pygit2
+
+from lehr.base.digest import short
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.source import FileEntry
+from lehr.sources.mirror import Mirror
+from lehr.sources.tree import TreeSnapshot
+
+_HELD = 3
+_FILE_MODE = pygit2.enums.FileMode.BLOB
+
+
+def entry_of(path: str, content: bytes) -> FileEntry:
+    """The entry of a file; content ids are git's blob ids."""
+    return FileEntry(path, str(pygit2.hash(content)), len(content))
+
+
+class HeldSnapshot:
+    """Files as they were, held in memory."""
+
+    def __init__(
+        self,
+        revision: SourceRevision,
+        contents: Mapping[str, bytes],
+        entries: Mapping[str, FileEntry] | None = None,
+        skipped: tuple[str, ...] = (),
+    ) -> None:
+        """Hold `contents` by path, with their `entries` where these are known."""
+        if entries is None:
+            entries = {path: entry_of(path, content) for path, content in contents.items()}
+        self._revision = revision
+        self._contents = contents
+        self._files = MappingProxyType(dict(entries))
+        self._skipped = skipped
+
+    @property
+    def revision(self) -> SourceRevision:
+        return self._revision
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Symbolic links and special files, which are not part of the snapshot."""
+        return self._skipped
+
+    def files(self) -> Mapping[str, FileEntry]:
+        return self._files
+
+    def read(self, path: str) -> bytes:
+        return self._contents[path]
+
+
+class Archive:
+    """The last few snapshots of a source in memory, and those that were kept in a mirror.
+
+    Args:
+        path: where the contents of kept revisions are, or shall be, stored.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._mirror = Mirror(path)
+        self._held: dict[str, HeldSnapshot] = {}
+
+    def held(self, revision: str) -> HeldSnapshot | None:
+        """The snapshot of a revision that is in memory; None if it is not."""
+        return self._held.get(revision)
+
+    def hold(self, snapshot: HeldSnapshot) -> None:
+        """Have it in memory as the newest."""
+        revision = snapshot.revision.revision
+        self._held.pop(revision, None)
+        self._held[revision] = snapshot  # the newest stands last
+        while len(self._held) > _HELD:
+            del self._held[next(iter(self._held))]
+
+    def kept(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot | None:
+        """The snapshot of a revision that is held or was kept; None if it was neither."""
+        held = self._held.get(revision.revision)
+        if held is not None:
+            return held
+        tree = self._mirror.kept(revision.revision)
+        if tree is None:
+            return None
+        return TreeSnapshot(revision, self._mirror.root(tree), self._mirror.reader)
+
+    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
+        """As `kept`.
+
+        Raises:
+            StalledError: it was neither held nor kept.
+        """
+        found = self.kept(revision)
+        if found is None:
+            raise _not_kept(revision)
+        return found
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Store the contents of a revision that is held. Idempotent.
+
+        Survives a crash of this program. After a crash of the machine, the objects written
+        last may be damaged; that is noticed when they are read.
+
+        Raises:
+            TransientError: the archive could not be written.
+            StalledError: the revision is not held in memory any more.
+        """
+        if self._mirror.kept(revision.revision) is not None:
+            return
+        snapshot = self._held.get(revision.revision)
+        if snapshot is None:
+            raise _not_kept(revision)
+        try:
+            tree = self._store(snapshot)
+        except (OSError, pygit2.GitError) as err:
+            raise TransientError(
+                f"the contents of {revision.source} could not be kept",
+                why=str(err),
+                fix="see that the state directory can be written and has room",
+            ) from err
+        self._mirror.keep(revision.revision, tree)
+
+    def _store(self, snapshot: HeldSnapshot) -> str:
+        repository = self._mirror.repository
+        objects = repository.odb
+        index = pygit2.Index()
+        for path, entry in snapshot.files().items():
+            id = pygit2.Oid(hex=entry.content_id)
+            if not objects.exists(id):
+                repository.create_blob(snapshot.read(path))
+            index.add(pygit2.IndexEntry(path, id, _FILE_MODE))
+        return str(index.write_tree(repository))
+
+
+def _not_kept(revision: SourceRevision) -> StalledError:
+    return StalledError(
+        f"the revision {short(revision.revision)} of {revision.source} cannot be read any more",
+        why="it was not kept, and the source has changed since",
+        fix="choose a newer incarnation",
+    )
