@@ -13,18 +13,21 @@ The contract, for authors:
   transient; out of `push`, any other exception, a timeout and a cancellation count as
   *unknown*: nothing is touched again before `status` and `diff` have looked.
 * No secret in a diff, a message or a log.
+* `discover`, where there is one, drafts assets of what is there already. What it drafts without an
+  obstacle has an empty diff, so that whoever adopts it changes nothing.
 """
 
 from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
-from typing import ClassVar, Protocol, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.base.errors import StalledError
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import Operation, Outcome, Progress
 
@@ -113,6 +116,24 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     resync: float = 60.0
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Something in production that intent could say, as `discover` drafts it.
+
+    Attributes:
+        id: that an asset of it could have.
+        payload: plain data, as people write it, without what is so by default.
+        notes: what is there and not in the payload, or worth knowing; one line each.
+        obstacle: why an asset of this payload would change production, or cannot be. Without one, its
+            diff is empty as things are.
+    """
+
+    id: str
+    type: str
+    payload: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    obstacle: str = ""
+
+
 class AssetPlugin(ABC):
     """Base class of asset plugins. `diff` and `push` must be written, the rest may be."""
 
@@ -143,6 +164,26 @@ class AssetPlugin(ABC):
         nothing: tuple[AssetKey, ...] = ()
         for key in nothing:
             yield key
+
+    def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """Drafts of assets for what production holds already, for whoever begins with Lehr. Read-only.
+
+        May be an `async def` that yields. Payloads are drafts for their owner's eyes, and may hold
+        secrets of production: whoever writes them down looks for these first.
+
+        Args:
+            query: where to look, in words of the type's own (paths, a database); never empty.
+            partition: that the assets would be of.
+
+        Raises:
+            StalledError: the plugin cannot discover, as by default; or does not understand `query`.
+            TransientError: production cannot be read now.
+        """
+        raise StalledError(
+            f"assets of type {', '.join(self.types)} cannot be discovered",
+            why="their plugin has no way to list what is there",
+            fix="write them by hand; `lehr explain TYPE` says how",
+        )
 
     async def close(self) -> None:
         """Release what the plugin itself holds; production goes on."""

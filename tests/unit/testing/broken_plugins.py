@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from lehr.base.errors import StalledError, TransientError
-from lehr.model.asset import AssetId
+from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
 
 
 class World(dict[str, str]):
@@ -380,3 +380,44 @@ class Swaps(Good):
         self.world.update(intended)
         await asyncio.sleep(0)
         return DONE
+
+
+# --- discovery ---------------------------------------------------------------
+
+
+class Discovers(Good):
+    """Finds its one value, and beside it a thing that is none."""
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        if "trouble" in self.world:
+            raise TransientError("the dictionary cannot be reached")
+        if "a" in self.world:
+            yield Found(id="value", type="test.Value", payload={"value": self.world["a"]})
+        yield Found(id="other", type="test.Value", payload={}, obstacle="it has no value")
+
+
+class DiscoversSomethingElse(Discovers):
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        yield Found(id="value", type="test.Value", payload={"value": "what it should be"})
+
+
+class FindsObstaclesAlone(Discovers):
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        yield Found(id="value", type="test.Value", payload={}, obstacle="it is too much work")
+
+
+class MarksWhatItFinds(Discovers):
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        async for found in super().discover(query, partition):
+            yield found
+        self.world["found"] = "yes"
+
+
+class FindsOnce(Discovers):
+    found = False
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        if not self.found:
+            self.found = True
+            async for found in super().discover(query, partition):
+                yield found

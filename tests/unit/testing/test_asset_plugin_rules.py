@@ -20,6 +20,7 @@ from lehr.testing.conformance.asset_plugin import (
     Rule,
     Subject,
     conduct,
+    discovering,
     interruption,
     looking,
     pushing,
@@ -34,9 +35,13 @@ from tests.unit.testing.broken_plugins import (
     ChecksOnlyAtFirst,
     ComparesNothing,
     Counts,
+    Discovers,
+    DiscoversSomethingElse,
     EffectsOfNothing,
     Fenced,
     FencingIsNothing,
+    FindsObstaclesAlone,
+    FindsOnce,
     GoesOnWithWhatItBegan,
     Good,
     KnowsEveryGoal,
@@ -46,6 +51,7 @@ from tests.unit.testing.broken_plugins import (
     LocksItselfOut,
     LocksItselfOutOfFences,
     LocksOthersOut,
+    MarksWhatItFinds,
     NeverEnds,
     NeverHeardOfIt,
     NeverLooks,
@@ -120,6 +126,10 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (interruption.finished_operations_have_ended, NeverHeardOfIt),
     (interruption.finished_operations_have_ended, NeverEnds),
     (interruption.push_survives_cancellation, NeverEnds),
+    (discovering.discover_never_writes, MarksWhatItFinds),
+    (discovering.discover_never_writes, FindsOnce),
+    (discovering.what_is_discovered_is_as_intended, DiscoversSomethingElse),
+    (discovering.what_is_discovered_is_as_intended, FindsObstaclesAlone),
     (conduct.traits_say_what_is_served, ServesSomethingElse),
     (conduct.traits_say_what_is_served, HasNoTime),
     (conduct.secrets_are_not_shown, ShowsSecrets),
@@ -158,12 +168,13 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
         observe=lambda: dict(world),
         secret=SECRET,
         troubles=(trouble,),
+        query=("everything",),
         linger=0.005,
         patience=0.02,
     )
 
 
-@pytest.mark.parametrize("good", [Good, Fenced, Swaps], ids=lambda good: good.__name__)
+@pytest.mark.parametrize("good", [Good, Fenced, Swaps, Discovers], ids=lambda good: good.__name__)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_good_plugin_keeps_every_rule(rule: Rule, good: type[Good]) -> None:
     asyncio.run(rule(subject(good)))

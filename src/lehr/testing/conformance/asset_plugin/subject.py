@@ -17,7 +17,7 @@ from lehr.model.asset import Asset
 from lehr.model.diff import Diff, Goal
 from lehr.model.operation import Operation, Outcome, Progress, Result
 from lehr.model.types import Registry
-from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.plugin import AssetPlugin, Found
 from lehr.testing.conformance.holding import hold, named
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
@@ -54,6 +54,7 @@ class Subject:
         secret: a text in the intent that nothing may show; empty for none.
         troubles: each makes a context manager: entered, production cannot be read or written as
             usual (gone, in the way, not permitted, unreachable); left, all is as before.
+        query: where a plugin that discovers finds what was applied; empty for none to be looked for.
         interruptions: at how many awaits of each push, evenly spread, it is interrupted; None for
             every one. For plugins whose pushes take seconds.
         linger: seconds for which the suite looks whether something still happens.
@@ -72,6 +73,7 @@ class Subject:
     others: tuple[Asset, ...] = ()
     secret: str = ""
     troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
+    query: tuple[str, ...] = ()
     interruptions: int | None = None
     linger: float = 0.02
     patience: float = 30.0
@@ -131,6 +133,18 @@ class Subject:
             self.shown.extend(push.messages)
         self.shown.append(outcome.message)
         return outcome
+
+    async def discover(self) -> list[Found]:
+        """What the plugin finds where `query` says. Payloads are not for showing, so they are not noted."""
+        partition = target_of(self.asset).partition
+
+        async def collect() -> list[Found]:
+            return [found async for found in self.plugin.discover(self.query, partition)]
+
+        drafts = await self._noted(collect())
+        for draft in drafts:
+            self.shown.extend((draft.id, *draft.notes, draft.obstacle))
+        return drafts
 
     async def apply(self, asset: Asset, goal: Goal = Goal.PRESENT) -> None:
         """Push `asset`, which must end done and leave nothing to do."""
