@@ -18,7 +18,7 @@ from lehr.enforce.state import Looked, State
 from lehr.enforce.step import Stepped
 from lehr.model.operation import Progress
 from lehr.publish import publisher
-from lehr.store.sqlite import admission
+from lehr.store.sql import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
 from lehr.testing.sim.plans.plan import Fault, Plan

@@ -11,10 +11,11 @@ from typing import Any
 from lehr.base.errors import StalledError
 from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.sqlite import admission, publishing, records, retention
-from lehr.store.sqlite.connection import connect, translated
+from lehr.store.sql import admission, records, retention
+from lehr.store.sql.reading import SqlRecords
+from lehr.store.sqlite import publishing
+from lehr.store.sqlite.connection import Connection, connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
-from lehr.store.sqlite.records import SqliteRecords
 from lehr.store.writes import (
     Admit,
     Adopt,
@@ -58,7 +59,7 @@ class SqliteStore:
                 self._writer.close()
             raise
         self.intent = SqliteIntent(self._reader, path)
-        self.records = SqliteRecords(self._reader, path)
+        self.records = SqlRecords(self._reading)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         db = self._writer
@@ -79,7 +80,8 @@ class SqliteStore:
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
         # Hardly any command checks, and start-up counts.
-        from lehr.store.sqlite.check import check, rows  # noqa: PLC0415
+        from lehr.store.sql.check import check, rows  # noqa: PLC0415
+        from lehr.store.sqlite.structure import structure  # noqa: PLC0415
 
         with translated(self._path):
             # Of its own, so that all is of one moment, whatever is written meanwhile.
@@ -88,7 +90,13 @@ class SqliteStore:
             db.execute("BEGIN")
             with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but looked at
                 began(rows(db))
-            yield from check(db, types, advance)
+            yield from structure(db)
+            yield from check(db, types, advance, (sqlite3.Error,))
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with translated(self._path):
+            yield self._reader
 
     def close(self) -> None:
         self._reader.close()
@@ -96,24 +104,24 @@ class SqliteStore:
             self._writer.close()
 
 
-def _admit(db: sqlite3.Connection, write: Admit) -> Refused | None:
+def _admit(db: Connection, write: Admit) -> Refused | None:
     refused = admission.admit(db, write)
     if refused is None and write.decision is not None:
         records.record(db, Record(write.decision))
     return refused
 
 
-def _adopt(db: sqlite3.Connection, write: Adopt) -> None:
+def _adopt(db: Connection, write: Adopt) -> None:
     admission.enter(db, write.ledger)
 
 
-def _import(db: sqlite3.Connection, write: Import) -> Incarnation | Refused:
-    from lehr.store.sqlite.importing import import_incarnation  # noqa: PLC0415 - start-up counts
+def _import(db: Connection, write: Import) -> Incarnation | Refused:
+    from lehr.store.sql.importing import import_incarnation  # noqa: PLC0415 - start-up counts
 
     return import_incarnation(db, write)
 
 
-_CARRY_OUT: dict[type, Callable[[sqlite3.Connection, Any], Any]] = {
+_CARRY_OUT: dict[type, Callable[[Connection, Any], Any]] = {
     Publish: publishing.publish,
     Admit: _admit,
     Finish: admission.finish,

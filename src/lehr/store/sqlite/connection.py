@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,22 @@ _PAGE_CACHE_KIB = 16_384
 _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+class Connection(sqlite3.Connection):
+    """A `lehr.store.sql.session.Session` of SQLite."""
+
+    def stream(self, statement: str, values: Any = (), /) -> Iterator[Any]:
+        return self.execute(statement, values)
+
+    def number(self, column: str, field: str) -> str:
+        return f"json_extract(CAST({column} AS TEXT), '$.{field}')"
+
+    text = number
+
+    def by(self, index: str) -> str:
+        return f" INDEXED BY {index}"
+
+
+def connect(path: Path, *, read_only: bool = False) -> Connection:
     """Open the state file, making it if it is not there (unless `read_only`).
 
     Opened for writing, one of an older version is brought up to date (`lehr.store.sqlite.migrations`).
@@ -42,7 +58,12 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     with translated(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         connection = sqlite3.connect(
-            uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            uri,
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
         )
         try:
             connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import Head, Imported, PrunedError
 from lehr.store.origins import origin_of
-from lehr.store.sqlite.connection import translated
-from lehr.store.sqlite.retention import is_pruned
+from lehr.store.sql.retention import is_pruned
+from lehr.store.sqlite.connection import Connection, translated
 
 _header = msgspec.json.Decoder(Incarnation)
 
@@ -54,7 +53,7 @@ _CURRENT_OF_TYPES = """
 class SqliteIntent:
     """`lehr.store.StoredIntent` over a connection of its own."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: Connection, path: Path) -> None:
         self._db = db
         self._path = path
 

@@ -8,8 +8,8 @@ A mutation is a file `NAME.patch`:
     # Bug: stale read
     # Thought: The dependency was looked at a moment ago; that is recent enough.
     # Breaks: I3
-    --- lehr/store/sqlite/admission.py
-    +++ lehr/store/sqlite/admission.py
+    --- lehr/store/sql/admission.py
+    +++ lehr/store/sql/admission.py
     @@ -1,4 +1,3 @@
     ...
 

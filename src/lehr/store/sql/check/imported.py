@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 
 import msgspec
@@ -11,11 +10,12 @@ from lehr.base.digest import digest_all
 from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage
 from lehr.store.merkle import RunningMerkle
+from lehr.store.sql.session import Session
 
 _FIX = "import it again from its file"
 
 
-def check(db: sqlite3.Connection, advance: Advance) -> Iterator[Damage]:
+def check(db: Session, advance: Advance) -> Iterator[Damage]:
     """Every one, and every asset of it."""
     for name, header in db.execute("SELECT name, header FROM imported ORDER BY name").fetchall():
         try:
@@ -24,7 +24,7 @@ def check(db: sqlite3.Connection, advance: Advance) -> Iterator[Damage]:
             yield Damage(f"the header of what was imported as {name} cannot be read", str(error), _FIX)
             continue
         merkle = RunningMerkle()
-        for id, type, digest, body in db.execute(
+        for id, type, digest, body in db.stream(
             "SELECT id, type, digest, body FROM imported_asset WHERE name = ? ORDER BY id", (name,)
         ):
             advance(1)

@@ -6,17 +6,16 @@ Invariants kept here: I3 (no push without admission), I5 (one push in flight per
 
 from __future__ import annotations
 
-import sqlite3
-
 import msgspec
 
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.store.sql.session import Session
 from lehr.store.writes import Admit, Finish, Refused
 
 
-def admit(db: sqlite3.Connection, write: Admit) -> Refused | None:
+def admit(db: Session, write: Admit) -> Refused | None:
     """Start `write.operation` if everything its verdicts rested on still holds."""
     refused = _changed_basis(db, write) or _missing_approval(db, write) or _no_room(db, write)
     if refused is not None:
@@ -29,13 +28,14 @@ def admit(db: sqlite3.Connection, write: Admit) -> Refused | None:
     for item in write.reservations:
         until = None if item.window is None else operation.started_at + item.window
         db.execute(
-            "INSERT OR REPLACE INTO reservation (key, operation, at, until) VALUES (?, ?, ?, ?)",
+            "INSERT INTO reservation (key, operation, at, until) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (key, operation) DO UPDATE SET at = excluded.at, until = excluded.until",
             (item.key, _holder(item, operation), operation.started_at, until),
         )
     return None
 
 
-def _changed_basis(db: sqlite3.Connection, write: Admit) -> Refused | None:
+def _changed_basis(db: Session, write: Admit) -> Refused | None:
     operation, basis = write.operation, write.basis
     state = db.execute(
         "SELECT governance, controls, epoch FROM partition WHERE name = ?", (operation.partition,)
@@ -63,21 +63,21 @@ def _changed_basis(db: sqlite3.Connection, write: Admit) -> Refused | None:
     return None
 
 
-def _newest_digest(db: sqlite3.Connection, partition: str, id: str) -> str | None:
+def _newest_digest(db: Session, partition: str, id: str) -> str | None:
     row = db.execute(
         "SELECT digest FROM asset_current WHERE partition = ? AND id = ?", (partition, id)
     ).fetchone()
     return row[0] if row else None
 
 
-def _has_open_operation(db: sqlite3.Connection, partition: str, id: str) -> bool:
+def _has_open_operation(db: Session, partition: str, id: str) -> bool:
     row = db.execute(
         "SELECT 1 FROM operation WHERE partition = ? AND asset = ? AND open = 1", (partition, id)
     ).fetchone()
     return row is not None
 
 
-def _missing_approval(db: sqlite3.Connection, write: Admit) -> Refused | None:
+def _missing_approval(db: Session, write: Admit) -> Refused | None:
     if not write.approval:
         return None
     operation = write.operation
@@ -101,7 +101,7 @@ def _holder(item: Reservation, operation: Operation) -> str:
     return f"{operation.partition}:{operation.asset}" if item.once else operation.id
 
 
-def _no_room(db: sqlite3.Connection, write: Admit) -> Refused | None:
+def _no_room(db: Session, write: Admit) -> Refused | None:
     now, operation = write.operation.started_at, write.operation
     for item in write.reservations:
         db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, now))
@@ -111,9 +111,7 @@ def _no_room(db: sqlite3.Connection, write: Admit) -> Refused | None:
     return None
 
 
-def usage(
-    db: sqlite3.Connection, reservation: Reservation, now: float, but: str = ""
-) -> tuple[int, float | None]:
+def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
     """How many count against a limit at `now`, `but` this holder, and when the oldest stops to."""
     # What was reserved more than a window ahead of now comes from a clock that was set back since:
     # it must not block for as long as the clock was wrong.
@@ -126,7 +124,7 @@ def usage(
     return int(row[0]), row[1]
 
 
-def finish(db: sqlite3.Connection, write: Finish) -> None:
+def finish(db: Session, write: Finish) -> None:
     """Write down how a push ended; release what it held."""
     row = db.execute("SELECT body FROM operation WHERE id = ? AND open = 1", (write.operation,)).fetchone()
     if row is None:
@@ -149,9 +147,10 @@ def finish(db: sqlite3.Connection, write: Finish) -> None:
         enter(db, write.ledger)
 
 
-def enter(db: sqlite3.Connection, entry: LedgerEntry) -> None:
+def enter(db: Session, entry: LedgerEntry) -> None:
     """Replace an asset's entry in the ledger."""
     db.execute(
-        "INSERT OR REPLACE INTO ledger (partition, asset, body) VALUES (?, ?, ?)",
+        "INSERT INTO ledger (partition, asset, body) VALUES (?, ?, ?)"
+        " ON CONFLICT (partition, asset) DO UPDATE SET body = excluded.body",
         (entry.partition, entry.asset, msgspec.json.encode(entry)),
     )

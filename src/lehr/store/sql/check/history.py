@@ -16,16 +16,17 @@ from lehr.model.incarnation import Incarnation
 from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.store.merkle import bucket_digest, bucket_of, root_digest
 from lehr.store.origins import origin_of
+from lehr.store.sql.check.merging import side_by_side
+from lehr.store.sql.session import Session
 
 _header = msgspec.json.Decoder(Incarnation)
 
 _TABLE = """
-    CREATE TEMP TABLE IF NOT EXISTS replay (
+    CREATE TABLE replay (
         id TEXT PRIMARY KEY, type TEXT, digest TEXT, bucket INTEGER, version INTEGER
     ) WITHOUT ROWID;
-    CREATE INDEX IF NOT EXISTS temp.replay_bucket ON replay (bucket, id, digest);
-    CREATE INDEX IF NOT EXISTS temp.replay_type ON replay (type, id, digest);
-    DELETE FROM replay
+    CREATE INDEX replay_bucket ON replay (bucket, id, digest);
+    CREATE INDEX replay_type ON replay (type, id, digest);
 """
 
 Row = tuple[int, int, AssetId, str | None, Digest | None, bytes | None, bytes | None]
@@ -33,20 +34,20 @@ Row = tuple[int, int, AssetId, str | None, Digest | None, bytes | None, bytes | 
 
 
 class Replay:
-    """A partition's assets as they stood after the incarnations so far, in a temporary table."""
+    """A partition's assets as they stood after the incarnations so far, in a temporary file.
 
-    def __init__(self, db: sqlite3.Connection, partition: Partition) -> None:
-        self._db = db
+    The file is SQLite's, whatever the store: it is asked for every version, which a server is too far for.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.executescript(_TABLE)
+        self._db.execute("BEGIN")  # never to be ended: what is temporary need not be durable
         self.partition = partition
         self.buckets: dict[int, Digest] = {}
         self.assets = self.added = self.changed = self.removed = 0
         self.touched_types: set[str] = set()
         self._touched: set[int] = set()
-
-    def begin(self) -> None:
-        """With nothing."""
-        for statement in _TABLE.split(";"):
-            self._db.execute(statement)
 
     def apply(self, row: Row) -> None:
         """The next version."""
@@ -93,6 +94,14 @@ class Replay:
         query = "SELECT id, digest FROM replay WHERE type = ? ORDER BY id"
         return digest_all(part for type in types for row in self._db.execute(query, (type,)) for part in row)
 
+    def current(self) -> Iterator[tuple[Any, ...]]:
+        """Id, type, digest, bucket and number of every asset, by id."""
+        yield from self._db.execute("SELECT id, type, digest, bucket, version FROM replay ORDER BY id")
+
+    def close(self) -> None:
+        """Take the temporary file away."""
+        self._db.close()
+
     def next(self) -> None:
         """Begin to count anew."""
         self.added = self.changed = self.removed = 0
@@ -100,16 +109,16 @@ class Replay:
 
 
 def check(
-    db: sqlite3.Connection, partition: Partition, types: TypesOf, replay: Replay, advance: Advance
+    db: Session, partition: Partition, types: TypesOf, replay: Replay, advance: Advance
 ) -> Iterator[Damage]:
     """Headers, versions and digests of a partition, from its first incarnation on."""
-    replay.begin()
     headers: dict[int, tuple[Incarnation, bool]] = {}
     yield from _read_headers(db, partition, headers)
     judged = _Judged(replay, headers, types)
-    versions = db.execute(
-        "SELECT sequence, number, id, type, digest, body, origin FROM asset_version"
-        " INDEXED BY asset_version_sequence WHERE partition = ? ORDER BY sequence",
+    by_sequence = db.by("asset_version_sequence")
+    versions = db.stream(
+        "SELECT sequence, number, id, type, digest, body, origin"  # noqa: S608 - our own
+        f" FROM asset_version{by_sequence} WHERE partition = ? ORDER BY sequence",
         (partition,),
     )
     last = 0
@@ -133,7 +142,7 @@ def check(
 
 
 def _read_headers(
-    db: sqlite3.Connection, partition: Partition, headers: dict[int, tuple[Incarnation, bool]]
+    db: Session, partition: Partition, headers: dict[int, tuple[Incarnation, bool]]
 ) -> Iterator[Damage]:
     for sequence, header, pruned in db.execute(
         "SELECT sequence, header, pruned FROM incarnation WHERE partition = ? ORDER BY sequence", (partition,)
@@ -260,26 +269,14 @@ def _named(partition: Partition, sequences: list[int]) -> str:
     return f"{len(sequences)} incarnations from {partition}@{sequences[0]} to {partition}@{sequences[-1]} are"
 
 
-def check_current(db: sqlite3.Connection, replay: Replay) -> Iterator[Damage]:
+def check_current(db: Session, replay: Replay) -> Iterator[Damage]:
     """Whether the table of the current state is what history comes to."""
     partition = replay.partition
-    yield from _compared(
-        db.execute(
-            "SELECT r.id, r.type, r.digest, r.bucket, r.version, c.type, c.digest, c.bucket, c.version"
-            " FROM replay r LEFT JOIN asset_current c ON c.partition = ? AND c.id = r.id",
-            (partition,),
-        ),
-        partition,
-    )
-    for (id,) in db.execute(
-        "SELECT c.id FROM asset_current c LEFT JOIN replay r ON r.id = c.id"
-        " WHERE c.partition = ? AND r.id IS NULL",
+    stored_assets = db.stream(
+        "SELECT id, type, digest, bucket, version FROM asset_current WHERE partition = ? ORDER BY id",
         (partition,),
-    ):
-        yield Damage(
-            f"asset {id} of {partition} is in the current state",
-            "the newest incarnation does not have it",
-        )
+    )
+    yield from _compared(replay.current(), stored_assets, partition)
     stored = dict(
         db.execute("SELECT bucket, digest FROM bucket_current WHERE partition = ?", (partition,)).fetchall()
     )
@@ -292,18 +289,25 @@ def check_current(db: sqlite3.Connection, replay: Replay) -> Iterator[Damage]:
             )
 
 
-def _compared(pairs: Iterable[tuple[Any, ...]], partition: Partition) -> Iterator[Damage]:
-    for id, *both in pairs:
-        expected, found = both[:4], both[4:]
-        if found == [None] * 4:
+def _compared(
+    expected: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], partition: Partition
+) -> Iterator[Damage]:
+    """Both come by id."""
+    for id, played, found in side_by_side(expected, stored):
+        if found is None:
             yield Damage(
                 f"asset {id} of {partition} is missing from the current state",
                 "the newest incarnation has it",
                 REBUILD,
             )
-        elif found != expected:
+        elif played is None:
+            yield Damage(
+                f"asset {id} of {partition} is in the current state",
+                "the newest incarnation does not have it",
+            )
+        elif found != played:
             yield Damage(
                 f"asset {id} of {partition} is not in the current state as the newest incarnation has it",
-                f"type, digest, bucket and version are {found} instead of {expected}",
+                f"type, digest, bucket and version are {list(found[1:])} instead of {list(played[1:])}",
                 REBUILD,
             )

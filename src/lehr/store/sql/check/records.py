@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -15,7 +14,8 @@ from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.damage import RESTORE, Advance, Damage
-from lehr.store.sqlite.retention import is_pruned
+from lehr.store.sql.retention import is_pruned
+from lehr.store.sql.session import Session
 
 
 class _Bounds(NamedTuple):
@@ -39,11 +39,11 @@ class _Table(NamedTuple):
     columns: str
     type: Any
     key: Callable[[tuple[Any, ...]], str]
-    problems: Callable[[sqlite3.Connection, _Bounds, Any, tuple[Any, ...]], Iterator[str]]
+    problems: Callable[[Session, _Bounds, Any, tuple[Any, ...]], Iterator[str]]
     body: str = "body"
 
 
-def check(db: sqlite3.Connection, partition: Partition, advance: Advance) -> Iterator[Damage]:
+def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damage]:
     """All records of a partition."""
     row = db.execute("SELECT epoch, controls FROM partition WHERE name = ?", (partition,)).fetchone()
     if row is None:
@@ -52,7 +52,7 @@ def check(db: sqlite3.Connection, partition: Partition, advance: Advance) -> Ite
     for table in _TABLES:
         query = f"SELECT {table.body}, {table.columns} FROM {table.name} WHERE partition = ?"  # noqa: S608
         decoder = msgspec.json.Decoder(table.type)
-        for body, *columns in db.execute(query, (partition,)):
+        for body, *columns in db.stream(query, (partition,)):
             advance(1)
             name = f"{table.name} {table.key(tuple(columns))} of {partition}"
             try:
@@ -67,7 +67,7 @@ def check(db: sqlite3.Connection, partition: Partition, advance: Advance) -> Ite
     yield from _words(db, partition, bounds)
 
 
-def check_reservations(db: sqlite3.Connection) -> Iterator[Damage]:
+def check_reservations(db: Session) -> Iterator[Damage]:
     """What is held until a push ends is held by a push that is under way."""
     for key, holder in db.execute(
         "SELECT key, operation FROM reservation r WHERE until IS NULL"
@@ -80,7 +80,7 @@ def check_reservations(db: sqlite3.Connection) -> Iterator[Damage]:
         )
 
 
-def _words(db: sqlite3.Connection, partition: Partition, bounds: _Bounds) -> Iterator[Damage]:
+def _words(db: Session, partition: Partition, bounds: _Bounds) -> Iterator[Damage]:
     given, lifted = db.execute(
         "SELECT count(*), count(lifted_at) FROM control WHERE partition = ?", (partition,)
     ).fetchone()
@@ -91,9 +91,7 @@ def _words(db: sqlite3.Connection, partition: Partition, bounds: _Bounds) -> Ite
         )
 
 
-def _operation(
-    db: sqlite3.Connection, bounds: _Bounds, found: Operation, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _operation(db: Session, bounds: _Bounds, found: Operation, columns: tuple[Any, ...]) -> Iterator[str]:
     id, asset, is_open = columns
     if (found.id, found.asset) != (id, asset):
         yield f"it says operation {found.id} of asset {found.asset}"
@@ -107,9 +105,7 @@ def _operation(
         yield f"it was admitted under epoch {found.epoch}; the newest is {bounds.epoch}"
 
 
-def _ledger(
-    db: sqlite3.Connection, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.asset != columns[0]:
         yield f"it says asset {found.asset}"
     if found.content > bounds.newest:
@@ -120,25 +116,19 @@ def _ledger(
         yield f"its operation {found.operation} does not exist"
 
 
-def _standing(
-    db: sqlite3.Connection, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _standing(db: Session, bounds: _Bounds, found: Condition, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.key() != columns[1]:
         yield "the key of its condition is another's"
 
 
-def _decision(
-    db: sqlite3.Connection, bounds: _Bounds, found: Decision, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _decision(db: Session, bounds: _Bounds, found: Decision, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.asset != columns[1]:
         yield f"it says asset {found.asset}"
     if max(found.content, found.governing) > bounds.newest:
         yield f"it read incarnations {found.content} and {found.governing}; the newest is {bounds.newest}"
 
 
-def _control(
-    db: sqlite3.Connection, bounds: _Bounds, found: Control, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _control(db: Session, bounds: _Bounds, found: Control, columns: tuple[Any, ...]) -> Iterator[str]:
     id, expires_at, lifted_at = columns
     if (found.id, found.expires_at) != (id, expires_at):
         yield f"it says {found.id}, and that it stands until {found.expires_at}"
@@ -149,24 +139,20 @@ def _control(
             yield f"it pins to incarnation {found.incarnation}, which is pruned"
 
 
-def _attempt(
-    db: sqlite3.Connection, bounds: _Bounds, found: Attempt, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _attempt(db: Session, bounds: _Bounds, found: Attempt, columns: tuple[Any, ...]) -> Iterator[str]:
     if found.sequence > bounds.newest:
         yield f"incarnation {found.sequence} was in force after it; the newest is {bounds.newest}"
 
 
-def _nothing(
-    db: sqlite3.Connection, bounds: _Bounds, found: AuditEntry, columns: tuple[Any, ...]
-) -> Iterator[str]:
+def _nothing(db: Session, bounds: _Bounds, found: AuditEntry, columns: tuple[Any, ...]) -> Iterator[str]:
     return iter(())
 
 
-def _has_operation(db: sqlite3.Connection, id: str) -> bool:
+def _has_operation(db: Session, id: str) -> bool:
     return db.execute("SELECT 1 FROM operation WHERE id = ?", (id,)).fetchone() is not None
 
 
-def newest_of(db: sqlite3.Connection, partition: Partition) -> int:
+def newest_of(db: Session, partition: Partition) -> int:
     """The newest incarnation that there is, whatever the partition says of it; 0 for none."""
     query = "SELECT coalesce(max(sequence), 0) FROM incarnation WHERE partition = ?"
     return int(db.execute(query, (partition,)).fetchone()[0])

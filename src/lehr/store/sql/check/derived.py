@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -11,7 +10,9 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.types import Registry
 from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
-from lehr.store.sqlite.check.records import newest_of
+from lehr.store.sql.check.merging import gathered, side_by_side
+from lehr.store.sql.check.records import newest_of
+from lehr.store.sql.session import Session
 
 _CURRENT = """
     SELECT v.id, v.type, v.body, v.digest FROM asset_current c JOIN asset_version v ON v.number = c.version
@@ -21,30 +22,48 @@ _CURRENT = """
 _ABSENT = "the newest incarnation does not have it"
 
 
-def check(db: sqlite3.Connection, partition: Partition, types: TypesOf, advance: Advance) -> Iterator[Damage]:
+def check(db: Session, partition: Partition, types: TypesOf, advance: Advance) -> Iterator[Damage]:
     """Indexes that contradict the assets, or that are of assets that are not there."""
     registry = types(partition)
-    if registry is not None:
-        for id, type, body, digest in db.execute(_CURRENT, (partition,)):
-            advance(1)
-            if type in registry.types:
-                yield from _of_asset(db, partition, registry, Asset(id, type, body, Digest(digest)))
+    if registry is None:
+        yield from _of_none(db, partition)
+        return
+    assets = db.stream(_CURRENT, (partition,))
+    mentions = db.stream(
+        "SELECT source, path, target FROM mention WHERE partition = ? AND until IS NULL ORDER BY source",
+        (partition,),
+    )
+    claims = db.stream(
+        "SELECT asset, claim FROM claim_current WHERE partition = ? ORDER BY asset", (partition,)
+    )
+    both = side_by_side(gathered(mentions), gathered(claims))
+    for _id, row, stored in side_by_side(assets, both):
+        if row is None:
+            continue
+        advance(1)
+        id, type, body, digest = row
+        if type in registry.types:
+            _same, mentioned, claimed = stored or (id, None, None)
+            yield from _of_asset(
+                partition,
+                registry,
+                Asset(id, type, body, Digest(digest)),
+                mentioned[1] if mentioned else [],
+                claimed[1] if claimed else [],
+            )
     yield from _of_none(db, partition)
 
 
 def _of_asset(
-    db: sqlite3.Connection, partition: Partition, registry: Registry, asset: Asset
+    partition: Partition,
+    registry: Registry,
+    asset: Asset,
+    mentioned: list[tuple[str, ...]],
+    claimed: list[tuple[str, ...]],
 ) -> Iterator[Damage]:
-    stored = db.execute(
-        "SELECT path, target FROM mention WHERE partition = ? AND source = ? AND until IS NULL",
-        (partition, asset.id),
-    ).fetchall()
     expected = _asked(lambda: [(item.path, item.target) for item in registry.mentions(asset)])
-    if expected is not None and set(stored) != set(expected):
-        yield _differs(partition, asset.id, "refers to", stored, expected)
-    claimed = db.execute(
-        "SELECT claim FROM claim_current WHERE partition = ? AND asset = ?", (partition, asset.id)
-    ).fetchall()
+    if expected is not None and set(mentioned) != set(expected):
+        yield _differs(partition, asset.id, "refers to", mentioned, expected)
     claims = _asked(lambda: [(claim,) for claim in registry.claims(asset)])
     if claims is not None and set(claimed) != set(claims):
         yield _differs(partition, asset.id, "claims", claimed, claims)
@@ -75,17 +94,17 @@ def _differs(
     )
 
 
-def _of_none(db: sqlite3.Connection, partition: Partition) -> Iterator[Damage]:
+def _of_none(db: Session, partition: Partition) -> Iterator[Damage]:
     newest = newest_of(db, partition)
     strays = {
-        "a reference is stored of": "SELECT DISTINCT source FROM mention m WHERE partition = ?1"
+        "a reference is stored of": "SELECT DISTINCT source FROM mention m WHERE partition = :partition"
         " AND until IS NULL AND NOT EXISTS"
-        " (SELECT 1 FROM asset_current c WHERE c.partition = ?1 AND c.id = m.source)",
-        "a claim is stored of": "SELECT DISTINCT asset FROM claim_current m WHERE partition = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM asset_current c WHERE c.partition = ?1 AND c.id = m.asset)",
+        " (SELECT 1 FROM asset_current c WHERE c.partition = m.partition AND c.id = m.source)",
+        "a claim is stored of": "SELECT DISTINCT asset FROM claim_current m WHERE partition = :partition"
+        " AND NOT EXISTS (SELECT 1 FROM asset_current c WHERE c.partition = m.partition AND c.id = m.asset)",
     }
     for what, query in strays.items():
-        for (id,) in db.execute(query, (partition,)):
+        for (id,) in db.execute(query, {"partition": partition}):
             yield Damage(
                 f"{what} asset {id} of {partition}", "the newest incarnation does not have it", REBUILD
             )

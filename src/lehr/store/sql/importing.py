@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import msgspec
 
 from lehr.base.digest import short
 from lehr.model.incarnation import Incarnation
 from lehr.store.archive import open_archive
+from lehr.store.sql.session import Session
 from lehr.store.writes import Import, Refused
 
 
-def import_incarnation(db: sqlite3.Connection, write: Import) -> Incarnation | Refused:
+def import_incarnation(db: Session, write: Import) -> Incarnation | Refused:
     """Read the file of `write` into the state, asset by asset; one that is damaged is refused as a whole."""
     with open_archive(write.path) as archive:
         header = archive.header
@@ -23,7 +22,8 @@ def import_incarnation(db: sqlite3.Connection, write: Import) -> Incarnation | R
             return Refused("Exists", f"another {name}, with digest {short(digest)}, was imported before")
         db.execute("DELETE FROM imported_asset WHERE name = ?", (name,))
         db.execute(
-            "INSERT OR REPLACE INTO imported (name, at, header) VALUES (?, ?, ?)",
+            "INSERT INTO imported (name, at, header) VALUES (?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET at = excluded.at, header = excluded.header",
             (name, write.at, msgspec.json.encode(header)),
         )
         db.executemany(

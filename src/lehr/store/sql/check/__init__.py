@@ -1,0 +1,81 @@
+"""Checking a store: everything that can be recomputed is, and compared with what is stored.
+
+In: a session that reads one moment of the store, and the types of the assets. Out: `Damage`, one
+for each thing that is wrong, as it is found.
+
+Architecture invariants: nothing is written but a temporary file of this process, so a running program
+is not disturbed; time grows with the number of rows, memory does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from lehr.model.asset import Partition
+from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.store.sql.check import derived, history, imported, records
+from lehr.store.sql.session import Session
+
+_TABLES = ("asset_version", "asset_current", "operation", "decision", "standing", "ledger", "imported_asset")
+
+_UNREADABLE: tuple[type[Exception], ...] = (msgspec.MsgspecError, UnicodeError, TypeError, ValueError)
+"""What damage in a value may raise."""
+
+Step = Callable[[], Iterator[Damage]]
+
+
+def rows(db: Session) -> int:
+    """How many rows there are to look at."""
+    counts = (db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in _TABLES)  # noqa: S608
+    return sum(counts)
+
+
+def check(
+    db: Session, types: TypesOf, advance: Advance, failures: tuple[type[Exception], ...]
+) -> Iterator[Damage]:
+    """Everything that is wrong with the state that `db` reads.
+
+    Args:
+        failures: what the session raises where the database itself is damaged.
+    """
+    expected = failures + _UNREADABLE
+
+    def finished(name: str, step: Step) -> Iterator[Damage]:
+        """What `step` finds; that it could not come to its end is damage, too."""
+        try:
+            yield from step()
+        except expected as error:
+            yield Damage(f"the check of {name} could not be finished", f"{type(error).__name__}: {error}")
+
+    try:
+        partitions = _partitions(db)
+    except failures as error:
+        yield Damage("the tables could not be looked at", f"{type(error).__name__}: {error}")
+        return
+    for partition in partitions:
+        with contextlib.closing(history.Replay(partition)) as replay:
+            for name, step in _steps(db, replay, types, advance):
+                yield from finished(f"{name} of {partition}", step)
+    yield from finished("reservations", lambda: records.check_reservations(db))
+    yield from finished("what was imported", lambda: imported.check(db, advance))
+
+
+def _steps(
+    db: Session, replay: history.Replay, types: TypesOf, advance: Advance
+) -> Iterator[tuple[str, Step]]:
+    partition = replay.partition
+    yield "the history", lambda: history.check(db, partition, types, replay, advance)
+    yield "the current state", lambda: history.check_current(db, replay)
+    yield "the indexes", lambda: derived.check(db, partition, types, advance)
+    yield "the records", lambda: records.check(db, partition, advance)
+
+
+def _partitions(db: Session) -> list[Partition]:
+    """Also those that are only named in other tables."""
+    tables = ("partition", "incarnation", "asset_version", "asset_current", "operation", "ledger", "standing")
+    columns = ["name" if table == "partition" else "partition" for table in tables]
+    selects = [f"SELECT {column} FROM {table}" for column, table in zip(columns, tables, strict=True)]  # noqa: S608
+    return [row[0] for row in db.execute(f"{' UNION '.join(selects)} ORDER BY 1")]

@@ -1,0 +1,35 @@
+"""Two lists of rows that come by their first column, read beside each other in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+def side_by_side(left: Iterator[Row], right: Iterator[Row]) -> Iterator[tuple[Any, Row | None, Row | None]]:
+    """Every first column with its row on either side; None where a side has none.
+
+    No side has two rows with the same first column.
+    """
+    one, other = next(left, None), next(right, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one[0] < other[0]):
+            assert one is not None
+            yield one[0], one, None
+            one = next(left, None)
+        elif one is None or other[0] < one[0]:
+            yield other[0], None, other
+            other = next(right, None)
+        else:
+            yield one[0], one, other
+            one, other = next(left, None), next(right, None)
+
+
+def gathered(rows: Iterator[Row]) -> Iterator[tuple[Any, list[Row]]]:
+    """Rows that begin alike as one: the first column, and what follows it in each."""
+    for first, alike in groupby(rows, itemgetter(0)):
+        yield first, [tuple(row[1:]) for row in alike]

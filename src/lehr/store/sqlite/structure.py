@@ -1,0 +1,21 @@
+"""What SQLite itself says of a file: whether its pages and indexes hang together."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from lehr.store.damage import RESTORE, Damage
+
+_PROBLEMS = 1000
+"""With more, the rest says nothing new."""
+
+
+def structure(db: sqlite3.Connection) -> Iterator[Damage]:
+    """Damage of the file as a file."""
+    try:
+        for (said,) in db.execute(f"PRAGMA integrity_check({_PROBLEMS})"):
+            if said != "ok":
+                yield Damage("the state file is damaged", said.replace("\n", "; "), RESTORE)
+    except sqlite3.Error as error:
+        yield Damage("the structure of the file could not be looked at", str(error), RESTORE)
