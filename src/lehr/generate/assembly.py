@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -38,9 +38,14 @@ class Unit(NamedTuple):
 
 
 class Assembly:
-    """Outputs by unit, and the assets that they add up to. Every change costs O(changed)."""
+    """Outputs by unit, and the assets that they add up to. Every change costs O(changed).
 
-    def __init__(self) -> None:
+    Args:
+        seal: what else is put into an asset, once all of it is together.
+    """
+
+    def __init__(self, seal: Callable[[Asset], Asset] = lambda asset: asset) -> None:
+        self._seal = seal
         self.touched: set[AssetId] = set()
         """Ids whose declarations have changed since the last `settle` that went through."""
         self._outputs: dict[Unit, Output] = {}
@@ -151,7 +156,7 @@ class Assembly:
             self._conflicts[id] = problems
         else:
             self._conflicts.pop(id, None)
-        return asset
+        return None if asset is None else self._seal(asset)
 
 
 def _remove(index: dict[AssetId, tuple[T, ...]], id: AssetId, item: T) -> None:

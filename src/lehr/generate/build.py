@@ -16,6 +16,7 @@ from lehr.generate.output import Output
 from lehr.generate.plain import read_assets
 from lehr.generate.protocol import Built, Changed
 from lehr.generate.runs import Run
+from lehr.generate.sealing import Sealing
 from lehr.generate.workspace import WORKSPACE_FILE, Workspace, missing_workspace, read_workspace
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
@@ -37,9 +38,10 @@ class Build:
     def __init__(self, registry: Registry, fetch: Fetch, run: Run) -> None:
         self._registry = registry
         self._fetch = fetch
-        self._assembly = Assembly()
-        self._generators = Generators(registry, self._assembly, fetch, run)
         self._files: dict[str, FileEntry] = {}
+        self._sealing = Sealing(registry, self._files)
+        self._assembly = Assembly(self._sealing.sealed)
+        self._generators = Generators(registry, self._assembly, fetch, run)
         self._dirty: set[str] = set()
         self._workspace: Workspace | None = None
         self._workspace_digest = ""
@@ -62,6 +64,7 @@ class Build:
         self._read_plain(workspace)
         code = {path for path in self._files if _any(workspace.generators, path)}
         problems = self._generators.generate(code, self._files, self._dirty, self._types_digest)
+        self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
         wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)

@@ -17,6 +17,7 @@ from lehr.generate.problems import (
     schema_problems,
     show,
 )
+from lehr.generate.sensitive import refusal, screened
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
 from lehr.model.provenance import Derivation
 from lehr.model.types import Registry, Schema
@@ -84,6 +85,17 @@ def typed_addon(
 
 def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
     """`value` as `kind`, or None and everything that keeps it from being one."""
+    value, refused = screened(value, kind, path)
+    typed, diagnostics = _typed_value(value, kind, subject, path, place)
+    if not refused:
+        return typed, diagnostics
+    diagnostics += [refusal(subject, pointer, why, place(pointer)) for pointer, why in refused]
+    return None, diagnostics
+
+
+def _typed_value(
+    value: Any, kind: Any, subject: str, path: str, place: Place
+) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema):
         whole = with_defaults(value, kind.document)
         problems = schema_problems(whole, kind)

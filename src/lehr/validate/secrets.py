@@ -86,7 +86,8 @@ def value_looks_secret(view: AssetView) -> Iterator[Diagnostic]:
                     code="VAL041",
                     what=f"`{pointer}` of `{asset.id}` looks like {found}",
                     why="whoever reads intent would have it, and so would every copy that is kept of it",
-                    fix="change the secret, for it is known now, and name where it is kept; if it is none, "
+                    fix="change the secret, for it is known now; keep the new one with `lehr secret encrypt` "
+                    "and refer to it, where the type takes `{secret: ...}`; if it is none, "
                     f"write `not_secret: [{{asset: {asset.id}, field: {pointer}, reason: WHY}}]` in {_FILE}",
                     subject=asset.id,
                     at=view.place(asset, pointer),

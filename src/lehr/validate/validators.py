@@ -13,6 +13,7 @@ from lehr.validate.claims import claimed_twice
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
+from lehr.validate.encrypted import encrypted_file_missing
 from lehr.validate.externals import external_can_change
 from lehr.validate.guards import asset_grows_too_much, emptied, grows_too_much, shrinks_too_much
 from lehr.validate.proposal import AssetView, DeltaProposal
@@ -71,6 +72,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.NEIGHBOURHOOD, claimed_twice),
     OfAsset(external_can_change),
     OfAsset(value_looks_secret),
+    OfAsset(encrypted_file_missing),
     OfAsset(unknown_to_database),
 )
 
