@@ -88,6 +88,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
         observe=lambda: tree(tmp_path),
         secret=SECRET,
         troubles=(lambda: troubles.directory_at(path), lambda: troubles.file_at(path.parent)),
+        query=("etc/*",),
     )
     asyncio.run(rule(subject))
 

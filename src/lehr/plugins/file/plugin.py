@@ -2,27 +2,29 @@
 
 Its neighbours: `payload` is what people write; `compare` says what differs; `disk` replaces, moves and
 removes one file, each in a way that survives a crash; `watch` hears of changes from the kernel; `owners`
-knows names and numbers; `errors` says in our words what the system says in its own.
+knows names and numbers; `errors` says in our words what the system says in its own; `discovering` drafts
+intent out of files that are there.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.errors import StalledError
-from lehr.model.asset import AssetKey
+from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
-from lehr.plugins.file import disk
+from lehr.plugins.file import discovering, disk
 from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import Found, Kind
 from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.owners import ANY, gid_of, uid_of
 from lehr.plugins.file.payload import FILE, File
 from lehr.plugins.file.watch import Place, Watch
+from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
 
@@ -75,6 +77,14 @@ class FilePlugin(AssetPlugin):
         """Keys of assets in whose directories the kernel saw something happen to the file."""
         async for key in self._watch.keys():
             yield key
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[plugin.Found]:
+        """Drafts of the files that paths and patterns name; relative ones as in intent."""
+        base = str(self._base)
+        paths = await self._blocking.run(discovering.matching, base, query)
+        drafts = discovering.drafts(base, paths)
+        while (draft := await self._blocking.run(next, drafts, None)) is not None:
+            yield draft
 
     async def close(self) -> None:
         self._watch.close()

@@ -1,0 +1,123 @@
+"""Drafts `lehr.File` of files that are there. Blocks, and only looks."""
+
+from __future__ import annotations
+
+import base64
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lehr.base.errors import StalledError
+from lehr.model.asset import MAX_ASSET_BYTES
+from lehr.plugins.file import disk
+from lehr.plugins.file.disk import Found, Kind
+from lehr.plugins.file.owners import group_of, user_of
+from lehr.plugins.file.payload import FILE, path_problem
+from lehr.sdk import plugin
+from lehr.sdk.discovering import Ids
+
+MOST_FILES = 1000
+
+_MOST_BYTES = MAX_ASSET_BYTES * 3 // 4  # as base64, and with the rest of the asset, they still fit
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]*")
+
+
+def matching(base: str, query: Sequence[str]) -> list[str]:
+    """Paths of the files that `query`, paths and shell patterns, means; relative ones below `base`.
+
+    Directories that a pattern matches are passed over.
+
+    Raises:
+        StalledError: a pattern matches nothing, a path is a directory, or there are too many.
+    """
+    found: dict[str, None] = {}
+    for pattern in query:
+        matches = sorted(glob.glob(pattern, root_dir=base, recursive=True, include_hidden=False))
+        files = [path for path in matches if disk.kind_of(os.path.join(base, path)) is not Kind.DIRECTORY]
+        if matches == [pattern] and not files:
+            raise StalledError(
+                f"{pattern} is a directory", fix=f"name files, or write '{pattern.rstrip('/')}/**'"
+            )
+        if not files:
+            raise StalledError(
+                f"no file matches {pattern}", why=f"relative paths are looked for in {base}", fix="correct it"
+            )
+        found.update((_shown(base, path), None) for path in files)
+    if len(found) > MOST_FILES:
+        raise StalledError(
+            f"{len(found):,} files match, more than {MOST_FILES:,}",
+            why="somebody is to look at each draft",
+            fix="adopt them in several steps",
+        )
+    return list(found)
+
+
+def drafts(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
+    """A draft of each of `paths`."""
+    ids = Ids()
+    for path in paths:
+        payload, notes, obstacle = _draft(os.path.join(base, path), path)
+        yield plugin.Found(
+            id=ids.propose(f"file/{path}"), type=FILE, payload=payload, notes=notes, obstacle=obstacle
+        )
+
+
+def _shown(base: str, path: str) -> str:
+    """Relative where it lies below `base`, otherwise absolute; without `.` and `..`."""
+    full = os.path.normpath(os.path.join(base, path))
+    relative = os.path.relpath(full, base)
+    return full if os.path.isabs(path) or relative.startswith("..") else relative
+
+
+def _draft(full: str, path: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
+    payload: dict[str, Any] = {"path": path}
+    try:
+        found = disk.look(full)
+    except OSError as error:
+        return payload, (), f"it cannot be read: {error.strerror}"
+    problem = path_problem(path)
+    if problem is not None:
+        return payload, (), f"its path {problem}"
+    if found is None:
+        return payload, (), "it has gone in the meantime"
+    if found.kind is not Kind.FILE:
+        return payload, (), f"it is a {found.kind}, and a {FILE} is a regular file"
+    if found.size > _MOST_BYTES:
+        size = f"{found.size:,} bytes"
+        return payload, (), f"it has {size}, more than an asset can hold; name it by digest instead"
+    payload |= _content(found.data) | _rights(found)
+    left = [place for place in (disk.temporary_of(full), disk.fenced_of(full)) if disk.kind_of(place)]
+    return payload, _notes(found), f"Lehr would remove {', '.join(left)}" if left else ""
+
+
+def _content(data: bytes) -> dict[str, Any]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if _UNPRINTABLE.search(text):
+        return {"content_base64": base64.b64encode(data).decode()}
+    return {"content": text}
+
+
+def _rights(found: Found) -> dict[str, str]:
+    """Mode, owner and group, where a file that Lehr made would have others."""
+    rights = {} if found.mode == 0o644 else {"mode": f"{found.mode:04o}"}
+    if found.uid != os.geteuid():
+        rights["owner"] = _named(user_of(found.uid), found.uid)
+    if found.gid != os.getegid():
+        rights["group"] = _named(group_of(found.gid), found.gid)
+    return rights
+
+
+def _named(name: str, number: int) -> str:
+    return name if _NAME.fullmatch(name) and len(name) <= 64 else str(number)
+
+
+def _notes(found: Found) -> tuple[str, ...]:
+    if found.mode & 0o077 == 0:
+        return ("only its owner may read it; whoever reads intent could, from now on",)
+    return ()
