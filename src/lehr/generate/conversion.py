@@ -64,7 +64,8 @@ def convert(
         diagnostics += found
     if diagnostics:
         return Converted(None, diagnostics)
-    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by)
+    versions = registry.versions((type_name, *typed_addons))
+    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by, versions=versions)
     return size_checked(asset, place)
 
 

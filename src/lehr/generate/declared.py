@@ -13,7 +13,7 @@ from lehr.generate.plain import Declared
 from lehr.generate.problems import quoted, schema_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
-from lehr.model.types import AssetType, Registry
+from lehr.model.types import AnyType, Registry
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*(\.[A-Za-z][A-Za-z0-9-]*)+")
 _SHIPPED = "lehr."
@@ -44,7 +44,7 @@ def type_declared_in(path: str, content: bytes, id: str) -> Declared | None:
     return None
 
 
-def types_in(outputs: list[Output]) -> list[AssetType]:
+def types_in(outputs: list[Output]) -> list[AnyType]:
     """The types that these outputs declare."""
     return [declared_type(asset) for output in outputs for asset in output.assets]
 
@@ -91,8 +91,8 @@ def _name_problem(name: str, registry: Registry) -> str | None:
         )
     if name.startswith(_SHIPPED):
         return "names that begin with `lehr.` are Lehr's own"
-    known = registry.types.get(name)
-    if known is not None and known not in registry.declared:
+    taken = name in registry.types or name in registry.addons
+    if taken and not registry.is_declared(name):
         return "a package that is installed brings a type of this name"
     return None
 

@@ -21,6 +21,9 @@ Partition = NewType("Partition", str)
 MAX_ASSET_BYTES = 150_000
 WARN_ASSET_BYTES = 10_000
 
+VERSIONS_MARK = b',"versions":{'
+"""What the body of an asset has, one of whose types is not of the first version."""
+
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@-]*(/[A-Za-z0-9_][A-Za-z0-9._:@-]*)*")
 _MAX_ID = 200
 _PARTITION = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -41,7 +44,8 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         body: canonical JSON, `{"addons": {type: value}, "payload": value}`, every default
-            spelt out. Kept as bytes; `lehr.model.types.Registry` decodes it when asked.
+            spelt out; and `"versions": {type: version}` for types that are not of the first
+            version. Kept as bytes; `lehr.model.types.Registry` decodes it when asked.
         digest: of id, type and body. Where it comes from does not count.
         origin: where it was declared, at the revision in which it last changed.
         made_by: the call of a generator that it came of; None when an asset file declares it.
@@ -57,9 +61,32 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True):
     annotated_by: tuple[Annotated, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """The asset as plain data, for people and programs: id, type, payload, addons."""
+        """The asset as plain data, for people and programs: id, type, payload, addons.
+
+        And `versions`, if one of its types is not of the first version.
+        """
         body = msgspec.json.decode(self.body)
-        return {"id": self.id, "type": self.type, "payload": body["payload"], "addons": body["addons"]}
+        more = {"versions": body["versions"]} if "versions" in body else {}
+        return {
+            "id": self.id,
+            "type": self.type,
+            "payload": body["payload"],
+            "addons": body["addons"],
+            **more,
+        }
+
+    def version(self, name: str) -> int:
+        """Which version of its own type, or of that of an addon, the asset is written in."""
+        if VERSIONS_MARK not in self.body:  # so it is with nearly all: they need not be decoded
+            return 1
+        return _body_versions.decode(self.body).versions.get(name, 1)
+
+
+class _BodyVersions(msgspec.Struct):
+    versions: dict[str, int] = {}
+
+
+_body_versions = msgspec.json.Decoder(_BodyVersions)
 
 
 def make_asset(
@@ -70,9 +97,17 @@ def make_asset(
     origin: Position | None = None,
     made_by: Derivation | None = None,
     annotated_by: tuple[Annotated, ...] = (),
+    versions: Mapping[str, int] | None = None,
 ) -> Asset:
-    """The asset with this payload and these addons (typed values or plain data)."""
-    body = canonical({"addons": dict(addons), "payload": payload})
+    """The asset with this payload and these addons (typed values or plain data).
+
+    Args:
+        versions: of those of its types that are not of the first version.
+    """
+    content = {"addons": dict(addons), "payload": payload}
+    if versions:
+        content["versions"] = dict(versions)
+    body = canonical(content)
     return Asset(id, type, body, digest_all((id, type, body.decode())), origin, made_by, annotated_by)
 
 

@@ -1,14 +1,16 @@
-"""Asset types that a workspace declares: the type first, as an asset of its own, and then its use."""
+"""Types that a workspace declares: the type first, as an asset of its own, and then its use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from lehr.model.asset import Asset, AssetId
-from lehr.model.types import AssetType, Reference, Schema
+from lehr.model.evolution import FIRST, Former, evolution
+from lehr.model.schema import Form
+from lehr.model.types import AddonType, AnyType, AssetType, Reference, Schema
 
 TYPE = "lehr.Type"
 """Type of the assets that declare types."""
@@ -29,11 +31,14 @@ class ReferenceField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An asset type.
+    """A type of assets, or of addons.
 
     Attributes:
+        kind: what is of this type: the payload of assets, or an addon of assets of whatever type.
         description: what assets of this type stand for.
         schema: JSON schema (draft 2020-12) of their payload.
+        form: `json` if the schema says all; `protobuf` if it is made from a message, whose JSON form
+            they have.
         references: which fields of the payload name other assets, by JSON pointer; `*` stands for
             every key or index (`/replicas/*/host`).
         externals: which fields name something outside of intent, in the same way. Each is text, a
@@ -42,6 +47,9 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             `secret`, where the secret is kept, and `version`, free text.
         enforced: True if there is a plugin that moves production to them. Without, they are
             something that others refer to: a team, a version, a failure domain.
+        version: counts the forms that payloads of this type have had; old ones can be read as new ones.
+        was: what makes the form of the next version of that of a former one. Where fields with
+            defaults have come, nothing is to be done, and nothing to be said.
     """
 
     schema: dict[str, Any]
@@ -50,6 +58,10 @@ class TypeDeclaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secrets: tuple[Annotated[str, msgspec.Meta(pattern="^/")], ...] = ()
     description: str = ""
     enforced: bool = False
+    kind: Literal["asset", "addon"] = "asset"
+    form: Form = Form.JSON
+    version: Annotated[int, msgspec.Meta(ge=FIRST)] = FIRST
+    was: tuple[Former, ...] = ()
 
 
 TYPE_TYPE = AssetType(TYPE, TypeDeclaration, governs=True)
@@ -60,17 +72,32 @@ def declaration_id(name: str) -> AssetId:
     return AssetId(_PREFIX + name)
 
 
-def declared_types(assets: Mapping[AssetId, Asset], names: Iterable[str]) -> list[AssetType]:
+def declared_types(assets: Mapping[AssetId, Asset], names: Iterable[str]) -> list[AnyType]:
     """The types of these names that some of `assets` declare."""
     found = (assets.get(declaration_id(name)) for name in names)
     return [declared_type(asset) for asset in found if asset is not None]
 
 
-def declared_type(asset: Asset) -> AssetType:
+def declared_type(asset: Asset) -> AnyType:
     """The type that an asset of type `lehr.Type` declares."""
-    payload = msgspec.convert(asset.document()["payload"], TypeDeclaration)
+    name = asset.id.removeprefix(_PREFIX)
+    declaration = msgspec.convert(asset.document()["payload"], TypeDeclaration)
+    schema, changes = schema_of(declaration), evolution(declaration.version, declaration.was)
+    if declaration.kind == "addon":
+        return AddonType(name, schema, changes)
+    return AssetType(name, schema, enforced=declaration.enforced, evolution=changes)
+
+
+def schema_of(declaration: TypeDeclaration) -> Schema:
+    """What a payload of the type has to be."""
     references = {
-        pointer: Reference(field.types, field.goes_first) for pointer, field in payload.references.items()
+        pointer: Reference(field.types, field.goes_first) for pointer, field in declaration.references.items()
     }
-    schema = Schema(payload.schema, references, payload.description, payload.externals, payload.secrets)
-    return AssetType(asset.id.removeprefix(_PREFIX), schema, enforced=payload.enforced)
+    return Schema(
+        declaration.schema,
+        references,
+        declaration.description,
+        declaration.externals,
+        declaration.secrets,
+        declaration.form,
+    )

@@ -1,123 +1,56 @@
-"""The registry of payload and addon types, and references found through their annotations."""
+"""The registry of payload and addon types: from what an asset holds as bytes to what it means."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import types as builtin_types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from lehr.base.errors import StalledError
+from lehr.model.asset import VERSIONS_MARK as _VERSIONS
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.model.secret import Placed, Secret, mappings_of, secret_leaf, sensitive_leaf
+from lehr.model.evolution import FIRST, UNCHANGED, Evolution
+from lehr.model.references import (
+    AnyReference,
+    Dependency,
+    External,
+    Extract,
+    Leaf,
+    Mention,
+    Named,
+    Reference,
+    external_leaf,
+    extractor,
+    reference_leaf,
+    values_at,
+)
+from lehr.model.schema import Schema
+from lehr.model.secret import Placed, Secret, secret_leaf, sensitive_leaf
+
+__all__ = [
+    "AddonType",
+    "AnyReference",
+    "AssetType",
+    "Dependency",
+    "External",
+    "Mention",
+    "Named",
+    "Reference",
+    "Registry",
+    "Schema",
+    "addon_names",
+    "sensitive_values",
+    "values_at",
+]
 
 T = TypeVar("T")
 
-
-class Reference(msgspec.Struct, frozen=True):
-    """Marks a string field as naming another asset of the same partition.
-
-    Use it as `Annotated[str, Reference(("lehr.File",))]`, in any field, list or map.
-    An empty `types` allows an asset of any type. With `goes_first`, the asset that is named is a
-    dependency: it is pushed before the one that names it.
-    """
-
-    types: tuple[str, ...] = ()
-    goes_first: bool = False
-
-
-AnyReference = Annotated[str, Reference()]
-"""A field that names an asset of whatever type."""
-
-Dependency = Annotated[str, Reference(goes_first=True)]
-"""A field that names an asset of whatever type, which is to be pushed first."""
-
-
-class Mention(msgspec.Struct, frozen=True):
-    """One reference that an asset makes.
-
-    Attributes:
-        path: JSON pointer into the asset's document (`/addons/lehr.DependsOn/assets/0`).
-        target: the id that is named.
-        types: types it must have; empty allows any.
-        goes_first: True when the asset named is pushed before the one that names it.
-    """
-
-    path: str
-    target: AssetId
-    types: tuple[str, ...]
-    goes_first: bool = False
-
-
-class External(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that is too large to be intent, and is named instead. Use it as the type of a field.
-
-    It is as fixed as intent itself: either `digest` says what it is, or `uri` names one version of
-    it that nobody can replace. A branch or a tag will not do.
-
-    Attributes:
-        uri: where it is.
-        digest: algorithm and hexadecimal digits (`sha256:9f86...`).
-    """
-
-    uri: str
-    digest: str | None = None
-
-
-Named = tuple[str, External]
-"""Something outside of intent, after the JSON pointer to where an asset names it."""
-
-
-class Schema:
-    """A payload type that is declared as data: what a JSON schema describes.
-
-    Attributes:
-        document: the JSON schema (draft 2020-12).
-        references: which fields name other assets, by JSON pointer; `*` stands for every key or index.
-        externals: which fields name something outside of intent, in the same way: text, a URI; or a
-            mapping as `External` is.
-        secrets: which fields hold references to secrets, in the same way.
-        description: what assets of the type stand for.
-    """
-
-    def __init__(
-        self,
-        document: Mapping[str, Any],
-        references: Mapping[str, Reference],
-        description: str = "",
-        externals: Iterable[str] = (),
-        secrets: Iterable[str] = (),
-    ) -> None:
-        self.document = document
-        self.description = description
-        self.references = references
-        self.externals = tuple(externals)
-        self.secrets = tuple(secrets)
-        self._paths = [(_parts(pattern), mark) for pattern, mark in references.items()]
-
-    def mentions(self, value: Any, path: str) -> Iterator[Mention]:
-        """The references in plain data of this type that stands at `path` of its asset's document."""
-        for parts, mark in self._paths:
-            for place, item in _found(value, path, parts):
-                yield from _mention(item, place, mark)
-
-    def outside(self, value: Any, path: str) -> Iterator[Named]:
-        """What is named outside of intent by plain data of this type that stands at `path`."""
-        for pattern in self.externals:
-            for place, item in _found(value, path, _parts(pattern)):
-                yield from _external({"uri": item} if isinstance(item, str) else item, place)
-
-    def sensitive(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """What stands in plain data of this type, at `path`, where references to secrets have to."""
-        for pattern in self.secrets:
-            yield from _found(value, path, _parts(pattern))
-
-    def secret_data(self, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The references to secrets in plain data of this type that stands at `path`."""
-        for place, item in self.sensitive(value, path):
-            yield from mappings_of(item, place)
+Kind = type[msgspec.Struct] | Schema
+"""What values of a type have to be: those of a frozen class, or what a schema describes."""
 
 
 class AssetType(msgspec.Struct, frozen=True):
@@ -134,13 +67,31 @@ class AssetType(msgspec.Struct, frozen=True):
         claims: names of the things in production that an asset with this payload alone may
             change (`file:/etc/motd`, `port:8080`). Two assets that claim one thing would undo
             each other for ever, so validation refuses them.
+        evolution: which version of the type `payload` is, and how former ones become it.
     """
 
     name: str
-    payload: type[msgspec.Struct] | Schema
+    payload: Kind
     governs: bool = False
     claims: Callable[[Any], Iterable[str]] | None = None
     enforced: bool = True
+    evolution: Evolution = UNCHANGED
+
+
+class AddonType(msgspec.Struct, frozen=True):
+    """A registered type of addons.
+
+    Attributes:
+        name: what an addon stands under (`lehr.DependsOn`).
+        payload, evolution: as of an `AssetType`.
+    """
+
+    name: str
+    payload: Kind
+    evolution: Evolution = UNCHANGED
+
+
+AnyType = AssetType | AddonType
 
 
 class Registry:
@@ -148,42 +99,68 @@ class Registry:
 
     Attributes:
         types: all of them.
-        addons: addon types by name.
+        addons: addon types by name; what an addon has to be.
     """
 
-    def __init__(
-        self, types: Iterable[AssetType] = (), addons: Mapping[str, type[msgspec.Struct]] | None = None
-    ) -> None:
+    def __init__(self, types: Iterable[AnyType] = (), addons: Mapping[str, Kind] | None = None) -> None:
         self.types: dict[str, AssetType] = {}
-        self.addons: dict[str, type[msgspec.Struct]] = dict(addons or {})
-        self._declared: tuple[AssetType, ...] = ()
+        self.addons: dict[str, Kind] = dict(addons or {})
+        self._evolutions: dict[str, Evolution] = {}
+        self._declared: tuple[AnyType, ...] = ()
         for item in types:
             self.add(item)
 
-    def declare(self, types: Iterable[AssetType]) -> None:
+    def declare(self, types: Iterable[AnyType]) -> None:
         """Know the types that a workspace declares, and no longer those that it declared before.
 
         One whose name is taken by a type of this installation is left out.
         """
         for item in self._declared:
-            del self.types[item.name]
-        self._declared = tuple(item for item in types if item.name not in self.types)
-        self.types.update((item.name, item) for item in self._declared)
+            self.types.pop(item.name, None)
+            self.addons.pop(item.name, None)
+            self._evolutions.pop(item.name, None)
+        taken = self.types.keys() | self.addons.keys()
+        self._declared = tuple(item for item in types if item.name not in taken)
+        for item in self._declared:
+            self._know(item)
 
     @property
-    def declared(self) -> tuple[AssetType, ...]:
+    def declared(self) -> tuple[AnyType, ...]:
         """Types that the workspace declares."""
         return self._declared
 
-    def add(self, item: AssetType) -> None:
-        """Register a payload type.
+    def is_declared(self, name: str) -> bool:
+        """Whether the workspace declares a type of this name."""
+        return any(item.name == name for item in self._declared)
+
+    def add(self, item: AnyType) -> None:
+        """Register a type of payloads or addons.
 
         Raises:
             ValueError: the name is taken.
         """
-        if item.name in self.types:
+        if item.name in self.types or item.name in self.addons:
             raise ValueError(f"type {item.name} is registered twice")
-        self.types[item.name] = item
+        self._know(item)
+
+    def _know(self, item: AnyType) -> None:
+        if isinstance(item, AssetType):
+            self.types[item.name] = item
+        else:
+            self.addons[item.name] = item.payload
+        if item.evolution is not UNCHANGED:
+            self._evolutions[item.name] = item.evolution
+
+    def evolution(self, name: str) -> Evolution:
+        """How the type of payloads or addons of this name has changed."""
+        return self._evolutions.get(name, UNCHANGED)
+
+    def versions(self, names: Iterable[str]) -> dict[str, int] | None:
+        """The versions of those types of payloads or addons that are not of the first one; None for none."""
+        if not self._evolutions:  # so it is where assets are made by the million
+            return None
+        known = ((name, self.evolution(name).version) for name in names)
+        return {name: version for name, version in known if version != FIRST} or None
 
     def inert(self, type_name: str) -> bool:
         """True when assets of this type have no production; of a type that nobody knows, they may."""
@@ -194,26 +171,60 @@ class Registry:
         """Another registry with the same types, to declare others in."""
         other = Registry(addons=self.addons)
         other.types = dict(self.types)
+        other._evolutions = dict(self._evolutions)
         other._declared = self._declared
         return other
 
-    def payload(self, asset: Asset, kind: type[T]) -> T:
+    def payload(self, asset: Asset, kind: type[T], version: int | None = None) -> T:
         """The payload of `asset` as `kind`; of a declared type, as `dict`.
+
+        Args:
+            version: of its type, in which a `dict` is wanted; None for the newest. A class has one.
 
         Raises:
             TypeError: the asset is of another type.
+            StalledError: it is of a version of its type that cannot become the one that is wanted.
         """
         item = self.types.get(asset.type)
         if item is not None and isinstance(item.payload, Schema) and kind is dict:
-            return typing.cast(T, msgspec.json.decode(asset.body)["payload"])
+            return typing.cast(T, self.data(asset, version))
         if item is None or item.payload is not kind or isinstance(item.payload, Schema):
             raise TypeError(f"asset {asset.id} is a {asset.type}, not a {kind.__name__}")
-        return typing.cast(T, _body_decoder(item.payload).decode(asset.body).payload)
+        if item.evolution.version == FIRST and _VERSIONS not in asset.body:
+            return typing.cast(T, _body_decoder(item.payload).decode(asset.body).payload)
+        return msgspec.convert(self.data(asset), kind)
 
     def addon(self, asset: Asset, name: str, kind: type[T]) -> T | None:
-        """The addon `name` of `asset` as `kind`; None when the asset has none."""
+        """The addon `name` of `asset` as `kind`; None when the asset has none.
+
+        Raises:
+            StalledError: as `payload`.
+        """
         raw = addon_names(asset).get(name)
-        return None if raw is None else msgspec.json.decode(raw, type=kind)
+        if raw is None:
+            return None
+        if name not in self._evolutions and _VERSIONS not in asset.body:
+            return msgspec.json.decode(raw, type=kind)
+        return msgspec.convert(self._current(asset, name, msgspec.json.decode(raw)), kind)
+
+    def data(self, asset: Asset, version: int | None = None) -> Any:
+        """The payload of `asset` as plain data of a `version` of its type; of the newest for None.
+
+        Raises:
+            StalledError: as `payload`.
+        """
+        return self._current(asset, asset.type, msgspec.json.decode(asset.body)["payload"], version)
+
+    def _current(self, asset: Asset, name: str, value: Any, version: int | None = None) -> Any:
+        evolution = self.evolution(name)
+        has, wanted = asset.version(name), evolution.version if version is None else version
+        if has == wanted:
+            return value
+        try:
+            return evolution.convert(value, has, wanted)
+        except StalledError as error:
+            what = f"the {name} of asset {asset.id} cannot be read: {error.what}"
+            raise StalledError(what, why=error.why, fix=error.fix) from error
 
     def claims(self, asset: Asset) -> tuple[str, ...]:
         """What the asset alone may change in production."""
@@ -228,11 +239,11 @@ class Registry:
 
     def mentions(self, asset: Asset) -> list[Mention]:
         """All references that the asset makes, in its payload and its addons."""
-        return self._extracted(asset, _reference_leaf)
+        return self._extracted(asset, reference_leaf)
 
     def externals(self, asset: Asset) -> list[Named]:
         """All that the asset names outside of intent, after JSON pointers into its document."""
-        return self._extracted(asset, _external_leaf)
+        return self._extracted(asset, external_leaf)
 
     def secrets(self, asset: Asset) -> list[Placed]:
         """All references to secrets in the asset, after JSON pointers into its document."""
@@ -259,28 +270,41 @@ class Registry:
             asset.origin,
             asset.made_by,
             asset.annotated_by,
+            body.get("versions"),
         )
 
     def _extracted(self, asset: Asset, leaf: Leaf, decoded: dict[str, Any] | None = None) -> list[Any]:
         """What `leaf` finds in the asset; in `decoded`, where its body is decoded already."""
         found: list[Any] = []
         item = self.types.get(asset.type)
-        extract = None if item is None else _extractor_of(item.payload, leaf)
+        extract = None if item is None else _extract_of(item.payload, leaf)
         if extract is None and _has_no_addons(asset):
             return found  # most assets refer to nothing: decoding them is most of what validating costs
         addons = {
             name: named
             for name in addon_names(asset)
-            if (named := _extractor(self.addons.get(name), leaf)) is not None
+            if (kind := self.addons.get(name)) is not None and (named := _extract_of(kind, leaf)) is not None
         }
         if extract is None and not addons:
             return found
-        body = msgspec.json.decode(asset.body) if decoded is None else decoded
+        body = self._newest(asset) if decoded is None else decoded
         if extract is not None:
             found.extend(extract(body["payload"], "/payload"))
         for name, named in addons.items():
             found.extend(named(body["addons"][name], f"/addons/{name}"))
         return found
+
+    def _newest(self, asset: Asset) -> dict[str, Any]:
+        """The asset's body, decoded, as far as possible in the newest versions of its types."""
+        body: dict[str, Any] = msgspec.json.decode(asset.body)
+        if not self._evolutions:
+            return body
+        with contextlib.suppress(StalledError):  # its references are looked for where they would be now
+            body["payload"] = self._current(asset, asset.type, body["payload"])
+        for name, value in body["addons"].items():
+            with contextlib.suppress(StalledError):
+                body["addons"][name] = self._current(asset, name, value)
+        return body
 
 
 class _RawBody(msgspec.Struct):
@@ -314,123 +338,21 @@ def _body_decoder(payload: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(body)
 
 
-Extract = Callable[[Any, str], Iterator[Any]]
-Leaf = Callable[[Any], Extract | None]
-"""From a field's type to what finds in its value what is looked for; None if that is not held itself."""
+def _extract_of(kind: Kind, leaf: Leaf) -> Extract | None:
+    if not isinstance(kind, Schema):
+        return extractor(kind, leaf)
+    if leaf is reference_leaf:
+        return kind.mentions if kind.references else None
+    if leaf is external_leaf:
+        return kind.outside if kind.externals else None
+    return kind.secret_data if kind.secrets else None
 
 
-def _extractor_of(payload: type[msgspec.Struct] | Schema, leaf: Leaf) -> Extract | None:
-    if not isinstance(payload, Schema):
-        return _extractor(payload, leaf)
-    if leaf is _reference_leaf:
-        return payload.mentions if payload.references else None
-    if leaf is _external_leaf:
-        return payload.outside if payload.externals else None
-    return payload.secret_data if payload.secrets else None
-
-
-def sensitive_values(value: Any, kind: type[msgspec.Struct] | Schema, path: str) -> Iterator[tuple[str, Any]]:
+def sensitive_values(value: Any, kind: Kind, path: str) -> Iterator[tuple[str, Any]]:
     """What stands in plain data meant to be of type `kind` where references to secrets have to stand.
 
     Args:
         path: JSON pointer to `value`, which those of the answer begin with.
     """
-    extract = kind.sensitive if isinstance(kind, Schema) else _extractor(kind, sensitive_leaf)
+    extract = kind.sensitive if isinstance(kind, Schema) else extractor(kind, sensitive_leaf)
     return iter(()) if extract is None else extract(value, path)
-
-
-@functools.cache
-def _extractor(kind: Any, leaf: Leaf) -> Extract | None:
-    """A function that finds what `leaf` knows in plain data of type `kind`; None if it can have none."""
-    held = leaf(kind)
-    if held is not None:
-        return held
-    origin = typing.get_origin(kind)
-    arguments = typing.get_args(kind)
-    if origin is Annotated:
-        return _extractor(arguments[0], leaf)
-    if origin in (list, tuple, set, frozenset) and arguments:
-        return _each(_extractor(arguments[0], leaf), lambda value: enumerate(value))
-    if origin is dict:
-        return _each(_extractor(arguments[1], leaf), lambda value: value.items())
-    if origin in (typing.Union, builtin_types.UnionType):
-        return _first([_extractor(item, leaf) for item in arguments if item is not type(None)])
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return _fields(kind, leaf)
-    return None
-
-
-def _reference_leaf(kind: Any) -> Extract | None:
-    marks = typing.get_args(kind)[1:] if typing.get_origin(kind) is Annotated else ()
-    found = next((mark for mark in marks if isinstance(mark, Reference)), None)
-    return None if found is None else functools.partial(_mention, mark=found)
-
-
-def _external_leaf(kind: Any) -> Extract | None:
-    return _external if kind is External else None
-
-
-def _external(value: Any, path: str) -> Iterator[Named]:
-    if isinstance(value, dict) and isinstance(value.get("uri"), str):
-        yield path, External(value["uri"], value.get("digest"))
-
-
-def _mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
-    if isinstance(value, str):
-        yield Mention(path, AssetId(value), mark.types, mark.goes_first)
-
-
-def _parts(pointer: str) -> tuple[str, ...]:
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
-
-
-def values_at(value: Any, pattern: str, path: str) -> Iterator[tuple[str, Any]]:
-    """What stands in plain data where `pattern` says, which is a JSON pointer with `*` for any key or index.
-
-    Args:
-        path: JSON pointer to `value`, which those of the answer begin with.
-    """
-    return _found(value, path, _parts(pattern))
-
-
-def _found(value: Any, path: str, parts: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    if not parts:
-        yield path, value
-        return
-    first, *rest = parts
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, item in items:
-        if first in ("*", str(name)):
-            yield from _found(item, f"{path}/{name}", tuple(rest))
-
-
-def _each(extract: Extract | None, items: Callable[[Any], Iterable[tuple[Any, Any]]]) -> Extract | None:
-    if extract is None:
-        return None
-
-    def every(value: Any, path: str) -> Iterator[Mention]:
-        if isinstance(value, list | dict):
-            for key, item in items(value):
-                yield from extract(item, f"{path}/{key}")
-
-    return every
-
-
-def _first(extracts: list[Extract | None]) -> Extract | None:
-    known = [extract for extract in extracts if extract is not None]
-    return known[0] if known else None
-
-
-def _fields(kind: type[msgspec.Struct], leaf: Leaf) -> Extract | None:
-    hints = typing.get_type_hints(kind, include_extras=True)
-    known = {name: extract for name, hint in hints.items() if (extract := _extractor(hint, leaf)) is not None}
-    if not known:
-        return None
-
-    def every(value: Any, path: str) -> Iterator[Mention]:
-        if isinstance(value, dict):
-            for name, extract in known.items():
-                if value.get(name) is not None:
-                    yield from extract(value[name], f"{path}/{name}")
-
-    return every

@@ -1,0 +1,256 @@
+"""How types change: data of a former version becomes data of a later one, one version at a time."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lehr.base.errors import StalledError
+from lehr.model.references import parts_of, values_at
+
+FIRST = 1
+"""Version of a type that has never changed its form."""
+
+Upgrade = Callable[[int, Any], Any]
+"""From a version, and plain data of it, to the same data of the next one. It does not change its input."""
+
+Pointer = Annotated[str, msgspec.Meta(pattern="^/")]
+"""JSON pointer to a field, through mappings alone."""
+
+_ABSENT = object()
+
+
+class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One text becomes several fields.
+
+    Attributes:
+        field: the text. It goes.
+        by: what stands between its parts, of which there must be as many as fields in `into`.
+    """
+
+    field: Pointer
+    by: Annotated[str, msgspec.Meta(min_length=1)]
+    into: Annotated[tuple[Pointer, ...], msgspec.Meta(min_length=2)]
+
+
+class Join(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Several fields become one text.
+
+    Attributes:
+        fields: they go. If one of them is absent, nothing is done.
+        by: what is to stand between them.
+    """
+
+    fields: Annotated[tuple[Pointer, ...], msgspec.Meta(min_length=2)]
+    by: str
+    into: Pointer
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One change of form. A field that is absent is left so, but by `default`.
+
+    Fields are told by JSON pointer from what `within` says. If a step says several things, they are done
+    in the order in which they stand here.
+
+    Attributes:
+        within: what is changed: the payload itself, or where that is a pattern, as of references, each
+            mapping that it finds (`/members/*`).
+        rename: from the old field to the new one.
+        split: a text that becomes several fields.
+        join: fields that become one text.
+        retype: fields that get another kind of value.
+        replace: for each field, values that become others; only text.
+        default: values of fields that are absent.
+        remove: fields that go.
+    """
+
+    within: str = ""
+    rename: dict[Pointer, Pointer] = {}
+    split: Split | None = None
+    join: Join | None = None
+    retype: dict[Pointer, Literal["string", "integer", "number"]] = {}
+    replace: dict[Pointer, dict[str, Any]] = {}
+    default: dict[Pointer, Any] = {}
+    remove: tuple[Pointer, ...] = ()
+
+
+class Former(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A version that a type once had.
+
+    Attributes:
+        steps: what makes data of the next version of its data.
+    """
+
+    version: Annotated[int, msgspec.Meta(ge=FIRST)]
+    steps: tuple[Step, ...] = ()
+
+
+class Evolution(msgspec.Struct, frozen=True):
+    """Which version a type has, and how data of former ones becomes data of this one.
+
+    Attributes:
+        version: counts from 1.
+        upgrade: None if nothing but fields with defaults has come.
+    """
+
+    version: int = FIRST
+    upgrade: Upgrade | None = None
+
+    def convert(self, value: Any, version: int, wanted: int) -> Any:
+        """Plain data of `version` as data of the version that is `wanted`.
+
+        Raises:
+            StalledError: it cannot be: there is no way back to a former version, the version that is
+                wanted is not known yet, or the data resists.
+        """
+        if version > wanted:
+            raise StalledError(
+                f"it is of version {version}, and whoever reads it understands version {wanted}",
+                why="what a later version means cannot be told in an earlier one",
+                fix="update what reads it, or go back to a form of version " + str(wanted),
+            )
+        if wanted > self.version:
+            raise StalledError(
+                f"version {wanted} of its type is not known here, only up to {self.version}",
+                fix="update the package that brings the type, or its declaration",
+            )
+        if self.upgrade is None:
+            return value
+        for step in range(version, wanted):
+            try:
+                value = self.upgrade(step, value)
+            except (ValueError, TypeError, LookupError) as error:
+                raise StalledError(
+                    f"data of version {step} cannot become data of version {step + 1}",
+                    why=str(error),
+                    fix="mend what the type says of its former versions",
+                ) from error
+        return value
+
+
+UNCHANGED = Evolution()
+"""Of a type that has never changed its form."""
+
+
+def evolution(version: int, formers: Iterable[Former]) -> Evolution:
+    """That of a type whose former versions are declared."""
+    steps = {former.version: former.steps for former in formers if former.steps}
+    if version == FIRST and not steps:
+        return UNCHANGED
+
+    def upgrade(former: int, value: Any) -> Any:
+        return stepped(value, steps.get(former, ()))
+
+    return Evolution(version, upgrade if steps else None)
+
+
+def stepped(value: Any, steps: Iterable[Step]) -> Any:
+    """Plain data after all `steps`; `value` stays as it is.
+
+    Raises:
+        ValueError: it has not the form that a step is for.
+    """
+    whole = copy.deepcopy(value)
+    for step in steps:
+        for _path, place in list(values_at(whole, step.within, "")):
+            if isinstance(place, dict):
+                _do(step, place)
+    return whole
+
+
+def _do(step: Step, place: dict[str, Any]) -> None:
+    moved = {new: _take(place, old) for old, new in step.rename.items()}
+    for new, value in moved.items():
+        if value is not _ABSENT:
+            _put(place, new, value)
+    if step.split is not None:
+        _split(step.split, place)
+    if step.join is not None:
+        _join(step.join, place)
+    for pointer, kind in step.retype.items():
+        _change(place, pointer, functools.partial(_retyped, kind=kind))
+    for pointer, others in step.replace.items():
+        _change(place, pointer, functools.partial(_replaced, others=others))
+    for pointer, value in step.default.items():
+        if _look(place, pointer) is _ABSENT:
+            _put(place, pointer, copy.deepcopy(value))
+    for pointer in step.remove:
+        _take(place, pointer)
+
+
+def _split(split: Split, place: dict[str, Any]) -> None:
+    value = _look(place, split.field)
+    if value is _ABSENT:
+        return
+    parts = value.split(split.by) if isinstance(value, str) else []
+    if len(parts) != len(split.into):
+        raise ValueError(
+            f"`{split.field}` does not have {len(split.into)} parts with `{split.by}` between them"
+        )
+    _take(place, split.field)
+    for pointer, part in zip(split.into, parts, strict=True):
+        _put(place, pointer, part)
+
+
+def _join(join: Join, place: dict[str, Any]) -> None:
+    values = [_look(place, pointer) for pointer in join.fields]
+    if any(value is _ABSENT for value in values):
+        return
+    for pointer in join.fields:
+        _take(place, pointer)
+    _put(place, join.into, join.by.join(map(_text, values)))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _retyped(value: Any, kind: str) -> Any:
+    if kind == "string":
+        return _text(value)
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise ValueError(f"there is no {kind} in what is neither text nor a number")
+    return int(value) if kind == "integer" else float(value)
+
+
+def _replaced(value: Any, others: Mapping[str, Any]) -> Any:
+    return copy.deepcopy(others.get(value, value)) if isinstance(value, str) else value
+
+
+def _change(place: dict[str, Any], pointer: str, change: Callable[[Any], Any]) -> None:
+    value = _look(place, pointer)
+    if value is not _ABSENT:
+        _put(place, pointer, change(value))
+
+
+def _look(place: dict[str, Any], pointer: str) -> Any:
+    value: Any = place
+    for part in parts_of(pointer):
+        if not isinstance(value, dict) or part not in value:
+            return _ABSENT
+        value = value[part]
+    return value
+
+
+def _take(place: dict[str, Any], pointer: str) -> Any:
+    *before, last = parts_of(pointer)
+    for part in before:
+        inner = place.get(part)
+        if not isinstance(inner, dict):
+            return _ABSENT
+        place = inner
+    return place.pop(last, _ABSENT)
+
+
+def _put(place: dict[str, Any], pointer: str, value: Any) -> None:
+    *before, last = parts_of(pointer)
+    for part in before:
+        inner = place.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise ValueError(f"`{pointer}` would lie within what is no mapping")
+        place = inner
+    place[last] = value

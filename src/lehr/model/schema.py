@@ -1,0 +1,71 @@
+"""Types that are declared as data."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lehr.model.references import Mention, Named, Reference, external, found_at, mention, parts_of
+from lehr.model.secret import mappings_of
+
+
+class Form(enum.StrEnum):
+    """How values of a declared type are written."""
+
+    JSON = "json"
+    PROTOBUF = "protobuf"
+
+
+class Schema:
+    """A payload type that is declared as data: what a JSON schema describes.
+
+    Attributes:
+        document: the JSON schema (draft 2020-12).
+        references: which fields name other assets, by JSON pointer; `*` stands for every key or index.
+        externals: which fields name something outside of intent, in the same way: text, a URI; or a
+            mapping as `External` is.
+        secrets: which fields hold references to secrets, in the same way.
+        description: what assets of the type stand for.
+        form: `json` where the schema says all; `protobuf` where values are the JSON form of a
+            message, which may be written in several ways and is stored in one.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        references: Mapping[str, Reference],
+        description: str = "",
+        externals: Iterable[str] = (),
+        secrets: Iterable[str] = (),
+        form: Form = Form.JSON,
+    ) -> None:
+        self.form = form
+        self.document = document
+        self.description = description
+        self.references = references
+        self.externals = tuple(externals)
+        self.secrets = tuple(secrets)
+        self._paths = [(parts_of(pattern), mark) for pattern, mark in references.items()]
+
+    def mentions(self, value: Any, path: str) -> Iterator[Mention]:
+        """The references in plain data of this type that stands at `path` of its asset's document."""
+        for parts, mark in self._paths:
+            for place, item in found_at(value, path, parts):
+                yield from mention(item, place, mark)
+
+    def outside(self, value: Any, path: str) -> Iterator[Named]:
+        """What is named outside of intent by plain data of this type that stands at `path`."""
+        for pattern in self.externals:
+            for place, item in found_at(value, path, parts_of(pattern)):
+                yield from external({"uri": item} if isinstance(item, str) else item, place)
+
+    def sensitive(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+        """What stands in plain data of this type, at `path`, where references to secrets have to."""
+        for pattern in self.secrets:
+            yield from found_at(value, path, parts_of(pattern))
+
+    def secret_data(self, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The references to secrets in plain data of this type that stands at `path`."""
+        for place, item in self.sensitive(value, path):
+            yield from mappings_of(item, place)
