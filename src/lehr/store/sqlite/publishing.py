@@ -1,8 +1,14 @@
-"""Writing an incarnation: rows are appended, the current state follows, all in O(changed)."""
+"""Writing an incarnation: rows are appended, the current state follows, all in O(changed).
+
+Pages that a commit touches are what it costs, more than rows: so rows are written in the order of the
+indexes, and what has not changed is left alone.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -23,9 +29,12 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     if newest != candidate.base:
         return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
     sequence = newest + 1
-    added = _upsert(db, partition, sequence, candidate.upserts)
+    known = _known(db, partition, candidate.upserts) if newest else set()
+    added = len(candidate.upserts) - len(known)
+    with _indexed_afterwards(db, "asset_current_bucket"):
+        _upsert(db, partition, sequence, candidate.upserts)
     _remove(db, partition, sequence, candidate.removals)
-    _replace_indexes(db, write)
+    _replace_indexes(db, write, [*known, *candidate.removals])
     touched = {bucket_of(asset.id) for asset in candidate.upserts}
     touched |= {bucket_of(id) for id in candidate.removals}
     incarnation = Incarnation(
@@ -61,8 +70,30 @@ def _count_before(db: sqlite3.Connection, partition: Partition, newest: int) -> 
     return msgspec.json.decode(row[0], type=Incarnation).assets if row else 0
 
 
-def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> int:
-    """Append versions and point the current state at them. Returns how many are new."""
+def _known(db: sqlite3.Connection, partition: Partition, assets: Sequence[Asset]) -> set[AssetId]:
+    """Ids of those of `assets` that are in the newest incarnation already."""
+    found = "SELECT 1 FROM asset_current WHERE partition = ? AND id = ?"
+    return {asset.id for asset in assets if db.execute(found, (partition, asset.id)).fetchone()}
+
+
+@contextlib.contextmanager
+def _indexed_afterwards(db: sqlite3.Connection, index: str) -> Iterator[None]:
+    """While there is no asset yet, do without an index whose order is not that of the rows.
+
+    Made of all rows at once it is written from front to back; row by row, each would touch a page
+    somewhere else, which takes longer than all the rest together as soon as they are many.
+    """
+    if db.execute("SELECT 1 FROM asset_current LIMIT 1").fetchone():
+        yield
+        return
+    [statement] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
+    db.execute(f"DROP INDEX {index}")
+    yield
+    db.execute(statement)
+
+
+def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> None:
+    """Append versions and point the current state at them."""
     first = int(db.execute("SELECT coalesce(max(number), 0) + 1 FROM asset_version").fetchone()[0])
     db.executemany(
         "INSERT INTO asset_version (number, partition, id, sequence, type, digest, body, origin)"
@@ -81,21 +112,15 @@ def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets:
             for place, asset in enumerate(assets)
         ),
     )
-    before = db.total_changes
     db.executemany(
-        "INSERT OR IGNORE INTO asset_current (partition, id, type, digest, bucket, version)"
-        " VALUES (?, ?, '', '', ?, 0)",
-        ((partition, asset.id, bucket_of(asset.id)) for asset in assets),
-    )
-    added = db.total_changes - before
-    db.executemany(
-        "UPDATE asset_current SET type = ?, digest = ?, version = ? WHERE partition = ? AND id = ?",
+        "INSERT INTO asset_current (partition, id, type, digest, bucket, version) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET type = excluded.type, digest = excluded.digest,"
+        " version = excluded.version",
         (
-            (asset.type, asset.digest, first + place, partition, asset.id)
+            (partition, asset.id, asset.type, asset.digest, bucket_of(asset.id), first + place)
             for place, asset in enumerate(assets)
         ),
     )
-    return added
 
 
 def _remove(db: sqlite3.Connection, partition: Partition, sequence: int, ids: tuple[AssetId, ...]) -> None:
@@ -108,21 +133,28 @@ def _remove(db: sqlite3.Connection, partition: Partition, sequence: int, ids: tu
     )
 
 
-def _replace_indexes(db: sqlite3.Connection, write: Publish) -> None:
-    """Who refers to whom, and who claims what: derived from the newest incarnation's assets."""
+def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[AssetId]) -> None:
+    """Who refers to whom, and who claims what: derived from the newest incarnation's assets.
+
+    Args:
+        known: those that are changed or removed.
+    """
     candidate = write.candidate
     partition = candidate.partition
-    touched = [asset.id for asset in candidate.upserts] + list(candidate.removals)
     db.executemany(
         "UPDATE mention SET until = ? WHERE partition = ? AND source = ? AND until IS NULL",
-        ((candidate.base + 1, partition, id) for id in touched),
+        ((candidate.base + 1, partition, id) for id in known),
     )
+    claimed = "SELECT claim, asset FROM claim_current WHERE partition = ? AND asset = ?"
+    before = {pair for id in known for pair in db.execute(claimed, (partition, id))}
+    after = {(claim, id) for id, claims in write.claims.items() for claim in claims}
     db.executemany(
-        "DELETE FROM claim_current WHERE partition = ? AND asset = ?", ((partition, id) for id in touched)
+        "DELETE FROM claim_current WHERE partition = ? AND claim = ? AND asset = ?",
+        ((partition, *pair) for pair in sorted(before - after)),
     )
     db.executemany(
         "INSERT INTO claim_current (partition, claim, asset) VALUES (?, ?, ?)",
-        ((partition, claim, id) for id, claims in write.claims.items() for claim in claims),
+        ((partition, *pair) for pair in sorted(after - before)),
     )
     db.executemany(
         "INSERT INTO mention (partition, source, path, target) VALUES (?, ?, ?, ?)",
