@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lehr.sdk.check import CheckPlugin
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
+    from lehr.sdk.secrets import Secrets
     from lehr.sdk.source import Source
     from lehr.sdk.validator import DatabaseRule, LookUp
 
@@ -166,6 +167,28 @@ def past(state: Path, revision: SourceRevision) -> Past | None:
     from lehr.sources.past import past_revision
 
     return past_revision(state, revision)
+
+
+def secrets(deployment: Deployment, user: str) -> Secrets:
+    """Reads what references to secrets in intent refer to.
+
+    Args:
+        user: who reads. Each has threads of its own: a key service that hangs delays no other (invariant I9).
+    """
+    import os
+
+    from lehr.base.blocking import Threads
+    from lehr.secrets import SecretReader
+    from lehr.sources.kept import content_at, kept_content
+
+    folder = deployment.base / deployment.path
+
+    def ciphertext(path: str, digest: str) -> bytes | None:
+        # A plan is made of files that nobody has published yet.
+        return kept_content(deployment.state, digest) or content_at(folder / path, digest)
+
+    threads = Threads(f"{user} secrets", 4)
+    return SecretReader(deployment.base, deployment.state, ciphertext, os.environ, threads)
 
 
 def generation(environment: Mapping[str, str] | None = None) -> Generation:

@@ -1,0 +1,143 @@
+"""age, through pyrage: the one module that knows the library. All functions block for milliseconds.
+
+The library's exceptions are not chained: what they say is about keys and formats, and what they hold
+is not ours to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from lehr.base.errors import StalledError
+
+_SSH = ("ssh-ed25519 ", "ssh-rsa ")
+
+
+class Identity(NamedTuple):
+    """A private key. Its text is not shown."""
+
+    key: Any
+
+    def __repr__(self) -> str:
+        return "Identity()"
+
+
+class NewIdentity(NamedTuple):
+    """A private key that was just made, as the line of a file, and the recipient that goes with it."""
+
+    line: str
+    recipient: str
+
+    def __repr__(self) -> str:
+        return f"NewIdentity({self.recipient})"
+
+
+def generate() -> NewIdentity:
+    """A new key pair."""
+    made = _library().x25519.Identity.generate()
+    return NewIdentity(str(made), str(made.to_public()))
+
+
+def identities_in(text: str, place: str) -> list[Identity]:
+    """The private keys in `text`: lines `AGE-SECRET-KEY-1...`, or one SSH key in PEM.
+
+    Args:
+        place: what to call it in messages.
+
+    Raises:
+        StalledError: there is none, or one is not a key.
+    """
+    library = _library()
+    try:
+        if "-----BEGIN" in text:
+            return [Identity(library.ssh.Identity.from_buffer(text.strip().encode() + b"\n"))]
+        lines = [line.strip() for line in text.splitlines()]
+        keys = [line for line in lines if line and not line.startswith("#")]
+        found = [Identity(library.x25519.Identity.from_str(line)) for line in keys]
+    except library.IdentityError:
+        raise StalledError(
+            f"{place} holds something that is no private key of age",
+            why="each line is one, `AGE-SECRET-KEY-1...`, or a comment; or all is one SSH key",
+            fix="make one with `lehr secret keygen`",
+        ) from None
+    if not found:
+        raise StalledError(f"{place} holds no private key", fix="make one with `lehr secret keygen`")
+    return found
+
+
+def recipient_of(identity: Identity) -> str | None:
+    """The public key that goes with a private one; None for an SSH key, whose file beside it has it."""
+    return str(identity.key.to_public()) if hasattr(identity.key, "to_public") else None
+
+
+def is_recipient(text: str) -> bool:
+    """Whether `text` is a public key: `age1...`, `ssh-ed25519 ...` or `ssh-rsa ...`."""
+    try:
+        _recipient(text)
+    except _library().RecipientError:
+        return False
+    return True
+
+
+def encrypt(content: bytes, recipients: Sequence[str]) -> bytes:
+    """`content` for `recipients`, as text lines (armor).
+
+    Raises:
+        StalledError: there are no recipients, or one is not a public key.
+    """
+    if not recipients:
+        raise StalledError(
+            "there is nobody to encrypt for", fix="`lehr secret keygen --add` makes a key pair"
+        )
+    library = _library()
+    try:
+        return bytes(library.encrypt(content, [_recipient(text) for text in recipients], armored=True))
+    except (library.RecipientError, library.EncryptError):
+        raise StalledError("a recipient is no public key", fix="see `lehr secret show-recipients`") from None
+
+
+def decrypt(content: bytes, identities: Sequence[Identity], place: str) -> bytes:
+    """What `encrypt` was given.
+
+    Raises:
+        StalledError: it was encrypted for others, is damaged, or is no file of age.
+    """
+    library = _library()
+    try:
+        return bytes(library.decrypt(content, [identity.key for identity in identities]))
+    except library.DecryptError as error:
+        others = "No matching keys" in str(error)
+        raise StalledError(
+            f"{place} cannot be decrypted",
+            why=(
+                "it is encrypted for other keys than those that Lehr has here"
+                if others
+                else "it is damaged, or no file of age"
+            ),
+            fix=(
+                "have somebody who can run `lehr secret rotate`, with this machine's key in the recipients"
+                if others
+                else "take it from an earlier revision, or encrypt it anew with `lehr secret encrypt`"
+            ),
+        ) from None
+
+
+def _recipient(text: str) -> Any:
+    library = _library()
+    kind = library.ssh if text.startswith(_SSH) else library.x25519
+    return kind.Recipient.from_str(text)
+
+
+def _library() -> ModuleType:
+    """Imported when a secret needs it: it is an extra."""
+    try:
+        import pyrage  # noqa: PLC0415
+    except ImportError as error:
+        raise StalledError(
+            "pyrage, which encrypts and decrypts files of age, is not installed",
+            fix="pip install 'lehr[secrets]'",
+        ) from error
+    module: ModuleType = pyrage
+    return module
