@@ -156,6 +156,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], site: 
         disturb=site.drop_index,
         observe=site.everything,
         troubles=(site.closed,),
+        query=(site.server.url(DATABASE), f"{site.schema}.*"),
     )
     asyncio.run(rule(subject))
 

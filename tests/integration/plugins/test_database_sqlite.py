@@ -98,6 +98,7 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
             lambda: troubles.directory_at(tmp_path / FILE),
             lambda: troubles.file_at(tmp_path / FILE, b"no database, but a text of some length" * 100),
         ),
+        query=(f"sqlite:{FILE}",),
     )
     asyncio.run(rule(subject))
 

@@ -135,14 +135,15 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         connection: `postgresql://[user@][host][:port]/database[?...]` or `sqlite:PATH`, without a
             password. A host with a slash is the directory of a Unix socket. Relative paths are
             relative to the base directory of the deployment.
-        version: what others require of the schema; raised with each change that they rely on.
+        version: what others require of the schema; raised with each change that they rely on. 0 for
+            one of which nobody requires anything: then none is kept.
         schema: PostgreSQL's schema; SQLite has none.
         tables: by name. Tables that are not here are never looked at.
         create_database: make the database, or SQLite's file, if there is none.
     """
 
     connection: str
-    version: Annotated[int, msgspec.Meta(ge=1, le=2_147_483_647)]
+    version: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
     schema: Name = "public"
     tables: dict[Name, Table] = {}
     create_database: bool = False

@@ -3,13 +3,14 @@
 Its neighbours: `payload` is what people write, `connection` where a database is; `catalogue` holds a schema
 as values; `plan` says what differs, and which edits in which order put it right; `conversion` knows
 what becomes of rows when a type changes; `statements` writes edits as SQL; `databases` opens databases;
-`session` is what is asked of one, `postgres` and `sqlite` answer it.
+`session` is what is asked of one, `postgres` and `sqlite` answer it; `discovering` drafts intent out of
+what there is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,14 +20,15 @@ from lehr.base.blocking import Blocking, Tracked
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest, digest
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.model.asset import AssetKey
+from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.plugins.database import discovering
 from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema
 from lehr.plugins.database.plan import Plan, missing_database, plan
 from lehr.plugins.database.session import ConnectionLostError
-from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_AT_ONCE = 2  # databases: one that hangs delays the others' hints, and nothing else
@@ -128,6 +130,11 @@ class DatabasePlugin(AssetPlugin):
                     # Said once; the diff that follows notes what there is then.
                     self._watched[key] = _Watched(item.schema, seen, item.until)
                     yield key
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """A draft of each schema of the database that `query` begins with; patterns of tables follow."""
+        for draft in await self._blocking.run(discovering.drafts, self._databases, query):
+            yield draft
 
     async def close(self) -> None:
         self._blocking.close()

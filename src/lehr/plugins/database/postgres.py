@@ -61,6 +61,12 @@ WHERE n.nspname = %s AND c.relname = ANY (%s) AND c.relkind NOT IN ('i', 'I', 'S
 ORDER BY c.relname, a.attnum
 """
 
+_TABLES = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname <> %s AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+ORDER BY c.relname
+"""
+
 _INDEXES = """
 SELECT t.relname, i.relname, x.indisprimary, x.indisunique, x.indisvalid,
        m.amname <> 'btree' OR x.indexprs IS NOT NULL OR x.indpred IS NOT NULL
@@ -86,6 +92,9 @@ class PostgresSession:
         self._connection = connection
         self._schema = schema
         self._alone = False
+
+    def tables(self) -> list[str]:
+        return [name for (name,) in self._rows(_TABLES, self._schema, VERSION_TABLE)]
 
     def intended(self, schema: DatabaseSchema) -> Catalogue:
         wanted = {name: table for name, table in schema.tables.items() if not table.absent}

@@ -39,6 +39,10 @@ class Session(Protocol):
     it refuses, and `ConnectionLostError` when the connection ends.
     """
 
+    def tables(self) -> list[str]:
+        """Names of all tables of the schema that may be declared, sorted. Read-only."""
+        ...
+
     def intended(self, schema: DatabaseSchema) -> Catalogue:
         """The intent in this database's words, in which it can be compared. Read-only."""
         ...

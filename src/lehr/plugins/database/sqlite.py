@@ -53,6 +53,10 @@ class SqliteSession:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
+    def tables(self) -> list[str]:
+        query = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+        return [name for (name,) in self._rows(query) if not name.lower().startswith("sqlite_")]
+
     def intended(self, schema: DatabaseSchema) -> Catalogue:
         wanted = {name: table for name, table in schema.tables.items() if not table.absent}
         unwanted = tuple(name for name, table in schema.tables.items() if table.absent)

@@ -206,7 +206,7 @@ def test_a_name_is_letters_digits_and_underscores(name: str) -> None:
         {"tables": {"pg_class": {"columns": {"id": {"type": "text"}}}}},
         {"tables": {"plays": {"columns": {"id": {"type": "serial", "default": 1}}}}},
         {"connection": "sqlite:plays.sqlite", "schema": "other"},
-        {"version": 0},
+        {"version": -1},
     ],
 )
 def test_what_contradicts_itself_is_refused(fields: dict[str, Any]) -> None:

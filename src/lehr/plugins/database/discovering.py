@@ -1,0 +1,175 @@
+"""Drafts `lehr.DatabaseSchema` of the tables that a database has. Blocks, and only looks.
+
+What is drafted of a table is compared with it at once, so that a table of which intent cannot say all
+that counts is left out, and said to be.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.errors import LehrError, StalledError
+from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, TableState
+from lehr.plugins.database.connection import SqliteAddress
+from lehr.plugins.database.databases import Databases
+from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Name, Table
+from lehr.plugins.database.plan import plan
+from lehr.plugins.database.session import Session
+from lehr.sdk.discovering import Ids
+from lehr.sdk.plugin import Found
+
+_PUBLIC = "public"
+_SERIAL_TYPES = {"smallint": "smallserial", "integer": "serial", "bigint": "bigserial"}
+_WHOLE = re.compile(r"'?(-?\d{1,15})'?")
+_TRUTH = {"'true'": True, "'false'": False}
+
+
+def drafts(databases: Databases, query: Sequence[str]) -> list[Found]:
+    """A draft for each schema that is asked for.
+
+    Args:
+        query: a connection, and then patterns of tables (`orders*`, `sales.*`); all of the schema
+            `public` without one.
+
+    Raises:
+        StalledError: the query cannot be understood, or nothing matches it.
+        TransientError: the database does not answer.
+    """
+    connection, *patterns = query
+    wanted: dict[str, list[str]] = {}
+    for pattern in patterns or ["*"]:
+        schema, _, name = pattern.rpartition(".")
+        wanted.setdefault(schema or _PUBLIC, []).append(name)
+    ids = Ids()
+    return [_draft(databases, _asked(connection, schema), names, ids) for schema, names in wanted.items()]
+
+
+def _asked(connection: str, schema: str) -> DatabaseSchema:
+    try:
+        return DatabaseSchema(connection=connection, version=0, schema=schema)
+    except ValueError as error:
+        raise StalledError("this names no database", why=str(error), fix="see `connection`") from error
+
+
+def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str], ids: Ids) -> Found:
+    tables: dict[str, Any] = {}
+    notes: list[str] = []
+    with databases.open(asked) as session:
+        if session is None:  # cannot be: nobody asks for it to be made
+            raise StalledError(f"there is no database {asked.address.place}")
+        with session.transaction(write=False):
+            names = [name for name in session.tables() if _matches(name, patterns)]
+            version = session.observed(asked).version
+        for name in names:
+            with session.transaction(write=False):
+                said, problem = _table(session, asked, name)
+            if problem:
+                notes.append(f"table {name} is left out: {problem}")
+            else:
+                tables[name] = said
+                notes.extend(_unsaid(session, asked, name))
+    if not names:
+        raise StalledError(
+            f"no table of {asked.address.place} matches {', '.join(patterns)}",
+            why=f"looked for in schema {asked.schema}",
+            fix="correct the pattern; tables of another schema are SCHEMA.TABLE",
+        )
+    payload = {"connection": asked.connection, "version": version}
+    payload |= {} if asked.schema == _PUBLIC else {"schema": asked.schema}
+    if not version:
+        notes.append("the database keeps no version yet: 0 until something relies on one")
+    return Found(
+        id=ids.propose(_name(asked)),
+        type=DATABASE_SCHEMA,
+        payload=payload | {"tables": tables},
+        notes=(*notes, "keys to other tables, checks, triggers and views are not looked at, and stay"),
+        obstacle="" if tables else "intent can say none of its tables as they are",
+    )
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _name(asked: DatabaseSchema) -> str:
+    address = asked.address
+    if isinstance(address, SqliteAddress):
+        return f"database/{PurePath(address.path).stem}"
+    return f"database/{address.database}" + ("" if asked.schema == _PUBLIC else f"/{asked.schema}")
+
+
+def _table(session: Session, asked: DatabaseSchema, name: str) -> tuple[dict[str, Any], str]:
+    """What intent can say of a table, and why it cannot; empty if it can."""
+    observed = _observed(session, asked, name)
+    said = _said(observed.tables[name], numbered=isinstance(asked.address, SqliteAddress))
+    try:
+        declared = msgspec.convert({name: said}, dict[Name, Table])
+        intended = session.intended(replace(asked, version=observed.version, tables=declared))
+    except (msgspec.ValidationError, ValueError, LehrError) as error:
+        return said, str(error)
+    differing = [
+        change.path.removeprefix(f"tables/{name}/") for change in plan(intended, observed).diff.changes
+    ]
+    return said, f"intent cannot say {', '.join(differing)} as it is" if differing else ""
+
+
+def _observed(session: Session, asked: DatabaseSchema, name: str) -> Catalogue:
+    # Which columns it has is what is asked: of the table that is named, its name alone counts.
+    return session.observed(replace(asked, tables={name: Table(absent=True)}))
+
+
+def _said(state: TableState, *, numbered: bool) -> dict[str, Any]:
+    """The table as people write it.
+
+    Args:
+        numbered: the database numbers rows by an integer that is the primary key, unasked.
+    """
+    columns = {
+        name: _column(column, required=name in state.primary_key, numbered=numbered)
+        for name, column in state.columns.items()
+    }
+    said: dict[str, Any] = {"columns": columns}
+    if state.primary_key:
+        said["primary_key"] = list(state.primary_key)
+    indexes = {
+        name: {"columns": list(index.columns)} | ({"unique": True} if index.unique else {})
+        for name, index in state.indexes.items()
+        if not index.special and not index.constraint
+    }
+    return said | ({"indexes": indexes} if indexes else {})
+
+
+def _column(state: ColumnState, *, required: bool, numbered: bool) -> dict[str, Any]:
+    if state.default == SERIAL:
+        return {"type": state.type if numbered else _SERIAL_TYPES.get(state.type, state.type)}
+    said: dict[str, Any] = {"type": state.type}
+    if not state.nullable and not required:
+        said["nullable"] = False
+    if state.default is not None:
+        said["default"] = _default(state.type, state.default)
+    return said
+
+
+def _default(type: str, default: str) -> str | int | bool:
+    """A number or truth as such; anything else as SQL."""
+    if default in _TRUTH and type == "boolean":
+        return _TRUTH[default]
+    whole = _WHOLE.fullmatch(default)
+    return int(whole[1]) if whole and type in _SERIAL_TYPES else default
+
+
+def _unsaid(session: Session, asked: DatabaseSchema, name: str) -> Iterator[str]:
+    """Indexes that stay as they are without being declared."""
+    with session.transaction(write=False):
+        state = _observed(session, asked, name).tables.get(name)
+    for index, found in state.indexes.items() if state else ():
+        if found.special or found.constraint:
+            kind = "of a constraint" if found.constraint else "over expressions, some rows or the like"
+            yield f"index {index} of table {name}, {kind}, is not declared, and stays"
