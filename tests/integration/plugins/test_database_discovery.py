@@ -123,7 +123,8 @@ def test_schemas_of_postgres_are_drafted_whole_and_differ_in_nothing(server: Pos
     orders = """CREATE TABLE sales.orders (
         id bigserial PRIMARY KEY, at timestamptz(3) DEFAULT now(), tags text[],
         price numeric(10, 2) DEFAULT 0, state varchar(20) NOT NULL DEFAULT 'new', open boolean DEFAULT true,
-        mood sales.mood, number integer GENERATED ALWAYS AS IDENTITY, code char(3) UNIQUE, amount integer DEFAULT -1)"""
+        mood sales.mood, number integer GENERATED ALWAYS AS IDENTITY, code char(3) UNIQUE,
+        amount integer DEFAULT -1)"""
     statements: tuple[LiteralString, ...] = (
         "CREATE SCHEMA sales",
         "CREATE TYPE sales.mood AS ENUM ('good', 'bad')",
