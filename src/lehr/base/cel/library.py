@@ -1,0 +1,53 @@
+"""Google's implementation of CEL, behind as much of it as we need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cel_expr_python import cel
+
+from lehr.base.cel.operators import NoAnswerError
+from lehr.base.cel.tree import CONTAINER
+
+
+class Compiled:
+    """An expression that was parsed and checked."""
+
+    def __init__(self, expression: Any) -> None:
+        self._expression = expression
+
+    def serialized(self) -> bytes:
+        """Its tree, as `lehr.base.cel.tree` reads it."""
+        return bytes(self._expression.serialize())
+
+    def answer(self, values: Mapping[str, Any]) -> Any:
+        """What it comes to.
+
+        Raises:
+            NoAnswerError: it has no answer for these values.
+        """
+        result = self._expression.eval(data={f"{CONTAINER}.{name}": value for name, value in values.items()})
+        if result.type() == cel.Type.ERROR:
+            raise NoAnswerError(_first_line(str(result)))
+        return result.plain_value()
+
+
+def compile_text(text: str, variables: Sequence[str]) -> Compiled:
+    """Parse and check `text`, over variables of any type.
+
+    Raises:
+        ValueError: it cannot be understood.
+    """
+    names = (f"{CONTAINER}.{name}" for name in variables)
+    environment = cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN), container=CONTAINER)
+    try:
+        return Compiled(environment.compile(text))
+    except RuntimeError as error:
+        raise ValueError(_first_line(str(error))) from error
+
+
+def _first_line(text: str) -> str:
+    line = text.partition("\n")[0]
+    line = line.removeprefix("INVALID_ARGUMENT: ERROR: <input>:").removeprefix("ERROR: ")
+    return line.replace(f" (in container '{CONTAINER}')", "").strip()
