@@ -100,7 +100,7 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
-        FilePlugin(base, Threads("file", 8)),
+        FilePlugin(base, Threads("file", 8), secrets=secrets(deployment, "file")),
         CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
         DatabasePlugin(base, Threads("database", DatabasePlugin.threads), clock),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from lehr.base.digest import digest
@@ -10,7 +10,9 @@ from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import Operation
+from lehr.model.secret import Secret
 from lehr.model.types import Registry
+from lehr.sdk.secrets import SecretValue
 
 T = TypeVar("T")
 
@@ -49,6 +51,22 @@ class FixedReader:
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         asset = self.asset(id)
         return None if asset is None else self.registry.addon(asset, name, kind)
+
+
+class FixedSecrets:
+    """`lehr.sdk.secrets.Secrets` over fixed values.
+
+    Attributes:
+        values: text by what a reference says (`env:PASSWORD`); others are not there.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = dict(values)
+
+    async def read(self, secret: Secret) -> SecretValue:
+        if secret.secret not in self.values:
+            raise StalledError(f"there is no secret {secret.secret}")
+        return SecretValue(self.values[secret.secret].encode())
 
 
 class FixedPush:

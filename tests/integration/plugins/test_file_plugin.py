@@ -20,11 +20,12 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.operation import Progress, Result
+from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
-from lehr.testing.plugins import FixedReader, push_of, target_of
+from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
 from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
@@ -91,6 +92,60 @@ def test_keeps_the_contract(rule: Rule, blocking: Callable[[], Blocking], tmp_pa
         query=("etc/*",),
     )
     asyncio.run(rule(subject))
+
+
+def secret_file(path: Path | str, name: str) -> File:
+    return File(path=str(path), content_secret=Secret(f"env:{name}"), mode="0600")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_keeps_the_contract_with_secret_content(rule: Rule, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    secrets = FixedSecrets({"env:A": SECRET, "env:B": f"{SECRET}, another"})
+    subject = Subject(
+        make=lambda: FilePlugin(tmp_path, Inline(), fsync=False, secrets=secrets),
+        registry=REGISTRY,
+        asset=asset_of(secret_file("token", "A")),
+        changed=asset_of(secret_file("token", "B")),
+        disturb=lambda: edit(path),
+        observe=lambda: tree(tmp_path),
+        secret=SECRET,
+        troubles=(lambda: troubles.directory_at(path), lambda: without(secrets, "env:A")),
+    )
+    asyncio.run(rule(subject))
+
+
+@contextmanager
+def without(secrets: FixedSecrets, name: str) -> Iterator[None]:
+    kept = secrets.values.pop(name)
+    try:
+        yield
+    finally:
+        secrets.values[name] = kept
+
+
+def test_a_diff_of_secret_content_tells_neither_size_nor_digest(tmp_path: Path) -> None:
+    secrets = FixedSecrets({"env:A": SECRET})
+    plugin = FilePlugin(tmp_path, Inline(), fsync=False, secrets=secrets)
+    asset = asset_of(secret_file("a", "A"))
+
+    def changes() -> tuple[Change, ...]:
+        return asyncio.run(plugin.diff(target_of(asset), FixedReader([asset], REGISTRY))).changes
+
+    assert changes() == (Change("content", {"secret": "env:A"}, None),)
+    (tmp_path / "a").write_text("something else")
+    (tmp_path / "a").chmod(0o600)
+    assert changes() == (Change("content", {"secret": "env:A"}, "differs (secret)"),)
+    (tmp_path / "a").write_text(SECRET)
+    assert changes() == ()
+    secrets.values["env:A"] = "rotated"
+    assert [change.path for change in changes()] == ["content"]
+
+
+def test_a_secret_is_not_asked_for_to_take_its_file_away(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(SECRET)
+    push(tmp_path, secret_file("a", "GONE"), Goal.ABSENT)
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_diff_tells_size_digest_and_line_but_no_content(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What differs between a file and its intent. Blocks.
 
-The content of files never shows: it may be a secret. Sizes, digests and numbers of lines do.
+The content of files never shows: it may be a secret. Sizes, digests and numbers of lines do, but for
+content that is known to be one.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from lehr.model.diff import Change, Goal
 from lehr.plugins.file import disk
 from lehr.plugins.file.disk import Found, Kind
 from lehr.plugins.file.owners import gid_of, group_of, uid_of, user_of
-from lehr.plugins.file.payload import File
+from lehr.plugins.file.payload import Intended
+from lehr.sdk.secrets import DIFFERS
 
 
-def changes(path: str, file: File, goal: Goal) -> Iterator[Change]:
+def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
     """Everything at and beside `path` that is not as `goal` asks.
 
     Raises:
@@ -26,31 +28,39 @@ def changes(path: str, file: File, goal: Goal) -> Iterator[Change]:
     if disk.kind_of(disk.temporary_of(path)) is not None:
         yield Change("temporary", None, "left by a push that did not end")
     if goal is Goal.PRESENT:
-        yield from _content_changes(file, disk.look(path))
+        yield from _content_changes(intended, disk.look(path))
     elif (kind := disk.kind_of(path)) is not None:
         yield Change("type", None, kind.value)
     if goal is not Goal.FENCED and disk.kind_of(disk.fenced_of(path)) is not None:
         yield Change("fenced", None, Kind.FILE.value)
 
 
-def _content_changes(file: File, found: Found | None) -> Iterator[Change]:
-    data = file.data
+def _content_changes(intended: Intended, found: Found | None) -> Iterator[Change]:
+    file = intended.file
     if found is None:
-        yield Change("content", _described(data, len(data)), None)
+        yield Change("content", _wanted(intended), None)
         return
     if found.kind is not Kind.FILE:
         yield Change("type", Kind.FILE.value, found.kind.value)
         return
-    if found.data != data:
+    if intended.secret is not None and not intended.secret.equals(found.data):
+        yield Change("content", _wanted(intended), DIFFERS)
+    elif intended.secret is None and found.data != intended.data:
         observed = _described(found.data, found.size)
-        observed["line"] = _first_line_that_differs(data, found.data)
-        yield Change("content", _described(data, len(data)), observed)
+        observed["line"] = _first_line_that_differs(intended.data, found.data)
+        yield Change("content", _wanted(intended), observed)
     if found.mode != file.permissions:
         yield Change("mode", f"{file.permissions:04o}", f"{found.mode:04o}")
     if file.owner is not None and found.uid != uid_of(file.owner):
         yield Change("owner", file.owner, user_of(found.uid))
     if file.group is not None and found.gid != gid_of(file.group):
         yield Change("group", file.group, group_of(found.gid))
+
+
+def _wanted(intended: Intended) -> dict[str, Any]:
+    if intended.file.content_secret is not None:
+        return {"secret": intended.file.content_secret.secret}
+    return _described(intended.data, len(intended.data))
 
 
 def _described(data: bytes, size: int) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
+from lehr.model.secret import Secret
 from lehr.model.types import AssetType
+from lehr.sdk.secrets import SecretValue
 
 FILE = "lehr.File"
 
@@ -32,7 +34,9 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         path: where. Absolute, or relative to the base directory of the deployment; with
             neither `.` nor `..`. Directories on the way may be symbolic links.
         content: the content as text, stored as UTF-8.
-        content_base64: the content as bytes; exactly one of the two is given.
+        content_base64: the content as bytes.
+        content_secret: where the content is kept, as it is a secret; exactly one of the three is
+            given. With this one, `mode` must let nobody else read it (`"0600"`, `"0640"`).
         mode: permissions as 3 or 4 octal digits.
         owner, group: names or numbers; without them they are left as they are.
         make_parents: make directories that are missing on the way.
@@ -41,6 +45,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
     content: str | None = None
     content_base64: bytes | None = None
+    content_secret: Secret | None = None
     mode: Annotated[str, msgspec.Meta(pattern="^[0-7]{3,4}$")] = "0644"
     owner: Name | None = None
     group: Name | None = None
@@ -49,12 +54,15 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def __post_init__(self) -> None:
         if problem := path_problem(self.path):
             raise ValueError(f"`path` {problem}")
-        if (self.content is None) == (self.content_base64 is None):
-            raise ValueError("exactly one of `content` and `content_base64` must be given")
+        contents = (self.content, self.content_base64, self.content_secret)
+        if sum(content is not None for content in contents) != 1:
+            raise ValueError("exactly one of `content`, `content_base64` and `content_secret` must be given")
+        if self.content_secret is not None and self.permissions & 0o007:
+            raise ValueError(f'`mode` {self.mode} lets everybody have a secret; write `mode: "0600"`')
 
     @property
     def data(self) -> bytes:
-        """The intended content."""
+        """The content, where intent holds it."""
         if self.content_base64 is not None:
             return self.content_base64
         return (self.content or "").encode()
@@ -63,6 +71,18 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def permissions(self) -> int:
         """The mode as a number."""
         return int(self.mode, 8)
+
+
+class Intended(NamedTuple):
+    """A file as it is to be, with its content where that is a secret."""
+
+    file: File
+    secret: SecretValue | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The intended content."""
+        return self.file.data if self.secret is None else self.secret.content()
 
 
 def path_problem(path: str) -> str | None:

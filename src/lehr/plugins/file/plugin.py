@@ -22,10 +22,11 @@ from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import Found, Kind
 from lehr.plugins.file.errors import errors_of
 from lehr.plugins.file.owners import ANY, gid_of, uid_of
-from lehr.plugins.file.payload import FILE, File
+from lehr.plugins.file.payload import FILE, File, Intended
 from lehr.plugins.file.watch import Place, Watch
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets
 
 
 class FilePlugin(AssetPlugin):
@@ -45,28 +46,33 @@ class FilePlugin(AssetPlugin):
         blocking: a pool of this plugin's own, closed with it.
         fsync: whether a push ends only when the file would last through a crash of the machine.
             Without it such a crash can leave files empty, which the next diff finds.
+        secrets: has the content of files whose content is a secret.
     """
 
     types = (FILE,)
     traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), turns=32, pushes=32)
 
-    def __init__(self, base: Path, blocking: Blocking, *, fsync: bool = True) -> None:
+    def __init__(
+        self, base: Path, blocking: Blocking, *, fsync: bool = True, secrets: Secrets | None = None
+    ) -> None:
         self._base = base.absolute()
         self._blocking = blocking
         self._writes = Tracked(blocking)
         self._watch = Watch()
         self._fsync = fsync
+        self._secrets = secrets or NoSecrets()
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the file with intent; see `compare.changes` for the paths."""
-        file = _intended(target, read)
-        place, diff = await self._blocking.run(self._look, file, target.goal)
+        intended = await self._intended(target, read)
+        place, diff = await self._blocking.run(self._look, intended, target.goal)
         self._watch.note(target.key, place)
         return diff
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Look again, since time has passed, and put right what differs."""
-        await self._writes.run(target.key, self._carry_out, _intended(target, read), target.goal)
+        intended = await self._intended(target, read)
+        await self._writes.run(target.key, self._carry_out, intended, target.goal)
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
@@ -90,20 +96,26 @@ class FilePlugin(AssetPlugin):
         self._watch.close()
         self._blocking.close()
 
+    async def _intended(self, target: Target, read: Reader) -> Intended:
+        file = _payload(target, read)
+        if file.content_secret is None or target.goal is not Goal.PRESENT:
+            return Intended(file)
+        return Intended(file, await self._secrets.read(file.content_secret))
+
     # --- in a thread -------------------------------------------------------------
 
-    def _look(self, file: File, goal: Goal) -> tuple[Place | None, Diff]:
-        path = self._path(file)
+    def _look(self, intended: Intended, goal: Goal) -> tuple[Place | None, Diff]:
+        path = self._path(intended.file)
         # Watched before it is looked at, so that no change falls between the two.
         place = self._watch.place(path)
         with errors_of(path):
-            found = tuple(changes(path, file, goal))
+            found = tuple(changes(path, intended, goal))
         return place, Diff(found) if found else NO_DIFF
 
-    def _carry_out(self, file: File, goal: Goal) -> None:
-        path = self._path(file)
+    def _carry_out(self, intended: Intended, goal: Goal) -> None:
+        path = self._path(intended.file)
         with errors_of(path):
-            if not any(changes(path, file, goal)):
+            if not any(changes(path, intended, goal)):
                 return
             found = disk.look(path)
             if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
@@ -113,7 +125,7 @@ class FilePlugin(AssetPlugin):
                     fix="remove it by hand, or choose another path",
                 )
             if goal is Goal.PRESENT:
-                self._replace(path, file, found)
+                self._replace(path, intended, found)
                 return
             if goal is Goal.FENCED and found is not None:
                 disk.move_aside(path)
@@ -124,7 +136,8 @@ class FilePlugin(AssetPlugin):
             if self._fsync:
                 disk.sync_directory(path)
 
-    def _replace(self, path: str, file: File, found: Found | None) -> None:
+    def _replace(self, path: str, intended: Intended, found: Found | None) -> None:
+        file = intended.file
         directory = os.path.dirname(path)
         if file.make_parents:
             os.makedirs(directory, exist_ok=True)
@@ -136,14 +149,14 @@ class FilePlugin(AssetPlugin):
             )
         kept = (ANY, ANY) if found is None or found.kind is not Kind.FILE else (found.uid, found.gid)
         owner = (uid_of(file.owner), gid_of(file.group))
-        disk.replace(path, file.data, file.permissions, owner, kept, fsync=self._fsync)
+        disk.replace(path, intended.data, file.permissions, owner, kept, fsync=self._fsync)
         disk.remove(disk.fenced_of(path))
 
     def _path(self, file: File) -> str:
         return os.path.join(self._base, file.path)
 
 
-def _intended(target: Target, read: Reader) -> File:
+def _payload(target: Target, read: Reader) -> File:
     if target.goal is not Goal.PRESENT and target.goal not in FilePlugin.traits.goals:
         raise StalledError(
             f"a {FILE} cannot be {target.goal}", fix="use a turndown, which fences and removes it"

@@ -51,10 +51,24 @@ def test_other_paths_are_refused(path: str, problem: str) -> None:
         load(path=path, content="")
 
 
-@pytest.mark.parametrize("fields", [{}, {"content": "a", "content_base64": "YQ=="}])
-def test_content_is_given_exactly_once(fields: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"content": "a", "content_base64": "YQ=="},
+        {"content": "a", "content_secret": {"secret": "env:A"}, "mode": "0600"},
+    ],
+)
+def test_content_is_given_exactly_once(fields: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError, match="exactly one"):
         load(path="a", **fields)
+
+
+@pytest.mark.parametrize("mode", ["0644", "0604", "0601", "4607"])
+def test_a_secret_is_not_for_everybody(mode: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match="everybody"):
+        load(path="a", content_secret={"secret": "env:A"}, mode=mode)
+    assert load(path="a", content_secret={"secret": "env:A"}, mode="0640").data == b""
 
 
 @pytest.mark.parametrize("mode", ["", "9", "64", "06440", "u+x", "0o644", 644])
