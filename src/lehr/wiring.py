@@ -101,7 +101,13 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
         FilePlugin(base, Threads("file", 8), secrets=secrets(deployment, "file")),
-        CommandPlugin(base, state / "commands", Threads("command", CommandPlugin.traits.turns), clock),
+        CommandPlugin(
+            base,
+            state / "commands",
+            Threads("command", CommandPlugin.traits.turns),
+            clock,
+            secrets=secrets(deployment, "command"),
+        ),
         DatabasePlugin(base, Threads("database", DatabasePlugin.threads), clock),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from lehr.base.errors import StalledError
@@ -135,6 +135,6 @@ class Hidden:
 NOTHING_HIDDEN = Hidden()
 
 
-async def revealed(secrets: Secrets, references: dict[str, Any]) -> dict[str, SecretValue]:
+async def revealed(secrets: Secrets, references: Mapping[str, Any]) -> dict[str, SecretValue]:
     """The values of those of `references` that are references to secrets, by name."""
     return {name: await secrets.read(item) for name, item in references.items() if isinstance(item, Secret)}

@@ -21,11 +21,14 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import Outcome, Progress, Result
+from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.command.payload import COMMAND, TYPES, Command
 from lehr.plugins.command.plugin import CommandPlugin
+from lehr.plugins.command.process import Excerpt
+from lehr.sdk.secrets import Hidden, SecretValue
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
-from lehr.testing.plugins import FixedReader, push_of, target_of
+from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
 from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
@@ -419,3 +422,82 @@ def test_after_a_crash_a_daemon_does_not_keep_the_operation_open(tmp_path: Path)
         for pid in (parent, child):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+# --- secrets ------------------------------------------------------------------------------
+
+SECRETS = FixedSecrets({"env:PASSWORD": f"{SECRET}\n", "env:NUL": "a\0b"})
+
+
+def outcome_with_secret(base: Path, apply: str, reference: str = "env:PASSWORD") -> Outcome:
+    async def main() -> Outcome:
+        plugin = CommandPlugin(base, base / "state", Inline(), SystemClock(), secrets=SECRETS)
+        asset = asset_of(apply=apply, environment={"PASSWORD": Secret(reference)})
+        target = target_of(asset)
+        try:
+            return await plugin.push(target, FixedReader([asset], REGISTRY), push_of(target))
+        finally:
+            await plugin.close()
+
+    return asyncio.run(main())
+
+
+def test_a_command_gets_its_secrets_in_variables(tmp_path: Path) -> None:
+    outcome_with_secret(tmp_path, 'printf %s "$PASSWORD" > got')
+    assert (tmp_path / "got").read_text() == SECRET
+
+
+@pytest.mark.parametrize(
+    "before",
+    [0, 1, 1980, 1986, 1990, 1995, 1999, 2000],
+)
+@pytest.mark.parametrize("after", [0, 1980, 1986, 1990, 1995, 2000])
+def test_a_secret_that_is_printed_is_hidden_wherever_output_is_cut(before: int, after: int) -> None:
+    excerpt = Excerpt(Hidden([SecretValue(SECRET.encode())]))
+    whole = b"x" * before + SECRET.encode() + b"y" * after
+    for start in range(0, len(whole), 7):
+        excerpt.add(whole[start : start + 7])
+    for shown in (excerpt.first(), excerpt.last()):
+        assert not any(SECRET[index : index + 4] in shown for index in range(len(SECRET) - 3))
+
+
+def test_a_secret_in_the_output_of_a_push_is_hidden(tmp_path: Path) -> None:
+    found = outcome_with_secret(tmp_path, 'echo "login failed for $PASSWORD" >&2; exit 1')
+    assert found == Outcome(Result.FAILED, "exit code 1: login failed for [secret]")
+
+
+def test_a_secret_that_no_variable_can_hold_is_for_a_person(tmp_path: Path) -> None:
+    with pytest.raises(StalledError, match="NUL"):
+        outcome_with_secret(tmp_path, "true", "env:NUL")
+    assert not list((tmp_path / "state").rglob("*.lock"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_keeps_the_contract_with_secrets(rule: Rule, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+
+    def with_secret(word: str) -> Asset:
+        return asset_of(
+            check=f'echo "I know $PASSWORD"; echo "{word} $PASSWORD" | cmp -s - made || exit 1',
+            apply=f'echo "{word} $PASSWORD" > made.new && mv made.new made; echo "$PASSWORD" >&2',
+            remove="rm -f made",
+            environment={"PASSWORD": Secret("env:PASSWORD")},
+        )
+
+    subject = Subject(
+        make=lambda: CommandPlugin(
+            tmp_path, tmp_path / "state", Inline(), SystemClock(), grace=GRACE, secrets=SECRETS
+        ),
+        registry=REGISTRY,
+        asset=with_secret("one"),
+        changed=with_secret("two"),
+        disturb=lambda: _write(made, "disturbed"),
+        observe=lambda: made.read_bytes() if made.exists() else None,
+        secret=SECRET,
+        interruptions=3,
+    )
+    asyncio.run(rule(subject))

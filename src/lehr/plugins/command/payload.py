@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from lehr.model.secret import Secret
 from lehr.model.types import AssetType
 
 COMMAND = "lehr.Command"
@@ -26,7 +27,8 @@ Script = Arguments | Text
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Something that a script can check, and another can bring about.
 
-    What the scripts print is kept and shown: it must hold no secrets.
+    What the scripts print is kept and shown, with the secrets hidden that they were given; it must
+    hold no others.
 
     Attributes:
         check: only looks. Exit code 0: it is as intended; 1: it is not, and the first lines of
@@ -36,7 +38,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             be turned down.
         environment: further variables. `PATH`, `HOME` and `LANG` are Lehr's own unless they are
             given here; `LEHR_ASSET`, `LEHR_INCARNATION` and, but for `check`, `LEHR_OPERATION`
-            are set.
+            are set. A value may be a reference to a secret.
         directory: to run in, absolute or relative to the base directory of the deployment,
             which it is without this.
         timeout_seconds: for `apply` and `remove`; then they are ended, by force if need be.
@@ -46,7 +48,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     check: Script
     apply: Script
     remove: Script | None = None
-    environment: dict[str, str] = {}
+    environment: dict[str, str | Secret] = {}
     directory: Text | None = None
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_APPLY_SECONDS)] = 300.0
     check_timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=MOST_CHECK_SECONDS)] = 30.0
@@ -65,7 +67,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                     f"`environment` has the name {key!r}: names are letters, digits and _, do not "
                     f"begin with a digit, and those that begin with {_RESERVED} are Lehr's own"
                 )
-            if "\0" in value:
+            if isinstance(value, str) and "\0" in value:
                 raise ValueError(f"`environment` has a NUL character in {key}")
 
 

@@ -26,6 +26,7 @@ from lehr.plugins.command.payload import (
 )
 from lehr.plugins.command.process import Ended, Launch, Processes
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _AS_INTENDED = 0
 _DIFFERS = 1
@@ -56,6 +57,7 @@ class CommandPlugin(AssetPlugin):
         blocking: a pool of this plugin's own, closed with it.
         clock: time.
         grace: seconds that a command has to end when it is asked to, before it is killed.
+        secrets: has the variables that are secrets.
     """
 
     types = (COMMAND,)
@@ -68,19 +70,27 @@ class CommandPlugin(AssetPlugin):
     )
 
     def __init__(
-        self, base: Path, state: Path, blocking: Blocking, clock: Clock, *, grace: float = 5.0
+        self,
+        base: Path,
+        state: Path,
+        blocking: Blocking,
+        clock: Clock,
+        *,
+        grace: float = 5.0,
+        secrets: Secrets | None = None,
     ) -> None:
         self._base = base.absolute()
         self._state = state.absolute()
         self._blocking = blocking
         self._processes = Processes(blocking, clock, grace=grace)
+        self._secrets = secrets or NoSecrets()
         self._environment = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Run `check`. Read-only as far as the script is."""
         command = read.payload(target.id, Command)
         _script(command, target.goal)
-        launch = self._launch(command, command.check, target)
+        launch = await self._launch(command, command.check, target)
         ended = await self._processes.run(launch._replace(timeout=command.check_timeout_seconds))
         if ended.timed_out or ended.code not in (_AS_INTENDED, _DIFFERS):
             raise TransientError(
@@ -99,7 +109,7 @@ class CommandPlugin(AssetPlugin):
         """Run `apply`, or `remove` for the goal ABSENT."""
         command = read.payload(target.id, Command)
         script = _script(command, target.goal)
-        launch = self._launch(command, script, target)
+        launch = await self._launch(command, script, target)
         launch.environment["LEHR_OPERATION"] = push.operation.id
         launch = launch._replace(mark=self._mark(push.operation))
         return _outcome(await self._processes.run(launch))
@@ -117,15 +127,17 @@ class CommandPlugin(AssetPlugin):
     def _mark(self, operation: Operation) -> Mark:
         return Mark(self._state / "operations" / f"{operation.id}.lock")
 
-    def _launch(self, command: Command, script: Script, target: Target) -> Launch:
+    async def _launch(self, command: Command, script: Script, target: Target) -> Launch:
+        plain = {name: value for name, value in command.environment.items() if isinstance(value, str)}
+        secrets = await revealed(self._secrets, command.environment)
         environment = {
             **self._environment,
-            **command.environment,
+            **plain,
             "LEHR_ASSET": target.id,
             "LEHR_INCARNATION": str(target.incarnation),
         }
         directory = os.path.join(self._base, command.directory or "")
-        return Launch(arguments(script), environment, directory, command.timeout_seconds)
+        return Launch(arguments(script), environment, directory, command.timeout_seconds, secrets=secrets)
 
 
 def _script(command: Command, goal: Goal) -> Script:

@@ -10,14 +10,18 @@ import asyncio
 import contextlib
 import errno
 import os
+import re
 import signal
 import subprocess
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.plugins.command.mark import Mark
+from lehr.sdk.secrets import HIDDEN, NOTHING_HIDDEN, Hidden, SecretValue
 
 MOST_OUTPUT = 2000
 """Bytes that are kept from the beginning and from the end of each stream."""
@@ -29,13 +33,18 @@ _DYING = 5.0  # seconds after which a killed process counts as one that cannot b
 
 
 class Launch(NamedTuple):
-    """What to run, for how many seconds, and the mark that its processes carry."""
+    """What to run, for how many seconds, and the mark that its processes carry.
+
+    Attributes:
+        secrets: further variables, which are hidden in what the processes print.
+    """
 
     arguments: tuple[str, ...]
     environment: dict[str, str]
     directory: str
     timeout: float
     mark: Mark | None = None
+    secrets: Mapping[str, SecretValue] = MappingProxyType({})
 
 
 class Ended(NamedTuple):
@@ -55,25 +64,33 @@ class Ended(NamedTuple):
 
 
 class Excerpt:
-    """The beginning and the end of a stream of any length."""
+    """The beginning and the end of a stream of any length.
 
-    def __init__(self) -> None:
+    Args:
+        hidden: what is not shown. That much more is kept that no secret is cut into parts.
+    """
+
+    def __init__(self, hidden: Hidden = NOTHING_HIDDEN) -> None:
+        self._hidden = hidden
+        self._most = MOST_OUTPUT + hidden.longest
         self._first = b""
         self._last = b""
         self._size = 0
 
     def add(self, chunk: bytes) -> None:
         self._size += len(chunk)
-        self._first += chunk[: MOST_OUTPUT - len(self._first)]
-        self._last = (self._last + chunk)[-MOST_OUTPUT:]
+        self._first += chunk[: self._most - len(self._first)]
+        self._last = (self._last + chunk)[-self._most :]
 
     def first(self) -> str:
         """The first lines, on one line."""
-        return _one_line(self._first) + (" ..." if self._size > MOST_OUTPUT else "")
+        shown = self._hidden.blotted(self._first)[:MOST_OUTPUT]
+        return _one_line(shown) + (" ..." if self._size > MOST_OUTPUT else "")
 
     def last(self) -> str:
         """The last lines, on one line."""
-        return ("... " if self._size > MOST_OUTPUT else "") + _one_line(self._last)
+        shown = self._hidden.blotted(self._last)[-MOST_OUTPUT:]
+        return ("... " if self._size > MOST_OUTPUT else "") + _one_line(shown)
 
 
 class Processes:
@@ -130,7 +147,7 @@ class Processes:
 
     async def _supervise(self, launch: Launch, stop: asyncio.Event) -> Ended:
         process = await self._blocking.run(_start, launch)
-        with _Child(process) as child:
+        with _Child(process, Hidden(launch.secrets.values())) as child:
             try:
                 await self._first_of(launch.timeout, child.ended, stop)
                 timed_out = not child.ended.is_set()
@@ -181,10 +198,10 @@ class Processes:
 class _Child:
     """A process as the event loop sees it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], hidden: Hidden) -> None:
         self.ended = asyncio.Event()
-        self.output = Excerpt()
-        self.errors = Excerpt()
+        self.output = Excerpt(hidden)
+        self.errors = Excerpt(hidden)
         self._process = process
         self._loop = asyncio.get_running_loop()
         self._pipes: dict[int, Excerpt] = {}
@@ -258,11 +275,12 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
 
 
 def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
+    secrets = {name: value.text() for name, value in launch.secrets.items()}
     try:
         return subprocess.Popen(
             launch.arguments,
             cwd=launch.directory,
-            env=launch.environment,
+            env=launch.environment | secrets,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -294,7 +312,10 @@ def _error(launch: Launch, error: OSError) -> LehrError:
 
 
 def _one_line(data: bytes) -> str:
-    """`data` without line ends, escape sequences and what else is not for terminals."""
-    lines = (line.strip() for line in data.decode(errors="replace").splitlines())
+    """`data` without line ends, escape sequences and what else is not for terminals.
+
+    What is blotted is a secret; a program that prints NUL bytes itself is taken at that.
+    """
+    lines = (line.strip() for line in re.sub("\0+", HIDDEN, data.decode(errors="replace")).splitlines())
     text = " | ".join(line for line in lines if line)
     return "".join(character if character.isprintable() else " " for character in text).strip()
