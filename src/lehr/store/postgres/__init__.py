@@ -1,0 +1,139 @@
+"""The store in a PostgreSQL database: for more than one machine, or more than one process.
+
+In: writes; one transaction each commit, over one connection. Out: values, over as many connections as
+there are readers at a time. All tables are in a schema of their own.
+
+Architecture invariants:
+
+* Commits that could decide by the same rows go one after the other (`locks`), whichever processes they
+  come from.
+* A commit that raised was not written. Where the connection is lost while it ends, the server is asked
+  before anything is answered (`writer`).
+* Connections that are lost are made anew when they are next needed; nobody has to be told to.
+
+Importing it needs the driver: `pip install 'lehr[postgres]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from lehr.base.errors import StalledError
+from lehr.model.incarnation import Incarnation
+from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.store.postgres import migrations, publishing
+from lehr.store.postgres.address import Address
+from lehr.store.postgres.intent import PostgresIntent
+from lehr.store.postgres.locks import keys_of
+from lehr.store.postgres.session import PostgresSession, Readers
+from lehr.store.postgres.writer import Writer
+from lehr.store.sql import admission, records, retention
+from lehr.store.sql.reading import SqlRecords
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Audit,
+    Finish,
+    Import,
+    KeepLease,
+    LiftControl,
+    Prune,
+    Publish,
+    Record,
+    RecordAttempt,
+    Refused,
+    SetControl,
+    TakeLease,
+    Touch,
+    Write,
+)
+
+__all__ = ["Address", "PostgresStore"]
+
+
+class PostgresStore:
+    """`lehr.store.CheckableStore` in a PostgreSQL database.
+
+    `commit` may run in another thread than the reads, but never in two at a time.
+    """
+
+    def __init__(self, address: Address, *, read_only: bool = False) -> None:
+        """Connect; unless `read_only`, make the tables when they are not there.
+
+        Raises:
+            TransientError, StalledError: see `lehr.store.postgres.session.connect`.
+        """
+        self._address = address
+        self._writer = None if read_only else Writer(address)
+        self._readers = Readers(address)
+        try:
+            with self._readers.session() as db:
+                migrations.require_version(migrations.version_of(db.connection, address), address)
+        except BaseException:
+            self.close()
+            raise
+        self.intent = PostgresIntent(self._readers)
+        self.records = SqlRecords(self._readers.session)
+
+    def commit(self, writes: Sequence[Write]) -> list[Any]:
+        if self._writer is None:
+            raise StalledError(f"the store at {self._address.place} was opened for reading only")
+        return self._writer.transact(
+            keys_of(self._address.schema, writes),
+            lambda db: [_CARRY_OUT[type(write)](db, write) for write in writes],
+            # What is copied in cannot be sent ahead.
+            pipelined=not any(isinstance(write, Publish) for write in writes),
+        )
+
+    def check(
+        self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
+    ) -> Iterator[Damage]:
+        # Hardly any command checks, and start-up counts.
+        from lehr.store.sql.check import check, rows  # noqa: PLC0415
+
+        with self._readers.moment() as db:
+            began(rows(db))
+            yield from check(db, types, advance, (psycopg.DataError, psycopg.InternalError))
+
+    def close(self) -> None:
+        self._readers.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _admit(db: PostgresSession, write: Admit) -> Refused | None:
+    refused = admission.admit(db, write)
+    if refused is None and write.decision is not None:
+        records.record(db, Record(write.decision))
+    return refused
+
+
+def _adopt(db: PostgresSession, write: Adopt) -> None:
+    admission.enter(db, write.ledger)
+
+
+def _import(db: PostgresSession, write: Import) -> Incarnation | Refused:
+    from lehr.store.sql.importing import import_incarnation  # noqa: PLC0415 - start-up counts
+
+    return import_incarnation(db, write)
+
+
+_CARRY_OUT: dict[type, Callable[[PostgresSession, Any], Any]] = {
+    Publish: publishing.publish,
+    Admit: _admit,
+    Finish: admission.finish,
+    Adopt: _adopt,
+    Record: records.record,
+    RecordAttempt: records.record_attempt,
+    Touch: records.touch,
+    SetControl: records.set_control,
+    LiftControl: records.lift_control,
+    TakeLease: records.take_lease,
+    KeepLease: records.keep_lease,
+    Audit: records.audit,
+    Prune: retention.prune,
+    Import: _import,
+}

@@ -1,0 +1,82 @@
+"""Where a PostgreSQL store is: `postgresql://[user@]host/database[?schema=NAME]`, as libpq reads it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from lehr.base.errors import StalledError
+
+SCHEMES = ("postgresql://", "postgres://")
+SCHEMA = "lehr"
+
+_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SECRETS = ("password", "sslpassword", "passfile")
+_DEFAULTS = {
+    "connect_timeout": "5",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+    "application_name": "lehr",
+}
+_FIX = "write postgresql://USER@HOST/DATABASE; a password belongs into ~/.pgpass or PGPASSWORD"
+
+
+class Address:
+    """A schema of a database, and how to reach it.
+
+    Attributes:
+        schema: that holds all tables of this store, and nothing else.
+        place: what is told of it: without credentials.
+        url: the same place for another process, without a password.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Read `text`.
+
+        Raises:
+            StalledError: it is no address. It is not told, since it may hold a password.
+        """
+        if not text.startswith(SCHEMES):
+            raise StalledError("the store is no address of a PostgreSQL database", fix=_FIX)
+        try:
+            url, self.schema = _without_schema(text)
+            known = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+        except (psycopg.Error, ValueError):
+            # From None: the driver's message quotes what it cannot read.
+            raise StalledError("the address of the store cannot be read", fix=_FIX) from None
+        if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_"):
+            raise StalledError(
+                "the schema of the store has no proper name",
+                fix="choose one of small letters, digits and underscores: ?schema=lehr",
+            )
+        self._conninfo = make_conninfo(**_DEFAULTS | known)
+        shown = {name: value for name, value in known.items() if name not in _SECRETS}
+        self.url = f"postgresql:///?{urlencode({**shown, 'schema': self.schema})}"
+        port = f":{known['port']}" if "port" in known else ""
+        self.place = f"postgresql://{known.get('host', '')}{port}/{known.get('dbname', '')}"
+        if self.schema != SCHEMA:
+            self.place += f"?schema={self.schema}"
+
+    @property
+    def conninfo(self) -> str:
+        """What libpq is told. Holds the password, if there is one: never to be shown."""
+        return self._conninfo
+
+    def __repr__(self) -> str:
+        return f"Address({self.place})"
+
+
+def _without_schema(text: str) -> tuple[str, str]:
+    """The URL as libpq knows it, and our schema."""
+    parts = urlsplit(text)
+    given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    rest = [(name, value) for name, value in given if name != "schema"]
+    url = urlunsplit(parts._replace(query=urlencode(rest)))
+    if not parts.netloc:  # urlunsplit leaves out slashes that libpq wants
+        url = f"postgresql://{parts.path or '/'}?{urlencode(rest)}"
+    return url, dict(given).get("schema", SCHEMA)

@@ -1,0 +1,135 @@
+"""What the driver says, in our words. No message shows a password: none is ever part of one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import msgspec
+import psycopg
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.store.postgres.address import Address
+
+_AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by itself"
+
+
+def away(address: Address, error: BaseException | None = None) -> TransientError:
+    """The server cannot be reached."""
+    why = "" if error is None else said(error)
+    return TransientError(f"the PostgreSQL server of {address.place} does not answer", why=why, fix=_AWAY)
+
+
+def said(error: BaseException) -> str:
+    """What the server or the driver says, on one line."""
+    return " ".join(str(error).split())[:300]
+
+
+@contextlib.contextmanager
+def translated(address: Address) -> Iterator[None]:
+    """Turn the exceptions of the driver, and of decoding what is stored, into ours."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise in_our_words(error, address) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _damaged(error, address) from error
+
+
+def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
+    """The exception that stands for `error`."""
+    state = error.sqlstate or ""
+    for prefix, make in _BY_STATE:
+        if state.startswith(prefix):
+            return make(error, address)
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return away(address, error)
+    if isinstance(error, psycopg.IntegrityError | psycopg.DataError):
+        return _broken_rule(error, address)
+    return TransientError(
+        f"the store at {address.place} failed",
+        why=said(error),
+        fix="see to the server; nothing was lost, Lehr tries again by itself",
+    )
+
+
+def _stopped(error: psycopg.Error, address: Address) -> LehrError:
+    return away(address, error)
+
+
+def _locked(error: psycopg.Error, address: Address) -> LehrError:
+    return TransientError(
+        f"the store at {address.place} is locked",
+        why="another program holds it",
+        fix="end the other program; nothing was written",
+    )
+
+
+def _full(error: psycopg.Error, address: Address) -> LehrError:
+    return TransientError(
+        f"the PostgreSQL server of {address.place} has no room",
+        why=said(error),
+        fix="give it some: disk, memory or connections; nothing was lost, Lehr goes on by itself",
+    )
+
+
+def _only_reads(error: psycopg.Error, address: Address) -> LehrError:
+    return TransientError(
+        f"the PostgreSQL server of {address.place} takes no writes",
+        why=said(error),
+        fix="name the primary, not a standby; nothing was lost, Lehr tries again by itself",
+    )
+
+
+def _forbidden(error: psycopg.Error, address: Address) -> LehrError:
+    return StalledError(
+        f"the store at {address.place} cannot be opened",
+        why=said(error),
+        fix="see that the user is right, may connect, and may make a schema in the database",
+    )
+
+
+def _missing(error: psycopg.Error, address: Address) -> LehrError:
+    return StalledError(
+        f"there is no store at {address.place}",
+        why=said(error),
+        fix="make the database; `lehr run` makes the schema and the tables",
+    )
+
+
+def _damaged(error: Exception, address: Address) -> LehrError:
+    return StalledError(
+        f"the store at {address.place} cannot be read",
+        why=said(error),
+        fix="see `lehr store check`; restore it from a backup, or name an empty database: Lehr then starts "
+        "anew from git and from production, without its history",
+    )
+
+
+def _broken_rule(error: psycopg.Error, address: Address) -> LehrError:
+    # Trying again would fail for ever, and hold up every write behind it.
+    return StalledError(
+        f"the store at {address.place} refused a write that breaks its rules",
+        why=said(error),
+        fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
+    )
+
+
+_BY_STATE = (
+    ("08", _stopped),
+    ("57P", _stopped),
+    ("25P03", _stopped),  # idle in a transaction for too long: this process was stopped
+    ("55P03", _locked),
+    ("40", _locked),
+    ("53", _full),
+    ("25006", _only_reads),
+    ("28", _forbidden),
+    ("42501", _forbidden),
+    ("3D", _missing),
+    ("3F", _missing),
+    ("42P01", _missing),
+    ("XX00", _damaged),
+    ("22", _broken_rule),
+    ("23", _broken_rule),
+)
+"""By the beginning of SQLSTATE (PostgreSQL's manual, appendix A)."""

@@ -1,0 +1,245 @@
+"""Reading incarnations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.incarnation import AssetChange, Incarnation
+from lehr.model.types import addon_names
+from lehr.store.interface import Head, Imported, PrunedError
+from lehr.store.postgres.session import PostgresSession, Readers
+from lehr.store.sql.retention import is_pruned
+from lehr.store.sql.rows import asset_of, header_of, version_of
+
+_IDS_AT_ONCE = 1000
+
+_VERSION_AT = """
+    SELECT v.id, v.type, v.body, v.digest, v.origin, coalesce(i.pruned, 0)
+    FROM (SELECT 1) one
+    LEFT JOIN incarnation i ON i.partition = :partition AND i.sequence = :sequence
+    LEFT JOIN LATERAL (
+        SELECT id, type, body, digest, origin FROM asset_version
+        WHERE partition = :partition AND id = :id AND sequence <= :sequence
+        ORDER BY partition, id, sequence DESC LIMIT 1) v ON true
+"""
+_LAST_VERSION = (
+    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
+    " WHERE partition = ? AND id = ? AND digest IS NOT NULL ORDER BY sequence DESC LIMIT 1"
+)
+_VERSIONS = (
+    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
+    " WHERE partition = ? AND id = ? ORDER BY sequence DESC"
+)
+_AT = """
+    SELECT * FROM (
+        SELECT DISTINCT ON (id) id, type, body, digest, origin FROM asset_version
+        WHERE partition = ? AND sequence <= ? ORDER BY id, sequence DESC) newest
+    WHERE digest IS NOT NULL ORDER BY id
+"""
+_CURRENT = """
+    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
+    JOIN asset_version v ON v.number = c.version
+    WHERE c.partition = ? ORDER BY c.id
+"""
+_CURRENT_OF_TYPES = """
+    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
+    JOIN asset_version v ON v.number = c.version
+    WHERE c.partition = ? AND c.type = ANY(?) ORDER BY c.id
+"""
+_CHANGES = """
+    SELECT touched.id, old.type, old.body, old.digest, old.origin, new.type, new.body, new.digest, new.origin
+    FROM (SELECT DISTINCT id FROM asset_version
+          WHERE partition = :partition AND sequence > :low AND sequence <= :high) touched
+    LEFT JOIN LATERAL (
+        SELECT type, body, digest, origin FROM asset_version
+        WHERE partition = :partition AND id = touched.id AND sequence <= :before
+        ORDER BY sequence DESC LIMIT 1) old ON true
+    LEFT JOIN LATERAL (
+        SELECT type, body, digest, origin FROM asset_version
+        WHERE partition = :partition AND id = touched.id AND sequence <= :after
+        ORDER BY sequence DESC LIMIT 1) new ON true
+    WHERE old.digest IS DISTINCT FROM new.digest ORDER BY touched.id
+"""
+
+
+class PostgresIntent:
+    """`lehr.store.StoredIntent` over sessions of `readers`."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._reading = readers.session
+        self._at_one_moment = readers.moment
+
+    def newest(self, partition: Partition) -> Incarnation | None:
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1",
+                (partition,),
+            ).fetchone()
+            return header_of(row[0]) if row else None
+
+    def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
+        with self._reading() as db:
+            return _header(db, partition, sequence)
+
+    def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT header FROM incarnation WHERE partition = ? AND pruned = 0"
+                " ORDER BY sequence DESC LIMIT ?",
+                (partition, limit),
+            ).fetchall()
+            return [header_of(row[0]) for row in rows]
+
+    def partitions(self) -> list[Partition]:
+        with self._reading() as db:
+            return [row[0] for row in db.execute("SELECT name FROM partition ORDER BY name")]
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        asked = {"partition": key.partition, "id": key.id, "sequence": sequence}
+        with self._reading() as db:
+            row = db.execute(_VERSION_AT, asked).fetchone()
+            if row[5]:
+                _require_kept(db, key.partition, sequence)
+            return version_of(row)
+
+    def require_kept(self, partition: Partition, sequence: int) -> None:
+        with self._reading() as db:
+            _require_kept(db, partition, sequence)
+
+    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
+        with self._reading() as db:
+            row = db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
+            return (asset_of(*row[:5]), row[5]) if row else None
+
+    def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
+        with self._reading() as db:
+            for row in db.stream(_VERSIONS, (key.partition, key.id)):
+                if row[5] <= sequence:
+                    yield row[5], version_of(row)
+
+    def assets(
+        self, partition: Partition, sequence: int, types: Sequence[str] | None = None
+    ) -> Iterator[Asset]:
+        with self._at_one_moment() as db:
+            _require_kept(db, partition, sequence)
+            row = db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
+            if row is None or row[0] != sequence:
+                for item in db.stream(_AT, (partition, sequence)):
+                    if types is None or item[1] in types:
+                        yield asset_of(*item)
+            elif types is None:
+                yield from (asset_of(*item) for item in db.stream(_CURRENT, (partition,)))
+            else:
+                wanted = (partition, list(types))
+                yield from (asset_of(*item) for item in db.stream(_CURRENT_OF_TYPES, wanted))
+
+    def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
+        if ids is None:
+            query = "SELECT id, type, digest FROM asset_current WHERE partition = ?"
+            with self._reading() as db:
+                yield from (Head(*row) for row in db.stream(query, (partition,)))
+            return
+        rest = iter(ids)
+        while share := list(islice(rest, _IDS_AT_ONCE)):
+            with self._reading() as db:
+                rows = db.execute(
+                    "SELECT c.id, c.type, c.digest"
+                    " FROM unnest(?::text[]) WITH ORDINALITY AS wanted (id, place)"
+                    " JOIN asset_current c ON c.partition = ? AND c.id = wanted.id ORDER BY wanted.place",
+                    (share, partition),
+                ).fetchall()
+            yield from (Head(*row) for row in rows)
+
+    def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
+        low, high = sorted((before, after))
+        asked = {"partition": partition, "low": low, "high": high, "before": before, "after": after}
+        with self._at_one_moment() as db:
+            for sequence in (before, after):
+                _require_kept(db, partition, sequence)
+            for id, *sides in db.stream(_CHANGES, asked):
+                old, new = (version_of((id, *side)) for side in (sides[:4], sides[4:]))
+                yield AssetChange(id, old, new)
+
+    def next_change(self, key: AssetKey, sequence: int) -> int | None:
+        with self._reading() as db:
+            row = db.execute(
+                "SELECT min(sequence) FROM asset_version WHERE partition = ? AND id = ? AND sequence > ?",
+                (key.partition, key.id, sequence),
+            ).fetchone()
+            return None if row[0] is None else int(row[0])
+
+    def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
+        with self._reading() as db:
+            return db.execute(
+                "SELECT source, path FROM mention WHERE partition = ? AND target = ? AND until IS NULL"
+                " ORDER BY source, path",
+                (key.partition, key.id),
+            ).fetchall()
+
+    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT DISTINCT source FROM mention WHERE partition = ? AND target = ? ORDER BY source",
+                (key.partition, key.id),
+            ).fetchall()
+            return [row[0] for row in rows]
+
+    def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
+        with self._reading() as db:
+            rows = db.execute(
+                "SELECT asset FROM claim_current WHERE partition = ? AND claim = ? ORDER BY asset",
+                (partition, claim),
+            ).fetchall()
+            return [row[0] for row in rows]
+
+    def addon_since(self, key: AssetKey, addon: str) -> float | None:
+        with self._at_one_moment() as db:
+            oldest: int | None = None
+            for row in db.stream(_VERSIONS, (key.partition, key.id)):
+                asset = version_of(row)
+                if asset is None:
+                    continue  # a tombstone: the asset left intent with what it carried
+                if addon not in addon_names(asset):
+                    break
+                if oldest is not None and _pruned_between(db, key.partition, row[5], oldest):
+                    break  # a version without it may have been there
+                oldest = row[5]
+            header = None if oldest is None else _header(db, key.partition, oldest)
+            return None if header is None else header.created_at
+
+    def imported(self) -> list[Imported]:
+        with self._reading() as db:
+            rows = db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
+            return [Imported(header_of(header), at) for header, at in rows]
+
+    def imported_assets(self, name: str) -> Iterator[Asset]:
+        query = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id"
+        with self._reading() as db:
+            yield from (asset_of(*row) for row in db.stream(query, (name,)))
+
+
+def _header(db: PostgresSession, partition: Partition, sequence: int) -> Incarnation | None:
+    row = db.execute(
+        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
+    ).fetchone()
+    return header_of(row[0]) if row else None
+
+
+def _require_kept(db: PostgresSession, partition: Partition, sequence: int) -> None:
+    if not is_pruned(db, partition, sequence):
+        return
+    oldest = db.execute(
+        "SELECT min(sequence) FROM incarnation WHERE partition = ? AND pruned = 0", (partition,)
+    ).fetchone()[0]
+    raise PrunedError(partition, sequence, oldest)
+
+
+def _pruned_between(db: PostgresSession, partition: Partition, low: int, high: int) -> bool:
+    row = db.execute(
+        "SELECT 1 FROM incarnation"
+        " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
+        (partition, low, high),
+    ).fetchone()
+    return row is not None

@@ -1,0 +1,69 @@
+"""Who waits for whom: commits that could decide by the same rows go one after the other. Pure.
+
+Each commit locks, before it reads anything, the partitions that it writes, and the limits of which it
+takes a share, always in the same order, so that no two wait for each other. What it then reads is
+committed, and stays so until it ends. Commits of different partitions do not wait for each other
+(invariant I9).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from lehr.store.writes import (
+    Admit,
+    Adopt,
+    Audit,
+    Finish,
+    Import,
+    KeepLease,
+    LiftControl,
+    Prune,
+    Publish,
+    Record,
+    RecordAttempt,
+    SetControl,
+    TakeLease,
+    Touch,
+    Write,
+)
+
+_LIMITS = 256
+"""Limits share so many locks: a server has a bounded number."""
+
+
+def lock_key(name: str) -> int:
+    """The number under which PostgreSQL knows a lock of ours."""
+    return int.from_bytes(hashlib.blake2b(f"lehr {name}".encode(), digest_size=8).digest(), signed=True)
+
+
+def keys_of(schema: str, writes: Sequence[Write]) -> list[int]:
+    """The locks of a commit, in the order in which they are taken."""
+    return sorted({lock_key(f"{schema} {name}") for write in writes for name in _names(write)})
+
+
+def _names(write: Write) -> Iterator[str]:
+    match write:
+        case Publish():
+            yield f"partition {write.candidate.partition}"
+        case RecordAttempt():
+            yield f"partition {write.attempt.partition}"
+        case Admit():
+            yield f"partition {write.operation.partition}"
+            for item in write.reservations:
+                yield f"limit {lock_key(item.key) % _LIMITS}"
+        case Finish():
+            yield f"operation {write.operation}"
+        case Adopt():
+            yield f"partition {write.ledger.partition}"
+        case Record():
+            yield f"partition {write.decision.partition}"
+        case Touch():
+            yield f"partition {write.key.partition}"
+        case SetControl():
+            yield f"partition {write.control.partition}"
+        case Import():
+            yield "imported"
+        case LiftControl() | TakeLease() | KeepLease() | Audit() | Prune():
+            yield f"partition {write.partition}"

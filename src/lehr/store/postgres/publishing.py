@@ -1,0 +1,217 @@
+"""Writing an incarnation: rows are copied in, the current state follows, all in O(changed)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import msgspec
+
+from lehr.base.digest import Digest, digest_all
+from lehr.model.asset import Partition
+from lehr.model.incarnation import Incarnation
+from lehr.store.merkle import bucket_digest, bucket_of, root_digest
+from lehr.store.origins import origin_bytes
+from lehr.store.postgres.session import PostgresSession
+from lehr.store.sql.rows import header_of
+from lehr.store.writes import Publish, Refused
+
+T = TypeVar("T")
+
+_AT_ONCE = 10_000
+"""Of ids in one statement."""
+
+_STAGED = """
+CREATE TEMPORARY TABLE IF NOT EXISTS staged (
+    id text COLLATE "C", type text, digest text, bucket bigint, version bigint
+) ON COMMIT DELETE ROWS
+"""
+_STAGED_COLUMNS = "id, type, digest, bucket, version"
+_STAGED_TYPES = ("text", "text", "text", "int8", "int8")
+
+
+def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
+    """Store `write.candidate` as the next incarnation of its partition."""
+    candidate = write.candidate
+    partition = candidate.partition
+    db.execute("INSERT INTO partition (name) VALUES (?) ON CONFLICT DO NOTHING", (partition,))
+    newest = int(db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()[0])
+    if newest != candidate.base:
+        return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
+    buckets = [bucket_of(asset.id) for asset in candidate.upserts]
+    added = _upsert(db, write, buckets)
+    _remove(db, write)
+    if newest:
+        _forget(db, write)
+    _index(db, write)
+    if len(candidate.upserts) > _AT_ONCE:
+        db.execute("ANALYZE asset_version, asset_current, mention")
+    incarnation = Incarnation(
+        partition,
+        newest + 1,
+        _new_root(db, partition, {*buckets, *map(bucket_of, candidate.removals)}),
+        _governance(db, partition, write.governing_types),
+        candidate.sources,
+        candidate.generators,
+        write.at,
+        assets=_count_before(db, partition, newest) + added - len(candidate.removals),
+        added=added,
+        changed=len(candidate.upserts) - added,
+        removed=len(candidate.removals),
+        types=candidate.types,
+        acknowledged=candidate.acknowledged,
+    )
+    db.execute(
+        "INSERT INTO incarnation (partition, sequence, header) VALUES (?, ?, ?)",
+        (partition, incarnation.sequence, msgspec.json.encode(incarnation)),
+    )
+    db.execute(
+        "UPDATE partition SET newest = ?, governance = ? WHERE name = ?",
+        (incarnation.sequence, incarnation.governance, partition),
+    )
+    return incarnation
+
+
+def _count_before(db: PostgresSession, partition: Partition, newest: int) -> int:
+    row = db.execute(
+        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, newest)
+    ).fetchone()
+    return header_of(row[0]).assets if row else 0
+
+
+def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
+    """Append versions and point the current state at them. Returns how many are new."""
+    candidate, assets = write.candidate, write.candidate.upserts
+    if not assets:
+        return 0
+    numbers = [
+        row[0]
+        for row in db.execute(
+            "SELECT nextval(pg_get_serial_sequence('asset_version', 'number')) FROM generate_series(1, ?)",
+            (len(assets),),
+        )
+    ]
+    sequence = candidate.base + 1
+    db.copy(
+        "asset_version",
+        "number, partition, id, sequence, type, digest, body, origin",
+        ("int8", "text", "text", "int8", "text", "text", "bytea", "bytea"),
+        (
+            (
+                number,
+                candidate.partition,
+                item.id,
+                sequence,
+                item.type,
+                item.digest,
+                item.body,
+                origin_bytes(item),
+            )
+            for number, item in zip(numbers, assets, strict=True)
+        ),
+    )
+    db.execute(_STAGED)
+    db.copy(
+        "staged",
+        _STAGED_COLUMNS,
+        _STAGED_TYPES,
+        (
+            (item.id, item.type, item.digest, bucket, number)
+            for number, item, bucket in zip(numbers, assets, buckets, strict=True)
+        ),
+    )
+    changed = 0
+    if candidate.base:
+        changed = db.execute(
+            "UPDATE asset_current c SET type = s.type, digest = s.digest, version = s.version"
+            " FROM staged s WHERE c.partition = ? AND c.id = s.id",
+            (candidate.partition,),
+        ).rowcount
+    if changed < len(assets):
+        db.execute(
+            f"INSERT INTO asset_current (partition, {_STAGED_COLUMNS})"  # noqa: S608 - made of our own constants
+            f" SELECT ?, {_STAGED_COLUMNS} FROM staged ON CONFLICT DO NOTHING",
+            (candidate.partition,),
+        )
+    return len(assets) - changed
+
+
+def _remove(db: PostgresSession, write: Publish) -> None:
+    partition, sequence = write.candidate.partition, write.candidate.base + 1
+    db.copy(
+        "asset_version",
+        "partition, id, sequence",
+        ("text", "text", "int8"),
+        ((partition, id, sequence) for id in write.candidate.removals),
+    )
+    for ids in _shares(write.candidate.removals):
+        db.execute("DELETE FROM asset_current WHERE partition = ? AND id = ANY(?)", (partition, ids))
+
+
+def _forget(db: PostgresSession, write: Publish) -> None:
+    """What the assets that are replaced or removed referred to and claimed."""
+    candidate = write.candidate
+    for ids in _shares([*(asset.id for asset in candidate.upserts), *candidate.removals]):
+        db.execute(
+            "UPDATE mention SET until = ? WHERE partition = ? AND source = ANY(?) AND until IS NULL",
+            (candidate.base + 1, candidate.partition, ids),
+        )
+        db.execute(
+            "DELETE FROM claim_current WHERE partition = ? AND asset = ANY(?)", (candidate.partition, ids)
+        )
+
+
+def _index(db: PostgresSession, write: Publish) -> None:
+    """Who refers to whom, and who claims what."""
+    partition = write.candidate.partition
+    db.copy(
+        "claim_current",
+        "partition, claim, asset",
+        ("text", "text", "text"),
+        ((partition, claim, id) for id, claims in write.claims.items() for claim in claims),
+    )
+    db.copy(
+        "mention",
+        "partition, source, path, target",
+        ("text", "text", "text", "text"),
+        (
+            (partition, source, mention.path, mention.target)
+            for source, mentions in write.mentions.items()
+            for mention in mentions
+        ),
+    )
+
+
+def _new_root(db: PostgresSession, partition: Partition, touched: set[int]) -> Digest:
+    full: list[tuple[Any, ...]] = []
+    for share in _shares(sorted(touched), 64):
+        rows = db.execute(
+            "SELECT bucket, id, digest FROM asset_current WHERE partition = ? AND bucket = ANY(?)"
+            " ORDER BY bucket, id",
+            (partition, share),
+        )
+        for bucket, assets in groupby(rows, itemgetter(0)):
+            full.append((partition, bucket, bucket_digest((id, digest) for _bucket, id, digest in assets)))
+    for share in _shares(sorted(touched)):
+        db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ANY(?)", (partition, share))
+    db.copy("bucket_current", "partition, bucket, digest", ("text", "int8", "text"), full)
+    rows = db.execute(
+        "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
+    )
+    return root_digest(rows)
+
+
+def _governance(db: PostgresSession, partition: Partition, types: tuple[str, ...]) -> Digest:
+    rows = db.execute(
+        "SELECT id, digest FROM asset_current WHERE partition = ? AND type = ANY(?) ORDER BY type, id",
+        (partition, list(types)),
+    )
+    return digest_all(part for row in rows for part in row)
+
+
+def _shares(items: Sequence[T] | Iterable[T], most: int = _AT_ONCE) -> Iterator[list[T]]:
+    rest = iter(items)
+    while share := list(islice(rest, most)):
+        yield share

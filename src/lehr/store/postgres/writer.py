@@ -1,0 +1,190 @@
+"""The one connection that commits, and finding out what became of a commit whose answer was lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from lehr.base.backoff import delay
+from lehr.base.chance import Chance
+from lehr.base.errors import StalledError, TransientError
+from lehr.store.postgres import migrations
+from lehr.store.postgres.address import Address
+from lehr.store.postgres.errors import translated
+from lehr.store.postgres.session import Connection, PostgresSession, alive, connect
+
+_LONGEST_PAUSE = 5.0
+_MOST_TRIES = 240
+"""About twenty minutes: then a person has to see to the server anyway."""
+
+
+class Writer:
+    """Carries out transactions one at a time, and knows of each whether it was committed.
+
+    Each counts itself in a row of this writer's own (`writer.commits`), in the same transaction. When
+    the connection is lost while COMMIT is under way, that row is read over a new one: it says whether
+    the transaction is there. Invariant: I12. What was answered with an error was not written, ever.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Connect, and make the tables or bring them up to date.
+
+        Raises:
+            TransientError, StalledError: see `connect` and `migrations.prepare`.
+        """
+        self._address = address
+        self._chance = Chance()
+        self._commits = 0
+        self._closing, self._close = os.pipe()
+        try:
+            self._connection = connect(address)
+        except BaseException:
+            self._close_pipe()
+            raise
+        try:
+            with translated(address):
+                migrations.prepare(self._connection, address)
+                self._id = self._registered()
+                self._tell_name()
+        except BaseException:
+            self._connection.close()
+            self._close_pipe()
+            raise
+
+    def transact(
+        self, locks: Sequence[int], work: Callable[[PostgresSession], list[Any]], *, pipelined: bool
+    ) -> list[Any]:
+        """Return what `work` returns, once it is durable.
+
+        Args:
+            locks: taken first, in this order.
+            pipelined: True to wait for answers only where `work` asks for them; it must not copy then.
+
+        Raises:
+            TransientError, StalledError: nothing was written.
+        """
+        with translated(self._address):
+            connection = self._connected()
+            try:
+                with _session(connection, pipelined=pipelined) as session:
+                    session.execute("BEGIN")
+                    session.execute(
+                        "SELECT pg_advisory_xact_lock(key) FROM unnest(?::bigint[]) AS key", [list(locks)]
+                    )
+                    session.execute(
+                        "UPDATE writer SET commits = ? WHERE id = ?", [self._commits + 1, self._id]
+                    )
+                    answers = work(session)
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            self._commit(connection)
+        return answers
+
+    def close(self) -> None:
+        """End the connection, and waiting for a server that is away."""
+        os.write(self._close, b".")
+        with contextlib.suppress(psycopg.Error):
+            if alive(self._connection):
+                self._connection.execute("DELETE FROM writer WHERE id = %s", [self._id])
+        self._connection.close()
+        self._close_pipe()
+
+    def _registered(self) -> int:
+        with self._connection.transaction():
+            self._connection.execute("DELETE FROM writer WHERE since < now() - interval '90 days'")
+            row = self._connection.execute("INSERT INTO writer DEFAULT VALUES RETURNING id").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def _connected(self) -> Connection:
+        if not alive(self._connection):
+            self._connection.close()
+            self._connection = connect(self._address)
+            with translated(self._address):
+                self._tell_name()
+        return self._connection
+
+    @property
+    def _name(self) -> str:
+        return f"lehr writer {self._id}"
+
+    def _tell_name(self) -> None:
+        self._connection.execute("SELECT set_config('application_name', %s, false)", [self._name])
+
+    def _roll_back(self, connection: Connection) -> None:
+        try:
+            connection.rollback()
+        except psycopg.Error:
+            connection.close()
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.execute("COMMIT", prepare=False)
+        except psycopg.Error as error:
+            if not (connection.closed or connection.broken):
+                self._roll_back(connection)
+                raise
+            connection.close()
+            if not self._was_committed():
+                raise TransientError(
+                    f"the connection to {self._address.place} was lost in a commit",
+                    why="the server does not have it: nothing was written",
+                    fix="see to the server; Lehr goes on by itself",
+                ) from error
+        except BaseException:
+            # Whoever interrupts here learns of it from the store, as after a crash.
+            connection.close()
+            raise
+        self._commits += 1
+
+    def _was_committed(self) -> bool:
+        """Whether the transaction whose COMMIT was not answered is there. Waits for the server."""
+        for failures in range(1, _MOST_TRIES):
+            with contextlib.suppress(TransientError, psycopg.OperationalError):
+                return self._counted(self._connected())
+            pause = delay(failures, self._chance.uniform(0, 1), first=0.1, longest=_LONGEST_PAUSE)
+            if select.select([self._closing], [], [], pause)[0]:
+                break
+        raise StalledError(
+            f"nobody knows whether the last commit reached {self._address.place}",
+            why="the connection was lost in it, and the server does not come back",
+            fix="start `lehr run` again when it is back: that looks at what was written",
+        )
+
+    def _counted(self, connection: Connection) -> bool:
+        # The server may not know yet that the former client is gone, and keep its transaction.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = %s AND pid <> pg_backend_pid()",
+            [self._name],
+        )
+        with connection.transaction():
+            row = connection.execute(
+                "SELECT commits FROM writer WHERE id = %s FOR UPDATE", [self._id]
+            ).fetchone()
+        if row is None:
+            raise StalledError(
+                f"nobody knows whether the last commit reached {self._address.place}",
+                why="the row of this writer is gone: the store was replaced while Lehr ran",
+                fix="start `lehr run` again: it looks at what was written",
+            )
+        return int(row[0]) == self._commits + 1
+
+    def _close_pipe(self) -> None:
+        os.close(self._closing)
+        os.close(self._close)
+
+
+@contextlib.contextmanager
+def _session(connection: Connection, *, pipelined: bool) -> Iterator[PostgresSession]:
+    if not pipelined:
+        yield PostgresSession(connection)
+        return
+    with connection.pipeline() as pipeline:
+        yield PostgresSession(connection, pipeline)
