@@ -210,6 +210,7 @@ def test_keeps_the_contract_of_asset_plugins(rule: Rule, state: Path, ports: int
         observe=running,
         secret=SECRET,
         troubles=(lambda: troubles.file_at(site.root),),
+        query=("web",),
     )
     asyncio.run(rule(subject))
 

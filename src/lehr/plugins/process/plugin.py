@@ -3,24 +3,28 @@
 Its neighbours: `payload` is what people write, `render` makes replicas of it; `observe` says what of them
 runs (values in `observation`), from supervisord and from `procfs`; `health` probes; `plan` says what
 differs, and which steps in which order put it right; `rolling` carries steps out through `supervisord`,
-which speaks `rpc`; `launch` becomes the program.
+which speaks `rpc`; `launch` becomes the program; `discovering` drafts intent out of what runs, also of what
+`strangers` have started.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
-from lehr.model.asset import AssetId, AssetKey
+from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.process import procfs
+from lehr.plugins.process import discovering, procfs
 from lehr.plugins.process.health import assess
 from lehr.plugins.process.observation import Health, Observation
 from lehr.plugins.process.observe import observe
@@ -28,7 +32,7 @@ from lehr.plugins.process.payload import PROCESS, Process
 from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
 from lehr.plugins.process.rolling import Rolling, Site
-from lehr.sdk.plugin import AssetPlugin, Fencing, Push, Reader, Traits
+from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _WATCH_EVERY = 0.5  # seconds
@@ -121,6 +125,32 @@ class ProcessPlugin(AssetPlugin):
                 # Said once; the diff that follows notes the new processes.
                 if self._watched.pop(key, None) is not None:
                     yield key
+
+    async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
+        """Drafts of programs, by patterns of ids that Lehr runs, by ports, or by names of programs."""
+        site = self._site
+        find = discovering.drafts
+        for draft in await site.run(find, site.root, query, partition, site.inherited, self._base):
+            if draft.obstacle:
+                yield draft
+            else:
+                yield replace(draft, obstacle=await self._obstacle(draft, partition))
+
+    async def _obstacle(self, draft: Found, partition: Partition) -> str:
+        """What a push of the draft would change; nothing if it describes what runs."""
+        try:
+            payload = msgspec.convert(draft.payload, Process)
+        except msgspec.ValidationError as error:
+            return f"intent cannot say it: {error}"
+        intended = render(payload, partition, self._base, [])
+        key = AssetKey(partition, AssetId(draft.id))
+        look = self._site.run(_look, self._site.root, key, intended[0].group, len(intended))
+        observation, _ = await look
+        found = differences(intended, observation, {}, Goal.PRESENT)
+        if found.empty:
+            return ""
+        paths = ", ".join(change.path for change in found.changes)
+        return f"it would be changed ({paths}): it was started with more than could be found again"
 
     async def close(self) -> None:
         self._blocking.close()

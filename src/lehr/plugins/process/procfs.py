@@ -131,18 +131,9 @@ def listeners(ports: frozenset[int]) -> list[tuple[int, int | None]]:
 
     The pid is None when it cannot be known (a process of another user).
     """
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = Path(table).read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            address, _, port = fields[1].partition(":")
-            if fields[3] == _LISTEN and address in _LOCAL and int(port, 16) in ports:
-                found.append((int(port, 16), _holder(f"socket:[{fields[9]}]")))
-    return found
+    return [
+        (port, _holder(link)) for port, address, link in _listening() if address in _LOCAL and port in ports
+    ]
 
 
 def program(pid: int) -> str:
@@ -153,24 +144,63 @@ def program(pid: int) -> str:
         return ""
 
 
+def arguments(pid: int) -> list[str]:
+    """The command line of `pid`; empty when it has none, or it cannot be read."""
+    try:
+        raw = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return []
+    return raw.decode(errors="replace").removesuffix("\0").split("\0") if raw else []
+
+
+def directory(pid: int) -> str:
+    """The directory that `pid` works in; empty when it cannot be read."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+def listening_ports(pid: int) -> list[int]:
+    """The TCP ports on which `pid` itself listens, in ascending order."""
+    sockets = set(_handles(pid))
+    return sorted({port for port, _, link in _listening() if link in sockets})
+
+
 def _parse(raw: bytes) -> dict[str, str]:
     pairs = (item.partition("=") for item in raw.decode(errors="surrogateescape").split("\0"))
     return {name: value for name, found, value in pairs if found}
 
 
-def _holder(link: str) -> int | None:
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        directory = f"/proc/{name}/fd"
+def _listening() -> Iterator[tuple[int, str, str]]:
+    """Port, address and socket of everybody who listens."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
-            handles = os.listdir(directory)
+            lines = Path(table).read_text().splitlines()[1:]
         except OSError:
             continue
-        for handle in handles:
-            try:
-                if os.readlink(f"{directory}/{handle}") == link:
-                    return int(name)
-            except OSError:
-                continue
+        for fields in map(str.split, lines):
+            address, _, port = fields[1].partition(":")
+            if fields[3] == _LISTEN:
+                yield int(port, 16), address, f"socket:[{fields[9]}]"
+
+
+def _holder(link: str) -> int | None:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and link in _handles(int(name)):
+            return int(name)
     return None
+
+
+def _handles(pid: int) -> Iterator[str]:
+    """What the open files of `pid` are links to."""
+    directory = f"/proc/{pid}/fd"
+    try:
+        handles = os.listdir(directory)
+    except OSError:
+        return
+    for handle in handles:
+        try:
+            yield os.readlink(f"{directory}/{handle}")
+        except OSError:
+            continue

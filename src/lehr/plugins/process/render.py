@@ -169,5 +169,6 @@ def launch_document(
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),
+        "health_url": replica.health_url,  # for whoever wants to know later what was intended
     }
     return json.dumps(document).encode()

@@ -1,0 +1,177 @@
+"""Drafts `lehr.Process` of the programs that Lehr runs. Blocks, and only looks.
+
+Of each replica Lehr keeps what it was started with, though not what that was made of: whether a port in
+an argument was a placeholder, or which variables were declared. So a draft is a guess, and who makes it
+renders it again and compares (`ProcessPlugin.discover`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lehr.base.errors import StalledError
+from lehr.model.asset import Partition
+from lehr.plugins.process import procfs, strangers
+from lehr.plugins.process.observe import groups
+from lehr.plugins.process.payload import PROCESS, RESERVED
+from lehr.sdk.discovering import Ids
+from lehr.sdk.plugin import Found
+
+_DEFAULT_STOP = 10
+_STOP = re.compile(r"^stopwaitsecs=(\d+)$", re.MULTILINE)
+
+
+class _Launch(msgspec.Struct):
+    """What a replica was started with; see `render.launch_document`."""
+
+    command: list[str]
+    environment: dict[str, str]
+    directory: str
+    marks: dict[str, str]
+    health_url: str = ""
+
+    @property
+    def ports(self) -> list[int]:
+        """That it listens on."""
+        return [int(port) for port in self.marks.get(procfs.PORTS, "").split(",") if port.isdecimal()]
+
+
+_launch = msgspec.json.Decoder(_Launch)
+
+
+def drafts(
+    root: Path, query: Sequence[str], partition: Partition, inherited: Mapping[str, str], base: str
+) -> list[Found]:
+    """Drafts of the programs that `query` means: patterns of ids, ports, or names of programs.
+
+    Args:
+        root: `<state>/supervisor`.
+        inherited: variables that every program gets from Lehr.
+        base: what relative directories are relative to.
+
+    Raises:
+        StalledError: one of them means nothing, or what Lehr kept of a replica cannot be read.
+    """
+    ids, found = Ids(), dict[str, Found]()
+    for word in query:
+        port = strangers.port_of(word)
+        pids = [] if port is None else [strangers.listening(port)]
+        names = [word] if port is None else [_id_of(pid, partition) for pid in pids]
+        matching = list(_own(root, partition, names, inherited, base))
+        if not matching:
+            matching = list(strangers.drafts(pids or strangers.named(word), base, ids))
+        if not matching:
+            raise StalledError(
+                f"no program matches {word}",
+                why=f"Lehr runs none with such an id in partition {partition}, and nobody one of such a name",
+                fix="name an id, a port, or a program as `ps -o comm` does",
+            )
+        found |= {draft.id: draft for draft in matching}
+    return list(found.values())
+
+
+def _id_of(pid: int, partition: Partition) -> str:
+    """The id of the asset that `pid` is a replica of; empty for none of `partition`."""
+    of, _, replica = procfs.environment(pid).get(procfs.REPLICA, "").partition(":")
+    return replica.rpartition("#")[0] if of == partition else ""
+
+
+def _own(
+    root: Path, partition: Partition, patterns: Sequence[str], inherited: Mapping[str, str], base: str
+) -> Iterator[Found]:
+    """Drafts of what Lehr runs in `partition`, by patterns of ids."""
+    for group in sorted(groups(root)):
+        for folder in sorted((root / group).glob("assets/*")):
+            replicas = _replicas(folder)
+            owner = next(iter(replicas.values())).marks.get(procfs.REPLICA, "") if replicas else ""
+            of, _, id = owner.rpartition("#")[0].partition(":")
+            if of != partition or not any(fnmatch.fnmatchcase(id, pattern) for pattern in patterns):
+                continue
+            payload = _payload(replicas, inherited)
+            if group != partition:
+                payload["group"] = group
+            if payload["directory"] == base:
+                del payload["directory"]
+            if (stop := _stop_seconds(folder)) != _DEFAULT_STOP:
+                payload["stop_timeout_seconds"] = stop
+            note = "its limits on start and health are not kept: those of a new one are assumed"
+            yield Found(id=id, type=PROCESS, payload=payload, notes=(note,))
+
+
+def _replicas(folder: Path) -> dict[int, _Launch]:
+    """What each replica was started with, by index."""
+    paths = (path for path in folder.glob("*.json") if path.stem.isdecimal())
+    found = {}
+    for path in paths:
+        try:
+            found[int(path.stem)] = _launch.decode(path.read_bytes())
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StalledError(f"{path} cannot be read", why=str(error), fix="see to it") from error
+    return dict(sorted(found.items()))
+
+
+def _stop_seconds(folder: Path) -> int:
+    texts = (path.read_text() for path in sorted(folder.glob("*.ini")))
+    match = next((found for text in texts if (found := _STOP.search(text))), None)
+    return int(match[1]) if match else _DEFAULT_STOP
+
+
+def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> dict[str, Any]:
+    first = next(iter(replicas.values()))
+    ports = [port - min(replicas) for port in first.ports]
+    names = ["http"] if len(ports) == 1 else [f"port-{place}" for place in range(1, len(ports) + 1)]
+    declared = {
+        name
+        for name, value in first.environment.items()
+        if not name.startswith(RESERVED) and inherited.get(name) != value
+    }
+    words = itertools.zip_longest(*(launch.command for launch in replicas.values()), fillvalue="")
+    payload: dict[str, Any] = {
+        "command": [_template(replicas, names, texts) for texts in words],
+        "directory": first.directory,
+        "replicas": len(replicas),
+    }
+    if environment := _environment(replicas, names, declared):
+        payload["environment"] = environment
+    if ports:
+        payload["ports"] = [{"name": name, "base": base} for name, base in zip(names, ports, strict=True)]
+    if first.health_url:
+        urls = [launch.health_url for launch in replicas.values()]
+        payload["health_url"] = _template(replicas, names, urls)
+    if version := first.marks.get(procfs.VERSION):
+        payload["version"] = version
+    return payload
+
+
+def _environment(
+    replicas: Mapping[int, _Launch], names: Sequence[str], declared: Collection[str]
+) -> dict[str, str]:
+    values = {key: [launch.environment.get(key, "") for launch in replicas.values()] for key in declared}
+    return {key: _template(replicas, names, texts) for key, texts in sorted(values.items())}
+
+
+def _template(replicas: Mapping[int, _Launch], names: Sequence[str], texts: Sequence[str]) -> str:
+    """One text for all replicas: each one's ports as placeholders, and its number where they differ."""
+    pairs = zip(texts, replicas.values(), strict=True)
+    found = [_with_ports(text, launch.ports, names) for text, launch in pairs]
+    if len(set(found)) > 1:
+        found = [_number(index).sub("{replica}", text) for index, text in zip(replicas, found, strict=True)]
+    return found[0]
+
+
+def _with_ports(text: str, ports: Sequence[int], names: Sequence[str]) -> str:
+    for port, name in zip(ports, names, strict=False):
+        text = _number(port).sub("{port}" if len(names) == 1 else f"{{port.{name}}}", text)
+    return text
+
+
+def _number(value: int) -> re.Pattern[str]:
+    """`value` in decimal digits, standing alone."""
+    return re.compile(rf"(?<!\d){value}(?!\d)")

@@ -1,0 +1,99 @@
+"""Describes programs that others have started. Blocks, and only looks.
+
+They cannot be taken over: whose child a process is does not change, and nobody tells Lehr how it ends.
+So each draft has an obstacle, and says what to end before Lehr can start it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lehr.base.errors import StalledError
+from lehr.plugins.process import procfs
+from lehr.plugins.process.payload import PROCESS
+from lehr.sdk.discovering import Ids
+from lehr.sdk.plugin import Found
+
+MOST_PROGRAMS = 100
+
+_PORT = re.compile(r":?(\d{1,5})")
+
+
+def port_of(word: str) -> int | None:
+    """The port that `8080` or `:8080` asks for; None for another kind of word."""
+    match = _PORT.fullmatch(word)
+    return int(match[1]) if match else None
+
+
+def listening(port: int) -> int:
+    """The pid of whoever listens on `port`.
+
+    Raises:
+        StalledError: nobody does, or a process that cannot be looked at.
+    """
+    found = [pid for _, pid in procfs.listeners(frozenset({port}))]
+    if not found:
+        raise StalledError(f"nobody listens on port {port}", fix="start the program, or correct the port")
+    if found[0] is None:
+        raise StalledError(f"a process of another user listens on port {port}", fix="look as that user")
+    return found[0]
+
+
+def named(pattern: str) -> list[int]:
+    """Pids of running programs whose name matches `pattern`, without those that such a one has started.
+
+    Raises:
+        StalledError: there are too many.
+    """
+    found = {
+        int(name)
+        for name in os.listdir("/proc")
+        if name.isdigit()
+        and int(name) != os.getpid()
+        and fnmatch.fnmatchcase(procfs.program(int(name)), pattern)
+    }
+    first = sorted(pid for pid in found if (it := procfs.parentage(pid)) is None or it.parent not in found)
+    if len(first) > MOST_PROGRAMS:
+        raise StalledError(f"{len(first)} programs match {pattern}", fix="name one by its port")
+    return first
+
+
+def drafts(pids: Sequence[int], base: str, ids: Ids) -> Iterator[Found]:
+    """A draft of each process that is none of Lehr's.
+
+    Args:
+        base: what relative directories are relative to.
+    """
+    for pid in pids:
+        command = procfs.arguments(pid)
+        if command and procfs.REPLICA not in procfs.environment(pid):
+            yield _draft(pid, command, base, ids.propose(f"process/{procfs.program(pid) or pid}"))
+
+
+def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
+    ports = procfs.listening_ports(pid)
+    names = ["http"] if len(ports) == 1 else [f"port-{place}" for place in range(1, len(ports) + 1)]
+    for port, name in zip(ports, names, strict=True):
+        placeholder = "{port}" if len(ports) == 1 else f"{{port.{name}}}"
+        command = [re.sub(rf"(?<!\d){port}(?!\d)", placeholder, word) for word in command]
+    payload: dict[str, Any] = {"command": command}
+    directory = procfs.directory(pid)
+    if directory and directory != base:
+        payload["directory"] = directory
+    if ports:
+        payload["ports"] = [{"name": name, "base": port} for name, port in zip(names, ports, strict=True)]
+    return Found(
+        id=id,
+        type=PROCESS,
+        payload=payload,
+        notes=(
+            "its variables were not looked at, as they may be secrets: add those that it needs",
+            "add `health_url`, so that a replica counts only when it answers",
+        ),
+        obstacle=f"Lehr has not started process {pid}, and can only run what it has: "
+        "end it together with whatever starts it again, then have Lehr start it",
+    )
