@@ -22,7 +22,7 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-3, 3),
     st.sampled_from([2**63 - 1, -(2**63), 2**53]),
-    st.sampled_from([0.0, 1.0, -1.5, 2.0**53, math.inf, math.nan]),
+    st.sampled_from([0.0, 1.0, -1.5, 2.0**53, 2.0**63, math.inf, math.nan]),
     st.sampled_from(["", "a", "ab", "b", "\N{GRINNING FACE}a"]),
 )
 values = st.recursive(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lehr.base.cel import operators
-from lehr.base.cel.operators import NoAnswerError, comparable, equal, no_overload
+from lehr.base.cel.operators import NoAnswerError, equal, no_overload, ordered
 from lehr.base.cel.tree import (
     Call,
     Constant,
@@ -245,15 +245,7 @@ def _unequal(one: Closure, other: Closure) -> Closure:
 
 
 def _ordered(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Closure, Closure], Closure]:
-    def make(one: Closure, other: Closure) -> Closure:
-        def ordered(frame: Frame) -> bool:
-            first, second = one(frame), other(frame)
-            comparable(symbol, first, second)
-            return compare(first, second)
-
-        return ordered
-
-    return make
+    return lambda one, other: lambda frame: ordered(symbol, compare, one(frame), other(frame))
 
 
 def _applied(function: Callable[..., Any]) -> Callable[..., Closure]:

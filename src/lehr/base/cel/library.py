@@ -27,7 +27,11 @@ class Compiled:
         Raises:
             NoAnswerError: it has no answer for these values.
         """
-        result = self._expression.eval(data={f"{CONTAINER}.{name}": value for name, value in values.items()})
+        data = {f"{CONTAINER}.{name}": value for name, value in values.items()}
+        try:
+            result = self._expression.eval(data=data)
+        except RuntimeError as error:  # such as a key that is there twice
+            raise NoAnswerError(_first_line(str(error))) from error
         if result.type() == cel.Type.ERROR:
             raise NoAnswerError(_first_line(str(result)))
         return result.plain_value()

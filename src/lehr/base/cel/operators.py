@@ -6,6 +6,7 @@ CEL tells `true` from `1` and refuses `1 + 1.0`, where Python does not; its inte
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -37,7 +38,7 @@ _TYPE_NAMES = {
 
 
 def equal(one: Any, other: Any) -> bool:
-    """`==`: of numbers by value, of all else also by type."""
+    """`==`: of numbers by value, an int and a double as doubles; of all else also by type."""
     kind, other_kind = type(one), type(other)
     if kind is other_kind:
         if kind is list:
@@ -45,22 +46,17 @@ def equal(one: Any, other: Any) -> bool:
         if kind is dict:
             return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
         return bool(one == other)
-    if (kind is int and other_kind is float) or (kind is float and other_kind is int):
-        return bool(one == other)
-    return False
+    return kind in (int, float) and other_kind in (int, float) and float(one) == float(other)
 
 
-def comparable(operator: str, one: Any, other: Any) -> None:
-    """See that one value is less than, equal to or more than the other.
-
-    Raises:
-        NoAnswerError: they are not of one kind that has an order.
-    """
+def ordered(symbol: str, compare: Callable[[Any, Any], bool], one: Any, other: Any) -> bool:
+    """`<` and its like: of two texts, two truth values, or two numbers (as doubles, if only one is)."""
     kind, other_kind = type(one), type(other)
     if kind is other_kind and kind in (int, str, float, bool):
-        return
-    if not (kind in (int, float) and other_kind in (int, float)):
-        raise no_overload(operator, one, other)
+        return compare(one, other)
+    if kind in (int, float) and other_kind in (int, float):
+        return compare(float(one), float(other))
+    raise no_overload(symbol, one, other)
 
 
 def contains(item: Any, among: Any) -> bool:
