@@ -189,7 +189,9 @@ def _governance(db: sqlite3.Connection, partition: Partition, types: tuple[str, 
     parts: list[str] = []
     for type in sorted(types):
         rows = db.execute(
-            "SELECT id, digest FROM asset_current WHERE partition = ? AND type = ? ORDER BY id",
+            # Said by which index: left alone, SQLite reads all assets, which are in order of id already.
+            "SELECT id, digest FROM asset_current INDEXED BY asset_current_type"
+            " WHERE partition = ? AND type = ? ORDER BY id",
             (partition, type),
         )
         parts.extend(part for row in rows for part in row)
