@@ -110,7 +110,13 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
         ),
         DatabasePlugin(base, Threads("database", DatabasePlugin.threads), clock),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
-        ProcessPlugin(state, Threads("process", ProcessPlugin.traits.turns), clock, base=base),
+        ProcessPlugin(
+            state,
+            Threads("process", ProcessPlugin.traits.turns),
+            clock,
+            base=base,
+            secrets=secrets(deployment, "process"),
+        ),
     ]
     known.extend(_installed_plugins(deployment, {name for plugin in known for name in plugin.types}))
     return known

@@ -10,6 +10,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.documents.yaml_stream import load_yaml
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, TURNDOWN
+from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, UnreadableFileError, asset
 
 GLOBAL = "global"
@@ -47,7 +48,7 @@ class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         name: the first part of its assets' ids.
         version: which version of the program runs.
         schema: lowest version of the database's schema that this version works with; None if any does.
-        environment: variables of the program.
+        environment: variables of the program; references to secrets among them.
         port: where the service is reached: port of the global balancer. The next is its admin interface.
         clusters: by name.
     """
@@ -57,7 +58,7 @@ class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     port: Port
     clusters: Annotated[dict[Name, Cluster], msgspec.Meta(min_length=1)]
     schema: int | None = None
-    environment: dict[str, str] = {}
+    environment: dict[str, str | Secret] = {}
 
     def __post_init__(self) -> None:
         if GLOBAL in self.clusters:

@@ -18,6 +18,7 @@ import msgspec
 
 from lehr.base.errors import StalledError
 from lehr.model.asset import Partition
+from lehr.model.secret import Secret
 from lehr.plugins.process import procfs, strangers
 from lehr.plugins.process.observe import groups
 from lehr.plugins.process.payload import PROCESS, RESERVED
@@ -36,6 +37,7 @@ class _Launch(msgspec.Struct):
     directory: str
     marks: dict[str, str]
     health_url: str = ""
+    secrets: dict[str, Secret] = {}
 
     @property
     def ports(self) -> list[int]:
@@ -130,7 +132,7 @@ def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> d
     declared = {
         name
         for name, value in first.environment.items()
-        if not name.startswith(RESERVED) and inherited.get(name) != value
+        if not name.startswith(RESERVED) and name not in first.secrets and inherited.get(name) != value
     }
     words = itertools.zip_longest(*(launch.command for launch in replicas.values()), fillvalue="")
     payload: dict[str, Any] = {
@@ -138,7 +140,7 @@ def _payload(replicas: Mapping[int, _Launch], inherited: Mapping[str, str]) -> d
         "directory": first.directory,
         "replicas": len(replicas),
     }
-    if environment := _environment(replicas, names, declared):
+    if environment := _environment(replicas, names, declared) | msgspec.to_builtins(first.secrets):
         payload["environment"] = environment
     if ports:
         payload["ports"] = [{"name": name, "base": base} for name, base in zip(names, ports, strict=True)]

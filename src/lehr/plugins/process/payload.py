@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from lehr.model.secret import Secret
 from lehr.model.types import AssetType, Dependency
 
 PROCESS = "lehr.Process"
@@ -46,7 +47,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     Attributes:
         command: program and arguments; no shell reads them.
         environment: variables beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and
-            TMPDIR, which come from Lehr's own environment.
+            TMPDIR, which come from Lehr's own environment. A value may be a reference to a secret;
+            when the reference changes, or the encrypted file that it names, the replicas are rolled.
         replicas: how many run.
         ports: ports that replicas listen on.
         health_url: a replica is healthy while GET answers 200. Without it, a replica is healthy
@@ -65,7 +67,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """
 
     command: Annotated[list[Argument], msgspec.Meta(min_length=1)]
-    environment: dict[str, Argument] = {}
+    environment: dict[str, Argument | Secret] = {}
     replicas: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 1
     ports: list[Port] = []
     health_url: str = ""
@@ -122,7 +124,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         known = {"replica", "directory"} | {f"port.{port.name}" for port in self.ports}
         if len(self.ports) == 1:
             known.add("port")
-        for text in (*self.command, *self.environment.values(), self.health_url):
+        plain = [value for value in self.environment.values() if isinstance(value, str)]
+        for text in (*self.command, *plain, self.health_url):
             for match in PLACEHOLDER.finditer(text):
                 name = match.group(2)
                 if name not in known and not (match.group(1) and match.group(3)):

@@ -33,6 +33,7 @@ from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
 from lehr.plugins.process.rolling import Rolling, Site
 from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _WATCH_EVERY = 0.5  # seconds
@@ -67,6 +68,7 @@ class ProcessPlugin(AssetPlugin):
         clock: time.
         base: what relative directories are relative to.
         environment: Lehr's own environment, of which programs get PATH and a few more.
+        secrets: has the variables that are secrets. They are asked for by a push, and not by a diff.
     """
 
     types = (PROCESS,)
@@ -85,10 +87,12 @@ class ProcessPlugin(AssetPlugin):
         *,
         base: Path = Path("/"),
         environment: Mapping[str, str] | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         own = os.environ if environment is None else environment
         inherited = {name: own[name] for name in _INHERITED if name in own}
         self._site = Site(state.resolve() / "supervisor", blocking, clock, inherited)
+        self._secrets = secrets or NoSecrets()
         self._blocking = blocking
         self._base = str(base.absolute())
         self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
@@ -101,10 +105,13 @@ class ProcessPlugin(AssetPlugin):
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one replica at a time to the intent; stop at the first that does not become healthy."""
-        patience = read.payload(target.id, Process).stop_timeout_seconds
+        payload = read.payload(target.id, Process)
         intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
-        rolling = Rolling(self._site, target.key, intended, observation, patience)
+        secrets = await revealed(self._secrets, payload.environment if intended else {})
+        rolling = Rolling(
+            self._site, target.key, intended, observation, payload.stop_timeout_seconds, secrets
+        )
         for batch in batches(steps(intended, observation, health, target.goal)):
             if push.superseded:
                 return Outcome(Result.FAILED, "superseded")

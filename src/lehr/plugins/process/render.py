@@ -13,7 +13,9 @@ import msgspec
 
 from lehr.base.digest import Digest, digest, digest_bytes
 from lehr.model.asset import AssetKey
+from lehr.model.secret import Secret
 from lehr.plugins.process.payload import PLACEHOLDER, Process
+from lehr.sdk.secrets import SecretValue
 
 _LONGEST_NAME = 180
 
@@ -24,6 +26,7 @@ class Replica(msgspec.Struct, frozen=True):
     Attributes:
         content: digest of all that a running replica is made of. What is not in it (health and
             start limits) may change without a restart.
+        secrets: further variables, by reference.
         ports: that this replica listens on.
     """
 
@@ -39,6 +42,7 @@ class Replica(msgspec.Struct, frozen=True):
     start_timeout: float
     stop_timeout: float
     version: str
+    secrets: dict[str, Secret] = {}
 
 
 def render(payload: Process, partition: str, base: str, restart_on: Sequence[Digest]) -> list[Replica]:
@@ -62,11 +66,14 @@ def _replica(
     if len(payload.ports) == 1:
         values["port"] = str(payload.ports[0].base + index)
     command = tuple(fill(text, values) for text in payload.command)
-    environment = {name: fill(text, values) for name, text in payload.environment.items()}
+    given = payload.environment.items()
+    environment = {name: fill(text, values) for name, text in given if isinstance(text, str)}
+    # By reference, with the digest of the encrypted file: a digest of the secret could be guessed at.
+    secrets = {name: item for name, item in given if isinstance(item, Secret)}
     ports = tuple(port.base + index for port in payload.ports)
     made_of = (
         command,
-        environment,
+        {**environment, **secrets},
         directory,
         ports,
         payload.stop_timeout_seconds,
@@ -86,6 +93,7 @@ def _replica(
         start_timeout=payload.start_timeout_seconds,
         stop_timeout=payload.stop_timeout_seconds,
         version=payload.version,
+        secrets=secrets,
     )
 
 
@@ -153,7 +161,11 @@ def program_section(name: str, launcher: Sequence[str], stop_timeout: float, log
 
 
 def launch_document(
-    replica: Replica, base: Mapping[str, str], marks: Mapping[str, str], record: str
+    replica: Replica,
+    base: Mapping[str, str],
+    marks: Mapping[str, str],
+    record: str,
+    secrets: Mapping[str, SecretValue],
 ) -> bytes:
     """What the launcher reads.
 
@@ -162,13 +174,16 @@ def launch_document(
         base: variables from Lehr's own environment.
         marks: Lehr's own variables, by which the process is known again.
         record: path of the file in which the launcher notes which process it became.
+        secrets: further variables.
     """
+    revealed = {name: value.text() for name, value in secrets.items()}
     document = {
         "command": replica.command,
-        "environment": {**base, **replica.environment, **marks},
+        "environment": {**base, **replica.environment, **revealed, **marks},
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),
+        "secrets": msgspec.to_builtins(replica.secrets),  # so that nobody takes them for plain variables
         "health_url": replica.health_url,  # for whoever wants to know later what was intended
     }
     return json.dumps(document).encode()

@@ -21,6 +21,7 @@ from lehr.plugins.process.observe import left_behind, state_of
 from lehr.plugins.process.plan import Action, Step
 from lehr.plugins.process.render import Replica, program_name
 from lehr.plugins.process.supervisord import LogMark, Supervisord
+from lehr.sdk.secrets import Hidden, SecretValue
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class Rolling:
         intended: all replicas that intent asks for.
         observation: what the steps were planned from.
         patience: seconds from SIGTERM to SIGKILL.
+        secrets: further variables of the programs, which are hidden in what they print.
     """
 
     def __init__(
@@ -83,12 +85,15 @@ class Rolling:
         intended: Sequence[Replica],
         observation: Observation,
         patience: float,
+        secrets: Mapping[str, SecretValue],
     ) -> None:
         self._site = site
         self._key = key
         self._intended = {replica.index: replica for replica in intended}
         self._observation = observation
         self._patience = patience
+        self._secrets = secrets
+        self._hidden = Hidden(secrets.values())
 
     async def take(self, step: Step) -> None:
         """Take one step; when it returns, the replica is as intended.
@@ -117,7 +122,9 @@ class Rolling:
                 await self._forget(program.group, replica.index)
         supervisord = self._site.supervisord(replica.group)
         async with self._site.lock(replica.group):
-            name = await self._site.calls.run(self._key, supervisord.define, self._key, replica)
+            name = await self._site.calls.run(
+                self._key, supervisord.define, self._key, replica, self._secrets
+            )
         mark = await self._site.run(supervisord.mark_logs, self._key, replica.index)
         await self._site.calls.run(self._key, supervisord.start, name)
         failure = await self._await_health(replica, replica.start_timeout, mark)
@@ -242,14 +249,14 @@ class Rolling:
     async def _ended(
         self, supervisord: Supervisord, index: int, mark: LogMark, found: dict[str, Any] | None
     ) -> TransientError:
-        how, stderr = await self._site.run(supervisord.complaint, self._key, index, mark)
+        how, stderr = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         if not how and found is not None:
             how = found["spawnerr"]
         ended = f"replica {index} ended right after its start"
         return TransientError(f"{ended} ({how})" if how else ended, why=f"stderr: {stderr}" if stderr else "")
 
     async def _stderr(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
-        _, stderr = await self._site.run(supervisord.complaint, self._key, index, mark)
+        _, stderr = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
         return f"stderr: {stderr}" if stderr else ""
 
 

@@ -32,6 +32,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.render import Replica, asset_name, launch_document, program_name, program_section
+from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
 _START_TIMEOUT = 20.0  # seconds; it takes half of one
 _MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
@@ -109,8 +110,11 @@ class Supervisord:
             ):
                 procfs.send(process, signal.SIGKILL)
 
-    def define(self, key: AssetKey, replica: Replica) -> str:
+    def define(self, key: AssetKey, replica: Replica, secrets: Mapping[str, SecretValue]) -> str:
         """Write a replica's files and make its program known, stopped. Returns the program's name.
+
+        Its variables that are secrets stand in the launcher's file from then on, with mode 0600: a
+        supervisord starts a program again without Lehr.
 
         Raises:
             StalledError: supervisord cannot read its configuration.
@@ -128,7 +132,7 @@ class Supervisord:
         launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
         record = str(self.directory / f"{path}.run")
         try:
-            self._write(f"{path}.json", launch_document(replica, self._inherited, marks, record))
+            self._write(f"{path}.json", launch_document(replica, self._inherited, marks, record, secrets))
             section = program_section(name, launcher, replica.stop_timeout, path)
             self._write(f"{path}.ini", section.encode())
         except OSError as error:
@@ -201,13 +205,15 @@ class Supervisord:
         stderr = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
         return LogMark(_size(stderr), _size(self.directory / "supervisord.log"))
 
-    def complaint(self, key: AssetKey, index: int, since: LogMark) -> tuple[str, str]:
+    def complaint(
+        self, key: AssetKey, index: int, since: LogMark, hidden: Hidden = NOTHING_HIDDEN
+    ) -> tuple[str, str]:
         """How the program last ended since `since`, and the last lines it wrote to stderr."""
         log = _tail(self.directory / "supervisord.log", since.supervisord)
         pattern = rf"exited: {re.escape(program_name(key, index))} \(([^;)]*)"
         ends = re.findall(pattern, log)
         stderr = _tail(self.directory / "assets" / asset_name(key) / f"{index}.stderr.log", since.stderr)
-        lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+        lines = [line.strip() for line in hidden.shown(stderr).splitlines() if line.strip()]
         return (ends[-1] if ends else ""), " | ".join(lines)[-_TAIL_CHARACTERS:]
 
     def _start(self) -> None:

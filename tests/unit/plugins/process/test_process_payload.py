@@ -7,17 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from lehr.base.digest import Digest
+from lehr.base.digest import Digest, digest
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.secret import Secret
 from lehr.plugins.process.payload import Process
-from lehr.plugins.process.render import asset_name, program_name, program_section, render
+from lehr.plugins.process.render import Replica, asset_name, program_name, program_section, render
 
 
 def process(**fields: Any) -> Process:
     return msgspec.convert({"command": ["serve"], **fields}, Process)
 
 
-def rendered(**fields: Any) -> list[Any]:
+def rendered(**fields: Any) -> list[Replica]:
     return list(render(process(**fields), "shop", "/srv", ()))
 
 
@@ -110,6 +111,23 @@ def test_what_a_running_process_is_made_of_is_its_content(fields: dict[str, Any]
 )
 def test_what_needs_no_restart_is_not_content(fields: dict[str, Any]) -> None:
     assert rendered(**fields)[0].content == rendered()[0].content
+
+
+def test_a_secret_counts_as_it_is_referred_to_and_is_no_plain_variable() -> None:
+    def with_secret(**fields: str) -> Replica:
+        return rendered(environment={"A": "{replica}", "TOKEN": {"secret": "age:x.age", **fields}})[0]
+
+    replica = with_secret()
+    assert replica.environment == {"A": "0"}
+    assert replica.secrets == {"TOKEN": Secret("age:x.age")}
+    others = [with_secret(digest="1"), with_secret(digest="2"), with_secret(version="2")]
+    assert len({item.content for item in (replica, *others)}) == 4
+
+
+def test_what_runs_without_secrets_is_what_it_was_before_there_were_any() -> None:
+    (replica,) = rendered(environment={"A": "1"})
+    made_of: tuple[object, ...] = (("serve",), {"A": "1"}, "/srv", (), 10.0, "", [])
+    assert replica.content == digest(made_of)
 
 
 def test_a_change_of_an_asset_in_restart_on_is_a_change_of_content() -> None:
