@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lehr.base.digest import Digest, digest_all
-from lehr.model.asset import Partition
+from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_digest, bucket_of, root_digest
 from lehr.store.origins import origin_bytes
@@ -25,11 +25,11 @@ _AT_ONCE = 10_000
 
 _STAGED = """
 CREATE TEMPORARY TABLE IF NOT EXISTS staged (
-    id text COLLATE "C", type text, digest text, bucket bigint, version bigint
+    partition text COLLATE "C", id text COLLATE "C", type text, digest text, bucket bigint, version bigint
 ) ON COMMIT DELETE ROWS
 """
-_STAGED_COLUMNS = "id, type, digest, bucket, version"
-_STAGED_TYPES = ("text", "text", "text", "int8", "int8")
+_CURRENT_COLUMNS = "partition, id, type, digest, bucket, version"
+_CURRENT_TYPES = ("text", "text", "text", "text", "int8", "int8")
 
 
 def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
@@ -46,12 +46,12 @@ def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
     if newest:
         _forget(db, write)
     _index(db, write)
-    if len(candidate.upserts) > _AT_ONCE:
+    if len(candidate.upserts) > _AT_ONCE:  # the planner would go on thinking that there is next to nothing
         db.execute("ANALYZE asset_version, asset_current, mention")
     incarnation = Incarnation(
         partition,
         newest + 1,
-        _new_root(db, partition, {*buckets, *map(bucket_of, candidate.removals)}),
+        _new_root(db, write, buckets),
         _governance(db, partition, write.governing_types),
         candidate.sources,
         candidate.generators,
@@ -83,59 +83,44 @@ def _count_before(db: PostgresSession, partition: Partition, newest: int) -> int
 
 def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
     """Append versions and point the current state at them. Returns how many are new."""
-    candidate, assets = write.candidate, write.candidate.upserts
+    assets, partition, sequence = write.candidate.upserts, write.candidate.partition, write.candidate.base + 1
     if not assets:
         return 0
-    numbers = [
-        row[0]
-        for row in db.execute(
-            "SELECT nextval(pg_get_serial_sequence('asset_version', 'number')) FROM generate_series(1, ?)",
-            (len(assets),),
-        )
-    ]
-    sequence = candidate.base + 1
+    rows = db.execute("SELECT nextval('asset_version_number_seq') FROM generate_series(1, ?)", (len(assets),))
+    numbers = [number for (number,) in rows]
     db.copy(
         "asset_version",
         "number, partition, id, sequence, type, digest, body, origin",
         ("int8", "text", "text", "int8", "text", "text", "bytea", "bytea"),
         (
-            (
-                number,
-                candidate.partition,
-                item.id,
-                sequence,
-                item.type,
-                item.digest,
-                item.body,
-                origin_bytes(item),
-            )
+            (number, partition, item.id, sequence, item.type, item.digest, item.body, origin_bytes(item))
             for number, item in zip(numbers, assets, strict=True)
         ),
     )
-    db.execute(_STAGED)
-    db.copy(
-        "staged",
-        _STAGED_COLUMNS,
-        _STAGED_TYPES,
-        (
-            (item.id, item.type, item.digest, bucket, number)
-            for number, item, bucket in zip(numbers, assets, buckets, strict=True)
-        ),
+    current = (
+        (partition, item.id, item.type, item.digest, bucket, number)
+        for number, item, bucket in zip(numbers, assets, buckets, strict=True)
     )
-    changed = 0
-    if candidate.base:
-        changed = db.execute(
-            "UPDATE asset_current c SET type = s.type, digest = s.digest, version = s.version"
-            " FROM staged s WHERE c.partition = ? AND c.id = s.id",
-            (candidate.partition,),
-        ).rowcount
-    if changed < len(assets):
+    if write.candidate.base:
+        return _replace_current(db, current, len(assets))
+    db.copy("asset_current", _CURRENT_COLUMNS, _CURRENT_TYPES, current)
+    return len(assets)
+
+
+def _replace_current(db: PostgresSession, rows: Iterable[tuple[Any, ...]], count: int) -> int:
+    """Returns how many of so many rows are new."""
+    db.execute(_STAGED)
+    db.copy("staged", _CURRENT_COLUMNS, _CURRENT_TYPES, rows)
+    changed = db.execute(
+        "UPDATE asset_current c SET type = s.type, digest = s.digest, version = s.version"
+        " FROM staged s WHERE c.partition = s.partition AND c.id = s.id"
+    ).rowcount
+    if changed < count:
         db.execute(
-            f"INSERT INTO asset_current (partition, {_STAGED_COLUMNS})"  # noqa: S608 - made of our own constants
-            f" SELECT ?, {_STAGED_COLUMNS} FROM staged ON CONFLICT DO NOTHING",
-            (candidate.partition,),
+            f"INSERT INTO asset_current ({_CURRENT_COLUMNS})"  # noqa: S608 - made of our own constants
+            f" SELECT {_CURRENT_COLUMNS} FROM staged ON CONFLICT DO NOTHING"
         )
-    return len(assets) - changed
+    return count - changed
 
 
 def _remove(db: PostgresSession, write: Publish) -> None:
@@ -184,23 +169,40 @@ def _index(db: PostgresSession, write: Publish) -> None:
     )
 
 
-def _new_root(db: PostgresSession, partition: Partition, touched: set[int]) -> Digest:
-    full: list[tuple[Any, ...]] = []
-    for share in _shares(sorted(touched), 64):
-        rows = db.execute(
+def _new_root(db: PostgresSession, write: Publish, buckets: list[int]) -> Digest:
+    candidate = write.candidate
+    partition, touched = candidate.partition, sorted({*buckets, *map(bucket_of, candidate.removals)})
+    if candidate.base:
+        rows = _in_buckets(db, partition, touched)
+    else:  # all that there is, is in our hands
+        upserts = zip(buckets, candidate.upserts, strict=True)
+        rows = iter(sorted((bucket, item.id, item.digest) for bucket, item in upserts))
+    for share in _shares(touched):
+        db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ANY(?)", (partition, share))
+    digests = [
+        (partition, bucket, bucket_digest((id, digest) for _bucket, id, digest in assets))
+        for bucket, assets in groupby(rows, itemgetter(0))
+    ]
+    db.copy("bucket_current", "partition, bucket, digest", ("text", "int8", "text"), digests)
+    if not candidate.base:
+        return root_digest((bucket, digest) for _partition, bucket, digest in digests)
+    return root_digest(
+        db.execute(
+            "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
+        )
+    )
+
+
+def _in_buckets(
+    db: PostgresSession, partition: Partition, buckets: list[int]
+) -> Iterator[tuple[int, AssetId, Digest]]:
+    """Bucket, id and digest of all assets in some buckets, in order."""
+    for share in _shares(buckets, 64):
+        yield from db.execute(
             "SELECT bucket, id, digest FROM asset_current WHERE partition = ? AND bucket = ANY(?)"
             " ORDER BY bucket, id",
             (partition, share),
         )
-        for bucket, assets in groupby(rows, itemgetter(0)):
-            full.append((partition, bucket, bucket_digest((id, digest) for _bucket, id, digest in assets)))
-    for share in _shares(sorted(touched)):
-        db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ANY(?)", (partition, share))
-    db.copy("bucket_current", "partition, bucket, digest", ("text", "int8", "text"), full)
-    rows = db.execute(
-        "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
-    )
-    return root_digest(rows)
 
 
 def _governance(db: PostgresSession, partition: Partition, types: tuple[str, ...]) -> Digest:
