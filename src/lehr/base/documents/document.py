@@ -48,6 +48,11 @@ class Lines:
         return Place(line, offset - self._starts[line - 1] + 1)
 
 
+def end_of(text: str) -> Place:
+    """The place behind the last character."""
+    return Place(text.count("\n") + 1, len(text) - text.rfind("\n"))
+
+
 class Places:
     """The places of a file's documents, found when first asked for."""
 

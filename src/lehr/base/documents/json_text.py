@@ -6,6 +6,7 @@ that while it parses; only then is the text read again, token by token, for all 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.base.documents.document import Document, Documents, Lines, Place, Places
 from lehr.base.documents.text import (
     MAX_DEPTH,
+    MAX_PROBLEMS,
     bad_number,
     bounded,
     duplicate_key,
@@ -32,6 +34,10 @@ _WORDS = frozenset({"true", "false", "null"})
 
 class _OddError(Exception):
     """The parser would let something through that we refuse."""
+
+
+class _EnoughError(Exception):
+    """There are more problems than are reported."""
 
 
 def load_json(file: str, content: bytes) -> Documents:
@@ -113,7 +119,8 @@ def _second_look(file: str, text: str) -> list[Diagnostic]:
     except json.JSONDecodeError as err:
         return [syntax_error(file, "JSON", err.msg, Place(err.lineno, err.colno).at(file))]
     walk = _Walk(file, text)
-    walk.place()
+    with contextlib.suppress(_EnoughError):
+        walk.place()
     return walk.diagnostics
 
 
@@ -155,7 +162,7 @@ class _Walk:
             value = self._value(next(self._tokens))
             if key in place.inner:
                 first = place.inner[key].line
-                self.diagnostics.append(duplicate_key(self._file, key, first, here.at(self._file)))
+                self._report(duplicate_key(self._file, key, first, here.at(self._file)))
             else:
                 place.inner[key] = Place(here.line, here.column, value.inner)
 
@@ -171,14 +178,19 @@ class _Walk:
         if _has_surrogate(value):
             at = place.at(self._file)
             why = "a string holds half of a surrogate pair, which is no character"
-            self.diagnostics.append(syntax_error(self._file, "JSON", "not Unicode", at, why=why))
+            self._report(syntax_error(self._file, "JSON", "not Unicode", at, why=why))
         return value
 
     def _number(self, text: str, place: Place) -> None:
         try:
             _parse(text)
         except _OddError:
-            self.diagnostics.append(bad_number(self._file, text, place.at(self._file)))
+            self._report(bad_number(self._file, text, place.at(self._file)))
+
+    def _report(self, diagnostic: Diagnostic) -> None:
+        self.diagnostics.append(diagnostic)
+        if len(self.diagnostics) > MAX_PROBLEMS:
+            raise _EnoughError
 
 
 def _has_surrogate(text: str) -> bool:

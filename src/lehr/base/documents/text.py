@@ -23,6 +23,8 @@ _MAX_DIGITS = 80  # more than 64 bits have in any base, with a sign and a prefix
 _PLAIN_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _SEPARATOR = re.compile("[\x85\u2028\u2029]")
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+_SHOWN = 60  # characters of what somebody wrote, in a message
 _BYTE_ORDER_MARKS = {
     b"\xef\xbb\xbf": "UTF-8",
     b"\xff\xfe": "UTF-16",
@@ -51,9 +53,8 @@ def text_problem(file: str, content: bytes) -> Diagnostic | None:
                 subject=file,
                 at=Position(file, 1, 1),
             )
-    if not content.translate(None, _PLAIN_ASCII):
-        return None
-    return _character_problem(file, content)
+    problem = None if not content.translate(None, _PLAIN_ASCII) else _character_problem(file, content)
+    return problem or _return_problem(file, content)
 
 
 def _character_problem(file: str, content: bytes) -> Diagnostic | None:
@@ -79,6 +80,22 @@ def _character_problem(file: str, content: bytes) -> Diagnostic | None:
         fix="delete it; in a quoted string, write it as an escape",
         subject=file,
         at=Lines(text).place(found.start()).at(file),
+    )
+
+
+def _return_problem(file: str, content: bytes) -> Diagnostic | None:
+    """A carriage return on its own: YAML ends a line there, JSON and TOML and most editors do not."""
+    found = _LONE_RETURN.search(content) if b"\r" in content else None
+    if found is None:
+        return None
+    before = content[: found.start()].decode()
+    return Diagnostic(
+        code="DOC003",
+        what="the file has a carriage return, U+000D, without a line feed after it",
+        why="formats and editors disagree whether it ends a line",
+        fix="save it with lines that end in LF, or in CR LF",
+        subject=file,
+        at=Lines(before).place(len(before)).at(file),
     )
 
 
@@ -133,12 +150,16 @@ def integer(text: str, base: int = 10) -> int | None:
     return number if number_problem(number) is None else None
 
 
+def shown(text: str) -> str:
+    """`text` for a message: nobody reads a megabyte of it."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
 def bad_number(file: str, text: str, at: Position) -> Diagnostic:
     """The diagnostic for a number that cannot be handed on."""
-    shown = text if len(text) <= 40 else text[:37] + "..."
     return Diagnostic(
         code="DOC011",
-        what=f"the number {shown} cannot be used",
+        what=f"the number {shown(text)} cannot be used",
         why="numbers must be finite, and integers must fit into 64 bits",
         fix="write another number, or quote it to make it a string",
         subject=file,
@@ -162,7 +183,7 @@ def duplicate_key(file: str, key: str, first_line: int, at: Position) -> Diagnos
     """The diagnostic for a key that a mapping has twice."""
     return Diagnostic(
         code="DOC005",
-        what=f"the key {key!r} occurs again in this mapping",
+        what=f"the key {shown(repr(key))} occurs again in this mapping",
         why=f"it already stands in line {first_line}, and one of the two would be lost",
         fix="delete or rename one of them",
         subject=file,

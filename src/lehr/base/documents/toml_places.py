@@ -15,8 +15,8 @@ from lehr.base.documents.document import Lines, Place
 from lehr.base.documents.text import MAX_DEPTH
 
 _TOKEN = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}'
-    r"|'''.*?'{3,5}"
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"{3,5}|\\?\Z)'  # without an end, it is the rest: never look again
+    r"|'''(?:[^']++|'(?!''))*+(?:'{3,5}|\Z)"
     r'|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?'
     r"|'[^'\n]*+'?"
     r"|[\[\]{}=,.\n]"
@@ -24,6 +24,8 @@ _TOKEN = re.compile(
     r"|[^\s\[\]{}=,.#\"']++",
     re.DOTALL,
 )
+_NUMBER = re.compile(r"[-+]?[0-9_]+")
+_MOST_DIGITS = 80
 _PUNCTUATION = frozenset("[]{}=,.\n")
 
 
@@ -44,6 +46,14 @@ def first_too_deep(text: str) -> Place | None:
             parts = 0
         if max(depth, parts) >= MAX_DEPTH:
             return Lines(text).place(token.start())
+    return None
+
+
+def first_too_long(text: str) -> tuple[str, Place] | None:
+    """The first number with more digits than 64 bits have in any base, and its place."""
+    for token in _TOKEN.finditer(text):
+        if len(token.group()) > _MOST_DIGITS and _NUMBER.fullmatch(token.group()):
+            return token.group(), Lines(text).place(token.start())
     return None
 
 

@@ -7,9 +7,16 @@ import tomllib
 from typing import Any
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Document, Documents, Places
-from lehr.base.documents.text import bad_number, bounded, number_problem, syntax_error, too_deep
-from lehr.base.documents.toml_places import first_too_deep, toml_places
+from lehr.base.documents.document import Document, Documents, Places, end_of
+from lehr.base.documents.text import (
+    MAX_PROBLEMS,
+    bad_number,
+    bounded,
+    number_problem,
+    syntax_error,
+    too_deep,
+)
+from lehr.base.documents.toml_places import first_too_deep, first_too_long, toml_places
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -25,8 +32,12 @@ def load_toml(file: str, content: bytes) -> Documents:
         return Documents((), (too_deep(file, deep.at(file)),))
     try:
         value = tomllib.loads(text)
-    except (ValueError, RecursionError) as err:  # ValueError: also an integer with too many digits
-        return Documents((), (_syntax(file, str(err)),))
+    except tomllib.TOMLDecodeError as err:
+        return Documents((), (_syntax(file, text, str(err)),))
+    except ValueError as err:  # Python converts no integer with that many digits
+        number, place = first_too_long(text) or ("", end_of(text))
+        problem = bad_number(file, number, place.at(file)) if number else _syntax(file, text, str(err))
+        return Documents((), (problem,))
     places = Places(file, lambda: [toml_places(text)])
     document = Document(value, places)
     if _is_common(value):
@@ -34,12 +45,12 @@ def load_toml(file: str, content: bytes) -> Documents:
     return Documents((), bounded(file, _value_problems(file, document)))
 
 
-def _syntax(file: str, message: str) -> Diagnostic:
+def _syntax(file: str, text: str, message: str) -> Diagnostic:
     where = _WHERE.search(message)
-    at = Position(file)
+    at = end_of(text).at(file)
     if where is not None and where.group(1):
         at = Position(file, int(where.group(1)), int(where.group(2)))
-    problem = message[: where.start()] if where is not None and where.group(1) else message
+    problem = message if where is None else message[: where.start()]
     if problem.startswith(_TWICE):
         return Diagnostic(
             code="DOC005",
@@ -72,15 +83,15 @@ def _value_problems(file: str, document: Document) -> list[Diagnostic]:
     """What TOML can say and the other formats cannot. Depth is known to be bounded."""
     diagnostics: list[Diagnostic] = []
     rest: list[tuple[str, Any]] = [("", document.value)]
-    while rest:
+    while rest and len(diagnostics) <= MAX_PROBLEMS:
         pointer, value = rest.pop()
         if isinstance(value, dict):
             rest.extend(
                 (f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", inner)
-                for key, inner in value.items()
+                for key, inner in reversed(value.items())
             )
         elif isinstance(value, list):
-            rest.extend((f"{pointer}/{index}", inner) for index, inner in enumerate(value))
+            rest.extend((f"{pointer}/{index}", value[index]) for index in reversed(range(len(value))))
         elif isinstance(value, (str, bool)):
             continue
         elif isinstance(value, (int, float)):

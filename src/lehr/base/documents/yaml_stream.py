@@ -7,13 +7,15 @@ slowly, under the rules of YAML 1.1, and without saying that a key occurs twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import yaml
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Document, Documents, Places
+from lehr.base.documents.document import Document, Documents, Places, end_of
 from lehr.base.documents.scalars import Scalar, resolve
 from lehr.base.documents.text import (
     MAX_DEPTH,
@@ -22,6 +24,7 @@ from lehr.base.documents.text import (
     bounded,
     duplicate_key,
     separator_problem,
+    shown,
     syntax_error,
     too_deep,
 )
@@ -30,6 +33,9 @@ from lehr.base.documents.yaml_places import Mark, Node, events, yaml_places
 _MAX_ALIASED = 1_000_000
 """How much aliases may add to a file: characters, and `_NODE` for each value."""
 _NODE = 16
+
+_DIRECTIVE = re.compile(rb"^%TAG[ \t]", re.MULTILINE)
+_MAX_DIRECTIVES = 64  # libyaml compares each with all before it
 
 _CORE = "tag:yaml.org,2002:"
 _SCALAR_TAGS: dict[str, tuple[type, ...]] = {
@@ -70,9 +76,9 @@ class _Anchored:
 
 def load_yaml(file: str, content: bytes) -> Documents:
     """Load every document of a YAML file that is known to be text."""
-    separator = separator_problem(file, content)
-    if separator is not None:
-        return Documents((), (separator,))
+    problem = separator_problem(file, content) or _directive_problem(file, content)
+    if problem is not None:
+        return Documents((), (problem,))
     construction = _Construction(file, Places(file, lambda: yaml_places(content)))
     try:
         for event in events(content):
@@ -80,7 +86,7 @@ def load_yaml(file: str, content: bytes) -> Documents:
             if len(construction.diagnostics) > MAX_PROBLEMS:
                 break
     except yaml.YAMLError as err:
-        construction.diagnostics.append(_syntax(file, err))
+        construction.diagnostics.append(_syntax(file, content, err))
     except _StopError:
         pass
     return Documents(tuple(construction.documents), bounded(file, construction.diagnostics))
@@ -233,6 +239,7 @@ class _Construction:
         )
 
     def _report_key(self, text: str, mark: Mark) -> None:
+        text = shown(text)
         what = f"the key {text} is not a string" if text else "a key is not a string"
         fix = f'quote it: "{text}"' if text else "use a string as the key"
         self._report("DOC006", what, "keys are strings in every format that Lehr reads", fix, mark)
@@ -249,13 +256,14 @@ class _Construction:
     def _report_tag(self, tag: str | None, mark: Mark) -> None:
         self._report(
             "DOC009",
-            f"the tag {(tag or '!').replace(_CORE, '!!')} does not belong here",
+            f"the tag {shown((tag or '!').replace(_CORE, '!!'))} does not belong here",
             "only the tags of YAML's core schema are known, on values that fit them",
             "remove the tag",
             mark,
         )
 
     def _report_alias(self, anchor: str, mark: Mark, *, itself: bool) -> None:
+        anchor = shown(anchor)
         if itself:
             what, why = f"the alias *{anchor} stands inside the value that it names", "it would never end"
         else:
@@ -272,11 +280,27 @@ class _Construction:
         )
 
 
-def _syntax(file: str, err: yaml.YAMLError) -> Diagnostic:
+def _directive_problem(file: str, content: bytes) -> Diagnostic | None:
+    found = next(islice(_DIRECTIVE.finditer(content), _MAX_DIRECTIVES, None), None)
+    if found is None:
+        return None
+    return Diagnostic(
+        code="DOC009",
+        what=f"the file has more than {_MAX_DIRECTIVES} directives for tags",
+        why="only the tags of YAML's core schema are known, so it needs none",
+        fix="delete the lines that begin with %TAG",
+        subject=file,
+        at=Position(file, content.count(b"\n", 0, found.start()) + 1, 1),
+    )
+
+
+def _syntax(file: str, content: bytes, err: yaml.YAMLError) -> Diagnostic:
     mark = getattr(err, "problem_mark", None) or getattr(err, "context_mark", None)
     problem = getattr(err, "problem", None) or getattr(err, "reason", None) or "it cannot be parsed"
     context = getattr(err, "context", None)
     at = Position(file) if mark is None else Position(file, mark.line + 1, mark.column + 1)
+    if at.line > content.count(b"\n") + 1:  # libyaml ends the last line itself where the file does not
+        at = end_of(content.decode()).at(file)
     began = getattr(err, "context_mark", None)
     why = ""
     if context:

@@ -34,6 +34,7 @@ def only(path: str, content: bytes) -> tuple[str, Position | None]:
         (b"a: \x7f\n", "DOC003", 1, 4),
         ("a: \u009b\n".encode(), "DOC003", 1, 4),
         ("ü: 1\n\ufeffb: 2".encode(), "DOC003", 2, 1),
+        ("ü: 1\r\nü: 2\rb: 3\r\n".encode(), "DOC003", 2, 5),
     ],
 )
 def test_what_is_not_text_is_refused_with_line_and_column(
@@ -57,6 +58,31 @@ def test_a_name_that_does_not_say_the_format_is_refused(path: str) -> None:
 def test_text_in_any_script_is_fine() -> None:
     assert load("a.yaml", "größe: 名前 😀\n".encode()).documents[0].value == {"größe": "名前 😀"}
     assert load("a.YML", b"a: 1").documents[0].value == {"a": 1}
+
+
+LONG = "k" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.yaml", f"'{LONG}': 1\n\n'{LONG}': 2"),
+        ("a.yaml", f"? [{LONG}]\n: 1"),
+        ("a.yaml", f"*{LONG} : 1"),
+        ("a.yaml", f"a: &{LONG} [*{LONG}]"),
+        ("a.yaml", f"!{LONG} a"),
+        ("a.yaml", f"!<tag:yaml.org,2002:{LONG}> a"),
+        ("a.yaml", "9" * 100_000),
+        ("a.json", f'{{"{LONG}": 1, "{LONG}": 2}}'),
+        ("a.json", f'{{"a": {"9" * 100_000}}}'),
+        ("a.toml", f"{LONG} = 1\n{LONG} = 2"),
+        ("a.toml", f"a = {LONG}"),
+    ],
+)
+def test_a_message_is_short_whatever_it_is_about(path: str, text: str) -> None:
+    problems = load(path, text.encode()).diagnostics
+    assert problems
+    assert all(len(item.what) + len(item.why) + len(item.fix) < 400 for item in problems)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".yaml"])

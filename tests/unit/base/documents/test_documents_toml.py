@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.base.documents import MAX_DEPTH, load
+from lehr.base.documents.toml_places import _TOKEN
 
 ASSETS = """\
 # two assets
@@ -73,8 +74,25 @@ def test_numbers_that_other_programs_cannot_hold_are_refused(number: str) -> Non
     assert problems(f"a = 1\nb = {number}\n") == ["DOC011 2:1"]
 
 
-def test_an_integer_of_any_length_is_a_diagnostic() -> None:
-    assert load("a.toml", b"a = " + b"9" * 100_000).diagnostics[0].code == "DOC004"
+@pytest.mark.parametrize("digits", [81, 4_301, 100_000])
+def test_an_integer_of_any_length_is_a_problem_where_it_stands(digits: int) -> None:
+    (problem,) = load("a.toml", b"a = '9'\nb = [1, -" + b"9" * digits + b"]").diagnostics
+    assert (problem.code, str(problem.at)) == ("DOC011", "a.toml:2:9")
+    assert len(problem.what) < 100
+
+
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_a_string_without_an_end_is_looked_at_once(quotes: str) -> None:
+    """However often it seems to begin again: all that is left is one token."""
+    text = f"{quotes}\n" + f"\\{quotes[0]}\n" * 5
+    assert [token.group() for token in _TOKEN.finditer(text)] == [text]
+    assert problems(f"# {'.' * 100}\n{text * 40_000}")  # which took time quadratic in its length
+
+
+def test_the_number_of_reported_values_is_bounded() -> None:
+    found = load("a.toml", b"a = [" + b"nan, " * 2_000 + b"nan]").diagnostics
+    assert [item.code for item in found] == ["DOC011"] * 1_000 + ["DOC014"]
+    assert [str(item.at) for item in found[:2]] == ["a.toml:1:6", "a.toml:1:11"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +121,8 @@ def test_what_is_not_deep_is_not_refused() -> None:
         ("a = 1\na = 2\n", "DOC005 2:6"),
         ("[a]\n[a]\n", "DOC005 2:3"),
         ("a = \n", "DOC004 1:5"),
-        ("a = 'x", "DOC004 0:0"),
+        ("a = 'x", "DOC004 1:7"),
+        ('a = 1\nb = """x\n\n', "DOC004 4:1"),
     ],
 )
 def test_syntax_errors_and_duplicate_keys_point_into_the_file(text: str, where: str) -> None:

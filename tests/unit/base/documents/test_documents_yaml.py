@@ -112,6 +112,13 @@ def test_tags_beyond_the_core_schema_are_refused(text: str) -> None:
     assert problems(text) == ["DOC009 1:1"]
 
 
+def test_tag_directives_are_few_because_each_is_compared_with_all_before_it() -> None:
+    directives = [f"%TAG !a{number}! tag:example.org:\n" for number in range(100_000)]
+    assert value("".join(directives[:64]) + "--- a\n") == "a"
+    assert problems("".join(directives) + "--- a\n") == ["DOC009 65:1"]
+    assert value("- '%TAG'\n" * 100) == ["%TAG"] * 100
+
+
 def test_aliases_stand_for_the_value_they_name() -> None:
     assert value("a: &x [1, 2]\nb: *x\nc: {d: *x}\n") == {"a": [1, 2], "b": [1, 2], "c": {"d": [1, 2]}}
     assert value("a: &k key\n*k : 1\n") == {"a": "key", "key": 1}
@@ -161,6 +168,8 @@ def test_an_empty_file_has_no_documents(text: str) -> None:
         ("a: b: c\n", "DOC004 1:5"),
         ("a: 1\n b: 2\n", "DOC004 2:3"),
         ("a: @x\n", "DOC004 1:4"),
+        ("a: [", "DOC004 1:5"),
+        ("a: 1\nü: [", "DOC004 2:5"),
     ],
 )
 def test_syntax_errors_point_to_line_and_column(text: str, where: str) -> None:
