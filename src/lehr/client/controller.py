@@ -1,0 +1,83 @@
+"""A controller: an informer, a work queue and one function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.errors import WaitingError
+from lehr.client.deltas import Delta
+from lehr.client.informer import SharedInformer
+from lehr.client.queue import WorkQueue
+from lehr.model.asset import AssetId
+
+log = structlog.get_logger()
+
+Reconcile = Callable[[AssetId], Awaitable[float | None]]
+"""Makes what is, what ought to be, of one asset. It looks at the informer for what ought to be (nothing, if
+the asset is gone), and returns the seconds until it is to be called again, or None. Raise what you like: it
+is called again, later and later."""
+
+
+class Controller:
+    """Calls `reconcile` for every asset that has changed, several at a time, each asset once at a time.
+
+    Level-triggered: a call stands for any number of changes, and for none (a resync, a retry).
+    """
+
+    def __init__(
+        self,
+        informer: SharedInformer,
+        reconcile: Reconcile,
+        clock: Clock,
+        chance: Chance,
+        *,
+        workers: int = 4,
+        wants: Callable[[Delta], AssetId | None] = lambda delta: delta.id,
+    ) -> None:
+        """`wants` says which asset is to be looked at after a change; None for none."""
+        self._informer = informer
+        self._reconcile = reconcile
+        self._clock = clock
+        self._workers = workers
+        self._wants = wants
+        self.queue: WorkQueue[AssetId] = WorkQueue(clock, chance)
+        informer.add_handler(self._heard)
+
+    def _heard(self, delta: Delta) -> None:
+        id = self._wants(delta)
+        if id is not None:
+            self.queue.add(id)
+
+    async def run(self) -> None:
+        """Go on until cancelled. Nothing is reconciled before the informer has listed everything."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._informer.run())
+            await self._informer.listed()
+            for _number in range(self._workers):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            id = await self.queue.take()
+            try:
+                await self._one(id)
+            finally:
+                self.queue.done(id)
+
+    async def _one(self, id: AssetId) -> None:
+        try:
+            again = await self._reconcile(id)
+        except WaitingError as error:
+            self.queue.add_after(id, max(0.0, error.until - self._clock.now()))
+        except Exception as error:
+            seconds = self.queue.retry(id)
+            log.warning("could not reconcile", asset=id, error=str(error), again_in=round(seconds, 1))
+        else:
+            self.queue.forget(id)
+            if again is not None:
+                self.queue.add_after(id, again)

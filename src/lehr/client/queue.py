@@ -1,0 +1,110 @@
+"""The work queue: which items are to be looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from lehr.base.backoff import delay
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+
+T = TypeVar("T", bound=Hashable)
+
+
+class WorkQueue(Generic[T]):
+    """First in, first out; each item is in it once, and in nobody's hands twice.
+
+    Who takes an item says when it is `done` with it. An item that is added meanwhile is handed out once
+    more, after that. One that failed comes again after a time that grows with its failures in a row.
+    """
+
+    def __init__(self, clock: Clock, chance: Chance, *, first: float = 1.0, longest: float = 300.0) -> None:
+        """A retry comes after `first` seconds or so, then after twice as many, but `longest` at most."""
+        self._clock = clock
+        self._chance = chance
+        self._first, self._longest = first, longest
+        self._waiting: deque[T] = deque()
+        self._dirty: set[T] = set()
+        self._taken: set[T] = set()
+        self._failures: dict[T, int] = {}
+        self._timers: dict[T, tuple[float, asyncio.TimerHandle]] = {}
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """How many items wait to be taken."""
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing waits, nothing is taken, and nothing is due later."""
+        return not (self._waiting or self._taken or self._timers)
+
+    def add(self, item: T) -> None:
+        """`item` is to be looked at."""
+        if self._closed or item in self._dirty:
+            return
+        self._dirty.add(item)
+        if item not in self._taken:
+            self._waiting.append(item)
+            self._arrived.set()
+
+    def add_after(self, item: T, seconds: float) -> None:
+        """`item` is to be looked at in so many seconds, unless it is due sooner already."""
+        if seconds <= 0:
+            self.add(item)
+            return
+        due = self._clock.monotonic() + seconds
+        known = self._timers.get(item)
+        if self._closed or (known is not None and known[0] <= due):
+            return
+        if known is not None:
+            known[1].cancel()
+        timer = asyncio.get_running_loop().call_later(seconds, self._due, item)
+        self._timers[item] = due, timer
+
+    def _due(self, item: T) -> None:
+        del self._timers[item]
+        self.add(item)
+
+    def retry(self, item: T) -> float:
+        """`item` failed: it is to be looked at again. Returns in how many seconds."""
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        seconds = delay(failures, self._chance.uniform(0.0, 1.0), first=self._first, longest=self._longest)
+        self.add_after(item, seconds)
+        return seconds
+
+    def forget(self, item: T) -> None:
+        """`item` succeeded: its failures do not count any more."""
+        self._failures.pop(item, None)
+
+    def failures(self, item: T) -> int:
+        """How often `item` failed in a row."""
+        return self._failures.get(item, 0)
+
+    async def take(self) -> T:
+        """The next item, once there is one. Call `done` with it in the end, whatever comes of it."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+        item = self._waiting.popleft()
+        self._dirty.discard(item)
+        self._taken.add(item)
+        return item
+
+    def done(self, item: T) -> None:
+        """Whoever took `item` is done with it."""
+        self._taken.discard(item)
+        if item in self._dirty:
+            self._waiting.append(item)
+            self._arrived.set()
+
+    def close(self) -> None:
+        """Take nothing more in, and forget what is due later."""
+        self._closed = True
+        for _due, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
