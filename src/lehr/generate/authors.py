@@ -29,6 +29,7 @@ from lehr.sdk.generator import (
     UnreadableFileError,
     declaration,
 )
+from lehr.sdk.types import DeclaredClass, declaration_of, declared_classes
 
 Argument = SourceFile | AssetView | list[SourceFile] | list[AssetView]
 
@@ -45,6 +46,27 @@ class Module(msgspec.Struct, frozen=True):
     """What a module declares, or why it cannot be read."""
 
     generators: tuple[Found, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class FoundType(msgspec.Struct, frozen=True):
+    """A type that a module declares.
+
+    Attributes:
+        declaration: JSON of what a type file would say; None if it cannot be said.
+        problem: why it cannot.
+    """
+
+    name: str
+    line: int
+    declaration: bytes | None
+    problem: str = ""
+
+
+class Types(msgspec.Struct, frozen=True):
+    """The types that a module declares, or why it cannot be read."""
+
+    types: tuple[FoundType, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -103,6 +125,25 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
         send(_encode(Module(tuple(found), tuple(printed))))
     except (Exception, SystemExit, LimitError) as err:
         send(_encode(Module((), tuple(_explain(err, path, path, code, "GEN020", "cannot be imported")))))
+
+
+def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: Send) -> None:
+    """Import the module at `path`, which declares types, and send its `Types`."""
+    printed: list[Diagnostic] = []
+    try:
+        with cpu_limit(limits.cpu_seconds), _listening(path, Position(path), printed):
+            module = _import(path, code)
+            found = [_declared_type(path, mark, kind) for mark, kind in declared_classes(vars(module))]
+        send(_encode(Types(tuple(found), tuple(printed))))
+    except (Exception, SystemExit, LimitError) as err:
+        send(_encode(Types((), tuple(_explain(err, path, path, code, "GEN020", "cannot be imported")))))
+
+
+def _declared_type(path: str, mark: DeclaredClass, kind: type[msgspec.Struct]) -> FoundType:
+    try:
+        return FoundType(str(mark.name), mark.line, msgspec.json.encode(declaration_of(kind, mark)))
+    except (ValueError, TypeError, RecursionError) as err:
+        return FoundType(str(mark.name), mark.line, None, f"{err}")
 
 
 def call_each(

@@ -9,7 +9,7 @@ from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.assembly import PLAIN, TYPES, Assembly, Unit
-from lehr.generate.declared import read_types, types_in
+from lehr.generate.declared import types_in
 from lehr.generate.generators import Generators
 from lehr.generate.globs import matcher, may_lead_to
 from lehr.generate.output import Output
@@ -17,6 +17,7 @@ from lehr.generate.plain import read_assets
 from lehr.generate.protocol import Built, Changed
 from lehr.generate.runs import Run
 from lehr.generate.sealing import Sealing
+from lehr.generate.type_files import TypeFiles
 from lehr.generate.workspace import WORKSPACE_FILE, Workspace, missing_workspace, read_workspace
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
@@ -47,6 +48,7 @@ class Build:
         self._workspace_digest = ""
         self._workspace_problems: list[Diagnostic] = []
         self._types_digest = ""
+        self._type_files = TypeFiles(run)
 
     def build(self, changed: Changed) -> Built:
         """Make what the changed files call for, and answer with the difference."""
@@ -102,7 +104,13 @@ class Build:
 
     def _read_types(self, workspace: Workspace) -> None:
         """Know the types that the workspace declares; with other types, every asset is another question."""
-        self._read(TYPES, workspace.types, read_types)
+        shared = self._type_files.digest
+        if any(_any(workspace.types, path) for path in self._dirty):
+            files = {path: entry for path, entry in self._files.items() if _any(workspace.types, path)}
+            self._type_files.take(files, self._fetch)
+        if self._type_files.digest != shared:
+            self._dirty.update(self._assembly.items(TYPES))
+        self._read(TYPES, workspace.types, self._type_files.read, self._type_files.digest)
         outputs = [self._assembly.get(Unit(TYPES, path)) for path in sorted(self._assembly.items(TYPES))]
         known = [output for output in outputs if output is not None]
         digest = digest_all(asset.digest for output in known for asset in output.assets) if known else ""

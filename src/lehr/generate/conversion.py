@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.generate.defaults import with_defaults
+from lehr.generate.messages import normalised, renamed
 from lehr.generate.problems import (
     Problem,
     did_you_mean,
@@ -20,7 +22,8 @@ from lehr.generate.problems import (
 from lehr.generate.sensitive import refusal, screened
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
 from lehr.model.provenance import Derivation
-from lehr.model.types import Registry, Schema
+from lehr.model.schema import Form, Schema
+from lehr.model.types import Registry
 
 _FIELDS = ("id", "type", "payload", "addons")
 _MAPPING = "write such a mapping"
@@ -86,6 +89,8 @@ def typed_addon(
 
 def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
     """`value` as `kind`, or None and everything that keeps it from being one."""
+    if isinstance(kind, Schema) and kind.form is Form.PROTOBUF and kind.secrets:
+        value = renamed(value, kind.document)  # a field that is sensitive is so by whichever name
     value, refused = screened(value, kind, path)
     typed, diagnostics = _typed_value(value, kind, subject, path, place)
     if not refused:
@@ -98,8 +103,11 @@ def _typed_value(
     value: Any, kind: Any, subject: str, path: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema):
-        whole = with_defaults(value, kind.document)
-        problems = schema_problems(whole, kind)
+        if kind.form is Form.PROTOBUF:
+            whole, problems = normalised(value, kind.document)
+        else:
+            whole = with_defaults(value, kind.document)
+            problems = schema_problems(whole, kind)
         return whole, [_misfit(item, "the type's schema", subject, path, place) for item in problems]
     try:
         return msgspec.convert(value, kind), []
@@ -112,27 +120,6 @@ def _misfit(problem: Problem, kind: str, subject: str, path: str, place: Place) 
     why, fix = f"it does not fit {kind}", f"write a value that {kind} takes"
     whole = Problem(path + problem.pointer, problem.what, problem.why or why, problem.fix or fix)
     return _diagnostic("GEN007", whole, subject, place)
-
-
-def with_defaults(value: Any, schema: Any) -> Any:
-    """Plain data with every default of its JSON schema spelt out, so that equal intent has equal bytes."""
-    if not isinstance(schema, Mapping):
-        return value
-    if isinstance(value, dict):
-        properties = schema.get("properties", {})
-        missing = {
-            name: item["default"]
-            for name, item in properties.items()
-            if name not in value and isinstance(item, Mapping) and "default" in item
-        }
-        others = schema.get("additionalProperties")
-        return {
-            name: with_defaults(item, properties.get(name, others))
-            for name, item in (value | missing).items()
-        }
-    if isinstance(value, list):
-        return [with_defaults(item, schema.get("items")) for item in value]
-    return value
 
 
 def size_checked(asset: Asset, place: Place) -> Converted:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate import sandbox
-from lehr.generate.authors import Answer, Argument, Module, call_each, describe
+from lehr.generate.authors import Answer, Argument, Module, Types, call_each, describe, describe_types
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.schedule import Generator
 
 _module = msgspec.msgpack.Decoder(Module)
+_types = msgspec.msgpack.Decoder(Types)
 _answer = msgspec.msgpack.Decoder(Answer)
+
+T = TypeVar("T", Module, Types)
 
 
 class Run:
@@ -37,15 +41,25 @@ class Run:
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
         """What the module at `path` declares. `code` is every module's source by path."""
+        found = self._described(path, functools.partial(describe, path, code, self._limits), _module)
+        return Module((), (found,)) if isinstance(found, Diagnostic) else found
+
+    def describe_types(self, path: str, code: Mapping[str, bytes]) -> Types:
+        """The types that the module at `path` declares. `code` is every such module's source by path."""
+        found = self._described(path, functools.partial(describe_types, path, code, self._limits), _types)
+        return Types((), (found,)) if isinstance(found, Diagnostic) else found
+
+    def _described(
+        self, path: str, work: sandbox.Work, decoder: msgspec.msgpack.Decoder[T]
+    ) -> T | Diagnostic:
         frames: list[bytes] = []
-        work = functools.partial(describe, path, code, self._limits)
         ended = self._run(work, self._limits, self._clock, frames.append)
         at = Position(path)
         try:
-            modules = [_module.decode(body) for body in frames]
+            answers = [decoder.decode(body) for body in frames]
         except (msgspec.MsgspecError, RecursionError):
-            return Module((), (_garbled(path, at),))
-        return modules[0] if len(modules) == 1 else Module((), (self._death(ended, path, at),))
+            return _garbled(path, at)
+        return answers[0] if len(answers) == 1 else self._death(ended, path, at)
 
     def call(
         self,

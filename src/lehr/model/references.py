@@ -167,6 +167,21 @@ def fields_of(kind: Any) -> dict[str, Any]:
     return hints
 
 
+def held_classes(kind: Any) -> list[Any]:
+    """Every class with fields whose values a value of this type may hold, or be."""
+    found: list[Any] = []
+    ahead = [kind]
+    for item in ahead:
+        inner: Iterable[Any] = typing.get_args(item)
+        if has_fields(item):
+            if item in found:
+                continue
+            found.append(item)
+            inner = fields_of(item).values()
+        ahead.extend(part for part in inner if is_type(part))
+    return found
+
+
 def _items(extract: Extract | None) -> Extract | None:
     if extract is None:
         return None

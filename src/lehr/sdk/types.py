@@ -1,0 +1,179 @@
+"""Types in Python files of a workspace: frozen classes that say what they are types of.
+
+    import msgspec
+    from typing import Annotated
+    from lehr.sdk.types import Reference, addon_type, asset_type
+
+    @asset_type("shop.Team")
+    class Team(msgspec.Struct, frozen=True):
+        '''People who answer when something is wrong.
+
+Attributes:
+            mail: where they are reached.
+        '''
+
+        mail: str
+        parent: Annotated[str, Reference(("shop.Team",))] | None = None
+
+The contract, for authors:
+
+* A file is run in the sandbox that generators run in, and never anywhere else. What is kept of a
+  class is what its annotations say: fields, defaults, constraints (`msgspec.Meta`), references,
+  externals and secrets. Its methods are not: what annotations cannot say is for a validator.
+* Unknown fields are refused, whether the class forbids them or not.
+* The docstring of the class, with an `Attributes:` section, is what `lehr explain` shows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from lehr.model.declared import ReferenceField
+from lehr.model.evolution import FIRST, Former
+from lehr.model.references import external_leaf, held_classes, patterns, reference_mark
+from lehr.model.secret import Secret, Sensitive, sensitive_leaf
+from lehr.model.types import AnyReference, Dependency, External, Reference
+
+__all__ = [
+    "AnyReference",
+    "DeclaredClass",
+    "Dependency",
+    "External",
+    "Reference",
+    "Secret",
+    "Sensitive",
+    "addon_type",
+    "asset_type",
+    "declaration_of",
+    "declared_classes",
+]
+
+_MARK = "__lehr_type__"
+
+Class = TypeVar("Class", bound=type[msgspec.Struct])
+
+
+class DeclaredClass(msgspec.Struct, frozen=True):
+    """What a class says that it is.
+
+    Attributes:
+        name: of the type.
+        line: where that is said.
+        kind, enforced, version, was: as in `lehr.model.declared.TypeDeclaration`; not checked yet.
+    """
+
+    name: str
+    line: int
+    kind: str = "asset"
+    enforced: bool = False
+    version: int = FIRST
+    was: Any = ()
+
+
+def asset_type(
+    name: str,
+    *,
+    enforced: bool = False,
+    version: int = FIRST,
+    was: Iterable[Mapping[str, Any] | Former] = (),
+) -> Callable[[Class], Class]:
+    """Declare a frozen `msgspec.Struct` to be what assets of type `name` hold.
+
+    Args:
+        name: two parts or more, joined with dots (`shop.Team`).
+        enforced: True if there is a plugin that moves production to them.
+        version: counts the forms that the class has had.
+        was: what makes the form of the next version of that of a former one, as in type files.
+    """
+    mark = DeclaredClass(name, sys._getframe(1).f_lineno, "asset", enforced, version, tuple(was))
+    return lambda kind: _marked(kind, mark)
+
+
+def addon_type(
+    name: str, *, version: int = FIRST, was: Iterable[Mapping[str, Any] | Former] = ()
+) -> Callable[[Class], Class]:
+    """Declare a frozen `msgspec.Struct` to be an addon. The arguments are those of `asset_type`."""
+    mark = DeclaredClass(name, sys._getframe(1).f_lineno, "addon", version=version, was=tuple(was))
+    return lambda kind: _marked(kind, mark)
+
+
+def _marked(kind: Class, mark: DeclaredClass) -> Class:
+    setattr(kind, _MARK, mark)
+    return kind
+
+
+def declared_classes(module: Mapping[str, Any]) -> list[tuple[DeclaredClass, type[msgspec.Struct]]]:
+    """The types that a module declares itself, in the order in which they stand there."""
+    found = []
+    for value in module.values():
+        mark = vars(value).get(_MARK) if isinstance(value, type) else None
+        if isinstance(mark, DeclaredClass) and value.__module__ == module["__name__"]:
+            found.append((mark, value))
+    return sorted(found, key=lambda item: item[0].line)
+
+
+def declaration_of(kind: type[msgspec.Struct], mark: DeclaredClass) -> dict[str, Any]:
+    """The class as plain data: what a file in YAML would have to say to declare the same.
+
+    Raises:
+        ValueError: it cannot be said without the class.
+    """
+    config = getattr(kind, "__struct_config__", None)  # whatever it is that was decorated
+    if config is None or not config.frozen:
+        raise ValueError(f"`{kind.__name__}` is no frozen msgspec.Struct")
+    try:
+        schema = msgspec.json.schema(kind)
+        references = dict(patterns(kind, reference_mark))
+        externals = dict(patterns(kind, external_leaf))
+        secrets = dict(patterns(kind, sensitive_leaf))
+    except RecursionError as error:
+        raise ValueError(f"{error}, and refers to something: references could be at any depth") from error
+    except (TypeError, NameError) as error:
+        raise ValueError(str(error)) from error
+    for part in held_classes(kind):
+        if "__post_init__" in vars(part) and part not in (Secret, External):
+            raise ValueError(f"`{part.__name__}.__post_init__` would never be called: say it by annotations")
+    meaning, _, _ = (inspect.getdoc(kind) or "").partition("\n\nAttributes:")
+    declaration: dict[str, Any] = {
+        "schema": _closed(schema),
+        "references": {
+            path: msgspec.to_builtins(ReferenceField(found.types, found.goes_first))
+            for path, found in references.items()
+        },
+        "externals": sorted(externals),
+        "secrets": sorted(secrets),
+        "description": meaning,
+        "kind": mark.kind,
+        "version": mark.version,
+        "was": msgspec.to_builtins(mark.was),
+    }
+    if mark.kind == "asset":
+        declaration["enforced"] = mark.enforced
+    return declaration
+
+
+def _closed(node: Any) -> Any:
+    """A schema in which nothing may have fields that it does not say."""
+    if isinstance(node, list):
+        return [_closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    closed = dict(node)
+    for name in _NAMED:
+        if name in node:
+            closed[name] = {key: _closed(item) for key, item in node[name].items()}
+    for name in _INNER:
+        if name in node:
+            closed[name] = _closed(node[name])
+    if "properties" in node:
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+_NAMED = ("$defs", "properties")
+_INNER = ("additionalProperties", "anyOf", "items", "prefixItems")
