@@ -26,6 +26,8 @@ class StoredPredecessor:
 
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the predecessor."""
+        if self._newest is None:
+            return None  # a first candidate asks for each of its assets
         return self._intent.asset(AssetKey(self._partition, id), self.sequence)
 
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
