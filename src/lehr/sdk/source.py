@@ -8,11 +8,13 @@ The contract, for authors:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.errors import TransientError
 from lehr.model.incarnation import SourceRevision
 
 
@@ -60,6 +62,42 @@ class LeavesOut(Protocol):
     def skipped(self) -> tuple[str, ...]:
         """Paths of what is neither read nor followed: symbolic links, submodules, special files."""
         ...
+
+
+@runtime_checkable
+class Compound(Protocol):
+    """A snapshot that is made of several sources. Its own revision names them all together."""
+
+    @property
+    def revisions(self) -> tuple[SourceRevision, ...]:
+        """The revision of each source, that of the one with `lehr.yaml` first."""
+        ...
+
+
+def revisions_of(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
+    """The exact revision of each source that `snapshot` was read from."""
+    return snapshot.revisions if isinstance(snapshot, Compound) else (snapshot.revision,)
+
+
+class SourcesError(TransientError):
+    """Of several sources some cannot be read, so the whole cannot: no part is ever taken for it.
+
+    Attributes:
+        diagnostics: one for each problem.
+    """
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        first = self.diagnostics[0]
+        more = tuple(item.what for item in self.diagnostics[1:])
+        super().__init__("; ".join((first.what, *more)), why=first.why, fix=first.fix)
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """What a query gives: names of columns, and rows of as many values each."""
+
+    columns: tuple[str, ...]
+    values: list[tuple[Any, ...]]
 
 
 class Source(Protocol):

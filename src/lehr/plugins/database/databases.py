@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 from lehr.base.errors import StalledError
 from lehr.plugins.database import sqlite
 from lehr.plugins.database.connection import SqliteAddress, parse
 from lehr.plugins.database.payload import DatabaseSchema
-from lehr.plugins.database.session import Session
+from lehr.plugins.database.session import Answer, Session
+from lehr.sdk.source import Rows
+
+T = TypeVar("T")
+
+_MOST_VALUES = 1_000_000
+_MOST_ROWS = 100_000
 
 
 class Databases:
@@ -82,15 +89,28 @@ def column(connection: str, query: str, base: Path) -> frozenset[str]:
         TransientError: the database is not there, or takes too long.
         StalledError: it refuses, or there is too much.
     """
+    return _read(connection, query, base, _first_column)
+
+
+def rows(connection: str, query: str, base: Path) -> Rows:
+    """All that `query`, which may only read, gives. Arguments and errors as for `column`."""
+    return _read(connection, query, base, lambda answer: Rows(answer.columns, answer.first(_MOST_ROWS)))
+
+
+def _first_column(answer: Answer) -> frozenset[str]:
+    return frozenset(str(row[0]) for row in answer.first(_MOST_VALUES) if row[0] is not None)
+
+
+def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) -> T:
     try:
         address = parse(connection)
     except ValueError as error:
         raise StalledError("it names no database", why=str(error)) from error
     if isinstance(address, SqliteAddress):
-        return sqlite.column(address, query, base)
+        return sqlite.read(address, query, base, take)
     with _driver():
         from lehr.plugins.database import postgres  # noqa: PLC0415
-    return postgres.column(address, query, base)
+    return postgres.read(address, query, base, take)
 
 
 @contextlib.contextmanager

@@ -8,10 +8,11 @@ schema.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import pq
@@ -23,8 +24,10 @@ from lehr.plugins.database.connection import PostgresAddress
 from lehr.plugins.database.payload import VERSION_TABLE, DatabaseSchema
 from lehr.plugins.database.plan import CreateIndex, Edit
 from lehr.plugins.database.postgres_errors import refused, translated
-from lehr.plugins.database.session import values_of
+from lehr.plugins.database.session import Answer
 from lehr.plugins.database.statements import literal, quoted, statements
+
+T = TypeVar("T")
 
 _OLDEST_SERVER = 140_000
 _CONNECT_SECONDS = 5
@@ -291,8 +294,8 @@ def create_database(address: PostgresAddress, base: Path) -> None:
         connection.execute(f"CREATE DATABASE {quoted(address.database)}")
 
 
-def column(address: PostgresAddress, query: str, base: Path) -> frozenset[str]:
-    """See `lehr.plugins.database.databases.column`."""
+def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
+    """What `take` makes of the answer to `query`, which may only read."""
     connection = _connect(_parameters(address, base))
     if connection is None:
         raise TransientError(f"there is no database {address.place}")
@@ -301,7 +304,11 @@ def column(address: PostgresAddress, query: str, base: Path) -> frozenset[str]:
             connection, _SETTINGS | {"default_transaction_read_only": "on", "statement_timeout": "10s"}
         )
         # Answers in binary are only given to one statement at a time: a second could take the guard away.
-        return values_of(connection.execute(query.encode(), binary=True))
+        cursor = connection.cursor(binary=True)
+        rows = cursor.stream(query.encode())  # row by row: the answer may be too large to hold
+        first = next(rows, None)
+        columns = tuple(column.name for column in cursor.description or ())
+        return take(Answer(columns, rows if first is None else itertools.chain([first], rows)))
 
 
 def _parameters(address: PostgresAddress, base: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.database.catalogue import Catalogue
@@ -17,19 +17,22 @@ class ConnectionLostError(TransientError):
     """The connection ended while something was under way: nobody knows how far it came."""
 
 
-_MOST_ROWS = 1_000_000
+class Answer(NamedTuple):
+    """What a query gives, while it is being read."""
 
+    columns: tuple[str, ...]
+    rows: Iterable[Sequence[Any]]
 
-def values_of(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
-    """The first column of `rows` as text, without NULL.
+    def first(self, most: int) -> list[tuple[Any, ...]]:
+        """All rows.
 
-    Raises:
-        StalledError: there are too many.
-    """
-    found = [str(row[0]) for row in itertools.islice(rows, _MOST_ROWS + 1) if row[0] is not None]
-    if len(found) > _MOST_ROWS:
-        raise StalledError(f"the query gives more than {_MOST_ROWS:,} rows", fix="have it give less")
-    return frozenset(found)
+        Raises:
+            StalledError: there are more than `most`.
+        """
+        found = [tuple(row) for row in itertools.islice(self.rows, most + 1)]
+        if len(found) > most:
+            raise StalledError(f"the query gives more than {most:,} rows", fix="have it give less")
+        return found
 
 
 class Session(Protocol):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from lehr.base.errors import LehrError, StalledError, TransientError
@@ -19,8 +19,10 @@ from lehr.plugins.database.catalogue import SERIAL, Catalogue, ColumnState, Inde
 from lehr.plugins.database.connection import SqliteAddress
 from lehr.plugins.database.payload import DatabaseSchema, Table
 from lehr.plugins.database.plan import DropDefault, Edit, SetDefault, SetNullable, SetType
-from lehr.plugins.database.session import values_of
+from lehr.plugins.database.session import Answer
 from lehr.plugins.database.statements import quoted, statements
+
+T = TypeVar("T")
 
 _BUSY_SECONDS = 2.0
 _STEPS_PER_TURN, _MOST_TURNS = 1_000_000, 200  # of SQLite's machine: some seconds
@@ -156,8 +158,8 @@ def create_database(address: SqliteAddress, base: Path) -> None:
         connection.execute("PRAGMA user_version = 0")  # an empty file is not there until something is written
 
 
-def column(address: SqliteAddress, query: str, base: Path) -> frozenset[str]:
-    """See `lehr.plugins.database.databases.column`."""
+def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
+    """What `take` makes of the answer to `query`, which may only read."""
     path = base / address.path
     if not path.exists():
         raise TransientError(f"there is no database {address.place}")
@@ -165,7 +167,8 @@ def column(address: SqliteAddress, query: str, base: Path) -> frozenset[str]:
         connection.set_authorizer(lambda action, *_: 0 if action in _READS else 1)
         turns = iter(range(_MOST_TURNS))
         connection.set_progress_handler(lambda: next(turns, None) is None, _STEPS_PER_TURN)
-        return values_of(connection.execute(query))
+        cursor = connection.execute(query)
+        return take(Answer(tuple(column[0] for column in cursor.description or ()), cursor))
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
