@@ -132,7 +132,15 @@ def _failure(stderr: str, location: str) -> LehrError:
         return ownership_problem(where)
     if "couldn't find remote ref" in stderr:
         return StalledError(
-            f"{where} has no such branch, or no commit yet", why=why, fix="push the branch, or name another"
+            f"{where} has no such branch or tag, or no commit yet",
+            why=why,
+            fix="push it, or name another",
+        )
+    if "not our ref" in stderr or "unadvertised object" in stderr:
+        return StalledError(
+            f"{where} does not give that commit",
+            why=why,
+            fix="see that it is on a branch there; or name the branch or a tag",
         )
     if "not allowed" in stderr and "transport" in stderr:
         return StalledError(

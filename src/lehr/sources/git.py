@@ -13,11 +13,12 @@ from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
 from lehr.sources.origin import LocalRepository, local_path
+from lehr.sources.signing import Signers
 from lehr.sources.tree import TreeSnapshot
 
 
 class GitSource:
-    """Follows a branch. Revisions are commit ids.
+    """Follows a branch or a tag, or stays at a commit. Revisions are commit ids.
 
     After a force-push the newest snapshot is simply the new tip; commits that were kept stay
     readable, whatever becomes of them in the repository. For a local repository, a look that
@@ -27,10 +28,12 @@ class GitSource:
         repository: a path (bare or not), a URL (`https`, `ssh`, `git`, `file`) or `host:path`.
         mirror: where the mirror of this repository is, or shall be made.
         branch: its name, or a full ref; None follows the repository's HEAD.
+        tag, commit: what to read instead: the name of a tag, the whole id of a commit.
         path: directory in the repository that is the root of the snapshots; "" for all.
         poll_seconds: longest time between two hints of `changes`.
         blocking: where `changes` takes its looks at a local repository.
         timeout: seconds that a fetch may take.
+        signers: of whom one must have signed a commit before it is read; None for no such demand.
     """
 
     def __init__(
@@ -40,20 +43,25 @@ class GitSource:
         *,
         clock: Clock,
         branch: str | None = None,
+        tag: str | None = None,
+        commit: str | None = None,
         path: str = "",
         poll_seconds: float = 10.0,
         blocking: Blocking | None = None,
         timeout: float = 120.0,
+        signers: Signers | None = None,
     ) -> None:
         directory = local_path(repository)
         self._location = repository if directory is None else str(directory)
         self._origin = None if directory is None else LocalRepository(directory)
-        self._branch = branch
-        self._ref = _ref(branch)
+        self._followed = commit or (f"refs/tags/{tag}" if tag else branch)
+        self._commit = commit
+        self._ref = commit or _ref(self._followed)
         self._path = _inside(path)
         self._mirror = Mirror(mirror, timeout=timeout)
+        self._signers = signers
         self._last: TreeSnapshot | None = None
-        origin = self._origin
+        origin = self._origin if commit is None else None
         self._hints = Hints(
             clock,
             poll_seconds,
@@ -64,7 +72,7 @@ class GitSource:
     @property
     def name(self) -> str:
         """`git:LOCATION[#BRANCH][:PATH]`, without passwords."""
-        branch = f"#{self._branch}" if self._branch else ""
+        branch = f"#{self._followed}" if self._followed else ""
         path = f":{self._path}" if self._path else ""
         return f"git:{public(self._location)}{branch}{path}"
 
@@ -73,15 +81,25 @@ class GitSource:
 
         Raises:
             TransientError: the repository is not there or cannot be reached.
-            StalledError: it is none, is empty, has no such branch, or may not be read.
+            StalledError: it is none, is empty, has no such branch, or may not be read; or nobody who may
+                has signed the commit.
         """
-        tip = None if self._origin is None else self._origin.tip(self._ref)
-        commit = self._mirror.tip(self._ref)
-        if tip is None or tip != commit:
-            commit = self._mirror.fetch(self._location, self._ref)
+        commit = self._tip()
         if self._last is None or self._last.revision.revision != commit:
+            if self._signers is not None:
+                self._signers.require(self._mirror.path, commit, self._location)
             self._last = self._snapshot(commit)
         return self._last
+
+    def _tip(self) -> str:
+        """Id of the newest commit, which is in the mirror."""
+        if self._commit is not None:
+            if self._mirror.has(self._commit):
+                return self._commit
+            return self._mirror.fetch(self._location, self._ref)
+        tip = None if self._origin is None else self._origin.tip(self._ref)
+        known = self._mirror.tip(self._ref)
+        return known if known is not None and tip == known else self._mirror.fetch(self._location, self._ref)
 
     def at(self, revision: SourceRevision) -> TreeSnapshot:
         """The snapshot of an earlier revision of this source.

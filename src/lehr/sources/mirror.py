@@ -28,6 +28,11 @@ class Mirror:
         self._opened: tuple[pygit2.Repository, TreeReader] | None = None
 
     @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._path
+
+    @property
     def repository(self) -> pygit2.Repository:
         """The repository, opened.
 
@@ -43,7 +48,17 @@ class Mirror:
 
     def tip(self, name: str) -> str | None:
         """Id of the commit that was newest at the last fetch of the ref `name`; None before it."""
-        return self._lookup(_tip_of(name))
+        target = self._lookup(_tip_of(name))
+        if target is None:
+            return None
+        try:
+            return str(self.repository[target].peel(pygit2.Commit).id)  # of a tag that has a message
+        except (KeyError, ValueError, pygit2.GitError):
+            return target  # damaged, which whoever reads it is told
+
+    def has(self, commit: str) -> bool:
+        """Whether a commit is here."""
+        return commit in self.repository
 
     def fetch(self, location: str, name: str) -> str:
         """Fetch the ref `name` of the repository at `location`; returns the commit's id.

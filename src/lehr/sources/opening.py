@@ -9,10 +9,11 @@ from typing import Literal
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import digest_bytes, short
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.sources.directory import EXCLUDED, DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.origin import local_path
+from lehr.sources.signing import Signers
 
 Kind = Literal["git", "directory"]
 
@@ -30,6 +31,7 @@ def open_source(
     path: str = "",
     poll_seconds: float | None = None,
     blocking: Blocking | None = None,
+    signers: Signers | None = None,
 ) -> GitSource | DirectorySource:
     """The source at `location`. Nothing is read before the first `newest`.
 
@@ -44,18 +46,25 @@ def open_source(
         branch, path: as for `GitSource`; they override what `location` says.
         poll_seconds: longest time between two hints; None for the kind's default.
         blocking: runs looks at file systems that may hang.
+        signers: of whom one must have signed the newest commit; None for no such demand.
 
     Raises:
-        StalledError: `path` leads out of the repository.
+        StalledError: `path` leads out of the repository; or commits are to be signed, and there are none.
     """
     found, repository, named_branch, named_path = taken_apart(location, kind)
     if found == "directory":
         directory = Path(repository).expanduser().absolute()
+        if signers is not None:
+            raise StalledError(
+                f"the directory {directory} cannot be signed",
+                why="only commits are, and keys are named that must have signed the newest one",
+                fix="name a git repository, or start without --signed-by",
+            )
         return DirectorySource(
             directory,
             place_of(state / "sources", str(directory)),
             clock=clock,
-            exclude=_without_state(directory, state),
+            exclude=left_out(directory, state),
             poll_seconds=poll_seconds or 2.0,
             blocking=blocking,
         )
@@ -67,6 +76,7 @@ def open_source(
         path=path or named_path,
         poll_seconds=poll_seconds or 10.0,
         blocking=blocking,
+        signers=signers,
     )
 
 
@@ -124,7 +134,7 @@ def _parts(location: str) -> tuple[str, str, str]:
     return repository, branch, path
 
 
-def _without_state(directory: Path, state: Path) -> tuple[str, ...]:
+def left_out(directory: Path, state: Path) -> tuple[str, ...]:
     """What to leave out: the state directory too, when it lies inside the source."""
     try:
         inside = state.resolve().relative_to(directory.resolve())

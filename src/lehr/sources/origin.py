@@ -99,7 +99,13 @@ def _unreadable(path: Path, name: str, err: Exception) -> TransientError:
     )
 
 
+_TAGS = "refs/tags/"
+
+
 def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> StalledError:
+    if name.startswith(_TAGS):
+        tags = [ref.removeprefix(_TAGS) for ref in repository.references if ref.startswith(_TAGS)]
+        return _no_such("tag", path, name.removeprefix(_TAGS), sorted(tags))
     branches = sorted(repository.branches.local)
     if not branches:
         return StalledError(
@@ -110,11 +116,16 @@ def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> Stalle
     wanted = name.removeprefix("refs/heads/")
     if name == "HEAD":
         wanted = str(repository.references["HEAD"].target).removeprefix("refs/heads/")
-    near = difflib.get_close_matches(wanted, branches, 1)
+    return _no_such("branch", path, wanted, branches)
+
+
+def _no_such(kind: str, path: Path, wanted: str, known: list[str]) -> StalledError:
+    near = difflib.get_close_matches(wanted, known, 1)
+    names = ", ".join(known[:10]) + (" and more" if len(known) > 10 else "")
     return StalledError(
-        f"the repository {path} has no branch {wanted}",
-        why=f"it has {', '.join(branches[:10])}" + (" and more" if len(branches) > 10 else ""),
-        fix=f"did you mean {near[0]}?" if near else "name another branch, or push this one",
+        f"the repository {path} has no {kind} {wanted}",
+        why=f"it has {names or 'none'}",
+        fix=f"did you mean {near[0]}?" if near else f"name another {kind}, or push this one",
     )
 
 

@@ -397,3 +397,44 @@ def test_a_commit_to_a_local_repository_is_noticed_between_polls(tmp_path: Path,
         return commit
 
     assert asyncio.run(scenario())
+
+
+def at(origin: Origin, tmp_path: Path, **what: str) -> GitSource:
+    mirror = tmp_path / "state" / "mirror.git"
+    return GitSource(f"file://{origin.path}", mirror, clock=SystemClock(), **what)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [(), ("-a", "-m", "a release")], ids=["plain", "annotated"])
+def test_a_tag_is_followed_where_it_is_moved(
+    origin: Origin, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    first = origin.commit({"a": "1"})
+    origin.run("tag", *options, "v1")
+    second = origin.commit({"a": "2"})
+    source = at(origin, tmp_path, tag="v1")
+    assert source.name.endswith("#refs/tags/v1")
+    assert source.newest().revision.revision == first
+    assert source.newest() is source.newest()
+    origin.run("tag", "--force", *options, "v1")
+    assert source.newest().revision.revision == second
+
+
+def test_a_missing_tag_is_named_with_those_there_are(origin: Origin, tmp_path: Path) -> None:
+    origin.commit({"a": "1"})
+    origin.run("tag", "v1.0")
+    assert "did you mean v1.0?" in stalled(at(origin, tmp_path, tag="v1.1").newest)
+
+
+def test_a_commit_that_is_named_stays_whatever_becomes_of_the_branch(origin: Origin, tmp_path: Path) -> None:
+    first = origin.commit({"a": "1"})
+    origin.commit({"a": "2"})
+    source = at(origin, tmp_path, commit=first)
+    assert contents(source) == {"a": "1"}
+    origin.commit({"a": "3"}, "--amend")
+    origin.path.rename(tmp_path / "away")
+    assert contents(at(origin, tmp_path, commit=first)) == {"a": "1"}
+
+
+def test_a_commit_that_the_repository_does_not_have_is_an_error(origin: Origin, tmp_path: Path) -> None:
+    origin.commit({"a": "1"})
+    assert "does not give that commit" in stalled(at(origin, tmp_path, commit="1" * 40).newest)

@@ -1,0 +1,216 @@
+"""Whether a commit is signed by one of the keys that are allowed: SSH keys and OpenPGP keys.
+
+git itself judges, with nothing but the allowed keys before it: neither the keyring nor the configuration
+of the user that Lehr runs as has a say, and no key is ever fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.digest import short
+from lehr.base.errors import StalledError
+from lehr.sources.command import public, run_git
+
+_ARMOUR = re.compile(r"-----BEGIN PGP PUBLIC KEY BLOCK-----.*?-----END PGP PUBLIC KEY BLOCK-----", re.DOTALL)
+_SSH_TYPE = re.compile(r"(sk-)?(ssh|ecdsa)-[a-z0-9-]+(@openssh\.com)?")
+_IMPORTED = re.compile(r"^\[GNUPG:\] IMPORT_OK \d+ ([0-9A-F]{40,64})$", re.MULTILINE)
+_GPG_CONFIGURATION = """\
+trust-model always
+no-autostart
+disable-dirmngr
+no-auto-key-retrieve
+no-auto-key-locate
+"""
+_SECONDS = 30.0
+_FORMAT = "--format=%G?%x00%GF%x00%GP%x00%GK%x00%an <%ae>"
+_REASONS = {
+    "N": "it has no signature",
+    "B": "its signature is not valid: it was changed, or is forged",
+    "X": "its signature has expired",
+    "Y": "it is signed by a key that has expired",
+    "R": "it is signed by a key that was revoked",
+}
+
+
+class SshKey(msgspec.Struct, frozen=True):
+    """A public key as OpenSSH writes it: `TYPE BASE64 [COMMENT]`."""
+
+    type: str
+    blob: str
+    comment: str
+
+    @property
+    def fingerprint(self) -> str:
+        """`SHA256:...`, as `ssh-keygen -l` shows it."""
+        digest = hashlib.sha256(base64.b64decode(self.blob)).digest()
+        return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} ({self.comment})" if self.comment else self.fingerprint
+
+
+class Signers:
+    """The keys of which one must have signed a commit.
+
+    Args:
+        keys: public keys: of SSH, one each; of OpenPGP, in armour.
+
+    Raises:
+        StalledError: one of them is no public key, or there is none.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._ssh: list[SshKey] = []
+        self._armour: list[str] = []
+        for key in keys:
+            if _ARMOUR.fullmatch(key.strip()):
+                self._armour.append(key.strip())
+            else:
+                self._ssh.append(_ssh_key(key))
+        if not self._ssh and not self._armour:
+            raise StalledError(
+                "no key is allowed to sign", why="then no commit could ever be read", fix="name one or more"
+            )
+
+    def require(self, repository: Path, commit: str, location: str) -> None:
+        """See that an allowed key has signed `commit`. Blocks.
+
+        Args:
+            repository: a bare one that has the commit.
+            location: where it comes from, for messages.
+
+        Raises:
+            StalledError: none has; or it cannot be told here.
+        """
+        with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
+            home = Path(scratch)
+            fingerprints = self._prepare(home)
+            settings = {
+                "gpg.ssh.allowedSignersFile": str(home / "allowed"),
+                "gpg.ssh.revocationFile": "",
+                "gpg.ssh.program": "ssh-keygen",
+                "gpg.program": "gpg",
+                "gpg.openpgp.program": "gpg",
+                "gpg.x509.program": "/dev/null",  # its keys are the user's, and would all be allowed
+                "gpg.minTrustLevel": "undefined",
+                "log.showSignature": "false",
+            }
+            options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+            told = run_git(
+                [f"--git-dir={repository}", *options, "log", "-1", "--no-notes", _FORMAT, commit, "--"],
+                timeout=_SECONDS,
+                location=location,
+                variables={"GNUPGHOME": str(home)},
+            )
+        verdict, own, primary, key, author = told.decode(errors="replace").rstrip("\n").split("\0")
+        if verdict == "G" and {own, primary} & fingerprints.keys():
+            return
+        unlisted = f"it is signed by the key {key or own}, which is not listed" if key or own else ""
+        reason = _REASONS.get(verdict) or unlisted or "its signature is of a kind that cannot be judged"
+        raise StalledError(
+            f"the commit {short(commit)} of {public(location)} is not signed by an allowed key",
+            why=f"{author} made it, and {reason}",
+            fix=f"have it signed with one of these keys: {', '.join(fingerprints.values())}; "
+            "what was read before stays in force",
+        )
+
+    def _prepare(self, home: Path) -> dict[str, str]:
+        """Put the keys where git finds them. Returns the name of each by its fingerprint."""
+        lines = (f'key namespaces="git" {key.type} {key.blob}\n' for key in self._ssh)
+        (home / "allowed").write_text("".join(lines))
+        if self._ssh:
+            _require_program("ssh-keygen", "OpenSSH")
+        known = {key.fingerprint: str(key) for key in self._ssh}
+        if self._armour:
+            _require_program("gpg", "GnuPG")
+            (home / "gpg.conf").write_text(_GPG_CONFIGURATION)
+            known |= {fingerprint: fingerprint for fingerprint in self._import(home)}
+        return known
+
+    def _import(self, home: Path) -> list[str]:
+        command = ["gpg", "--homedir", str(home), "--batch", "--no-tty", "--status-fd", "1", "--import"]
+        try:
+            told = subprocess.run(
+                command,
+                input="\n".join(self._armour).encode(),
+                capture_output=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as err:
+            raise StalledError(
+                "gpg did not finish", why="it hangs", fix="see whether gpg works here"
+            ) from err
+        found = _IMPORTED.findall(told.stdout.decode(errors="replace"))
+        if not found or told.returncode:
+            raise StalledError(
+                "an OpenPGP key that may sign cannot be read",
+                why=told.stderr.decode(errors="replace").strip()[-300:],
+                fix="export it once more: gpg --armor --export KEY",
+            )
+        return found
+
+
+def keys_in(text: str) -> tuple[str, ...]:
+    """The public keys in a file: lines of SSH keys, as in `authorized_keys`, and OpenPGP keys in armour.
+
+    Lines as in an `allowed_signers` file, with the signer's name in front, are understood, too.
+    """
+    lines = (line.strip() for line in _ARMOUR.sub("", text).splitlines())
+    return (*_ARMOUR.findall(text), *(line for line in lines if line and not line.startswith("#")))
+
+
+def signers_in(path: Path) -> Signers:
+    """Those whose keys are in the file at `path`.
+
+    Raises:
+        StalledError: it cannot be read, or holds something else.
+    """
+    try:
+        text = path.expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as err:
+        raise StalledError(
+            f"{path} cannot be read",
+            why=str(err),
+            fix="name a file of public keys that may sign: lines of SSH keys, or OpenPGP keys in armour",
+        ) from err
+    return Signers(keys_in(text))
+
+
+def _ssh_key(text: str) -> SshKey:
+    words = text.split()
+    if len(words) > 2 and not _SSH_TYPE.fullmatch(words[0]) and _SSH_TYPE.fullmatch(words[1]):
+        words = [*words[1:3], words[0]]
+    try:
+        kind, blob = words[:2]
+        content = base64.b64decode(blob, validate=True)
+        if _SSH_TYPE.fullmatch(kind) and content[4 : 4 + content[3]] == kind.encode():
+            return SshKey(kind, blob, " ".join(words[2:]))
+    except (ValueError, IndexError, binascii.Error):
+        pass
+    shown = text if len(text) < 40 else f"{text[:40]}..."
+    raise StalledError(
+        f"{shown!r} is no public key",
+        why="a key of SSH is written TYPE BASE64 [COMMENT], one of OpenPGP in armour",
+        fix="take it from ~/.ssh/id_ed25519.pub, or from gpg --armor --export KEY",
+    )
+
+
+def _require_program(name: str, package: str) -> None:
+    if shutil.which(name) is None:
+        raise StalledError(
+            f"the command {name} is not installed",
+            why="signatures of commits are verified with it",
+            fix=f"install {package}",
+        )
