@@ -24,15 +24,18 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from lehr.control.plane import Parts
+    from lehr.model.asset import Asset
     from lehr.model.incarnation import SourceRevision
     from lehr.model.types import Registry
-    from lehr.query.blame_books import Past
+    from lehr.query.joined import Past
     from lehr.sdk.check import CheckPlugin
+    from lehr.sdk.declared_sources import PartitionPlace, SqlPlace
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.secrets import Secrets
-    from lehr.sdk.source import Source
+    from lehr.sdk.source import Rows
     from lehr.sdk.validator import DatabaseRule, LookUp
+    from lehr.sources import CompositeSource
 
 STATE_FILE = "state.sqlite"
 STATE_FOLDER = ".lehr"
@@ -47,6 +50,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         base: folder that relative paths in intent are relative to.
         kind, branch, path: of the source, where `location` leaves it open.
         poll: longest seconds between two looks at the source; None for the kind's default.
+        signed_by: file of public keys, one of which must have signed the newest commit; None for no
+            such demand. It is no intent: who may change intent could change it along.
     """
 
     location: str
@@ -56,6 +61,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None = None
     path: str = ""
     poll: float | None = None
+    signed_by: Path | None = None
 
 
 def registry() -> Registry:
@@ -141,22 +147,59 @@ def checks() -> list[CheckPlugin]:
     return known
 
 
-def source(deployment: Deployment) -> Source:
-    """The source of truth."""
+def source(deployment: Deployment) -> CompositeSource:
+    """The source of truth, with those that its `lehr.yaml` declares.
+
+    Raises:
+        StalledError: a file of keys that may sign cannot be read, or the source cannot be signed at all.
+    """
+    import functools
+
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
-    from lehr.sources import open_source
+    from lehr.sources import CompositeSource, Means, open_declared, open_source, signers_in
 
-    return open_source(
+    clock = SystemClock()
+    means = Means(
+        deployment.state,
+        deployment.base,
+        clock,
+        lambda name: Threads(f"source-{name}", 1),
+        functools.partial(_rows, deployment.base),
+        functools.partial(_released, deployment.base),
+    )
+    primary = open_source(
         deployment.location,
         deployment.state,
-        clock=SystemClock(),
+        clock=clock,
         kind=deployment.kind,
         branch=deployment.branch,
         path=deployment.path,
         poll_seconds=deployment.poll,
         blocking=Threads("source", 1),
+        signers=None if deployment.signed_by is None else signers_in(deployment.signed_by),
     )
+    return CompositeSource(primary, lambda name, declared: open_declared(name, declared, means))
+
+
+def _rows(base: Path, place: SqlPlace) -> Rows:
+    from lehr.plugins.database.databases import rows
+
+    return rows(place.sql, place.query, base)
+
+
+def _released(base: Path, place: PartitionPlace) -> list[Asset]:
+    from lehr.query.released import released_in, released_in_archive
+    from lehr.store import SqliteStore
+
+    if place.archive is not None:
+        return released_in_archive(base / Path(place.archive).expanduser(), place)
+    assert place.state is not None
+    store = SqliteStore(base / Path(place.state).expanduser() / STATE_FILE, read_only=True)
+    try:
+        return released_in(store, place)
+    finally:
+        store.close()
 
 
 def require_location(location: str) -> None:

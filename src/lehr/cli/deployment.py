@@ -17,6 +17,7 @@ def deployment_of(
     branch: str | None = None,
     path: str = "",
     poll: float | None = None,
+    signed_by: Path | None = None,
 ) -> Deployment:
     """The deployment of the workspace at `location`.
 
@@ -26,6 +27,7 @@ def deployment_of(
     Args:
         location: directory, or path or URL of a git repository.
         state: folder of the state, where it is named.
+        signed_by: file of the keys of which one must have signed the newest commit.
 
     Raises:
         TransientError: it should be on this machine, and is not there. What relative paths in intent
@@ -42,6 +44,7 @@ def deployment_of(
         branch=branch,
         path=path,
         poll=poll,
+        signed_by=signed_by,
     )
 
 

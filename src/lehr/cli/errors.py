@@ -17,7 +17,13 @@ TRACEBACK = "LEHR_TRACEBACK"
 
 def show_error(error: LehrError) -> None:
     """Show an error that we foresaw, on stderr."""
-    refused(error.what, error.why, error.fix)
+    from lehr.sdk.source import SourcesError
+
+    if isinstance(error, SourcesError):
+        for item in error.diagnostics:
+            refused(f"{item.at}: {item.what}", item.why, item.fix)
+    else:
+        refused(error.what, error.why, error.fix)
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exception(error)
 

@@ -32,6 +32,12 @@ from lehr.cli.words import duration
 @click.option("--branch", help="Branch of the git repository; else its current one.")
 @click.option("--path", default="", help="Folder of the workspace within the git repository.")
 @click.option("--poll", callback=duration, metavar="TIME", help="Longest time between looks at the source.")
+@click.option(
+    "--signed-by",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="LEHR_SIGNED_BY",
+    help="Read only commits that one of the public keys in this file has signed; else LEHR_SIGNED_BY.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log all that happens.")
 @click.option("--log-json", is_flag=True, help="Log in JSON.")
 def run(
@@ -43,6 +49,7 @@ def run(
     branch: str | None,
     path: str,
     poll: float | None,
+    signed_by: Path | None,
     verbose: bool,
     log_json: bool,
 ) -> None:
@@ -56,6 +63,8 @@ def run(
     if timeout is not None and not once:
         raise click.UsageError("--timeout goes with --once.")
     configure_logs(verbose=verbose, as_json=log_json)
-    deployment = deployment_of(location, state, kind=kind, branch=branch, path=path, poll=poll)
+    deployment = deployment_of(
+        location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
+    )
     code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment))
     raise click.exceptions.Exit(code)

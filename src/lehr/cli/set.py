@@ -125,7 +125,7 @@ def set_(
                 branch=branch,
                 path=target.path,
                 author=author,
-                check=_validation(target.workspace, state) if check else None,
+                check=validation(target.workspace, state, folder) if check else None,
                 rehearse=dry_run,
             )
         except EditError as refused:
@@ -188,18 +188,26 @@ def _value(text: str, is_text: bool) -> Any:
     return loaded.documents[0].value if loaded.documents else None
 
 
-def _validation(workspace: Path | None, state: Path | None) -> Check:
-    """Whether the files could be published, where they are a workspace."""
+def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Check:
+    """Whether the files could be published, where they are a workspace.
+
+    Args:
+        scratch: folder for what is read of other sources that the workspace declares.
+    """
 
     def check(snapshot: Snapshot) -> Sequence[Diagnostic]:
         import asyncio
 
+        from lehr import wiring
+        from lehr.cli.deployment import deployment_of
         from lehr.cli.working_tree import look_at_snapshot
 
         if WORKSPACE_FILE not in snapshot.files():
             return ()
-        with beside(workspace or Path(), state) as store:
-            return asyncio.run(look_at_snapshot(snapshot, store, registry())).diagnostics
+        folder = workspace or Path()
+        source = wiring.source(deployment_of(str(folder), scratch, kind="directory"))
+        with beside(folder, state) as store:
+            return asyncio.run(look_at_snapshot(source.mounted(snapshot), store, registry())).diagnostics
 
     return check
 

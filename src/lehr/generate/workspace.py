@@ -14,9 +14,13 @@ not_secret: [{asset: certificates/*, field: /payload/content, reason: public key
 databases:
 - {name: clusters, connection: sqlite:inventory.sqlite, query: SELECT name FROM cluster,
    type: team.Service, field: /cluster, when_down: refuse}
+sources: {shared: {directory: ../shared}}    # see lehr.sdk.declared_sources
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -26,6 +30,8 @@ from lehr.generate.globs import glob_problem
 from lehr.generate.problems import did_you_mean, pointer, problems_of, quoted
 from lehr.model.asset import Partition, id_problem, partition_problem
 from lehr.model.incarnation import Acknowledgement
+from lehr.sdk import declared_sources
+from lehr.sdk.declared_sources import KINDS, kind_of, name_problem
 from lehr.sdk.validator import (
     ACKNOWLEDGEABLE,
     Blank,
@@ -38,7 +44,7 @@ from lehr.sdk.validator import (
     Shrink,
 )
 
-WORKSPACE_FILE = "lehr.yaml"
+WORKSPACE_FILE = declared_sources.WORKSPACE_FILE
 DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
 DEFAULT_TYPES = ("types/*.{yaml,yml,json,toml}",)
 DEFAULT_GENERATORS = ("generators/*.py",)
@@ -60,6 +66,11 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     acknowledge: tuple[Acknowledgement, ...] = ()
     not_secret: tuple[NotSecret, ...] = ()
     databases: tuple[DatabaseRule, ...] = ()
+    sources: dict[str, Any] = {}
+
+
+FIELDS: tuple[str, ...] = _File.__struct_fields__
+"""Every field of the file."""
 
 
 class Workspace(msgspec.Struct, frozen=True):
@@ -157,7 +168,26 @@ def _value_problems(file: _File, document: documents.Document) -> list[Diagnosti
             what = f"{quoted(item.code)} cannot be acknowledged"
             fix = did_you_mean(item.code, ACKNOWLEDGEABLE, f"these can: {', '.join(ACKNOWLEDGEABLE)}")
             problems.append(_problem(what, fix, document.position(f"/acknowledge/{index}/code")))
+    for name, value in file.sources.items():
+        problems.extend(_source_problems(name, value, document))
     return problems
+
+
+def _source_problems(name: str, value: Any, document: documents.Document) -> Iterator[Diagnostic]:
+    at = ["sources", name]
+    reason = name_problem(name)
+    if reason is not None:
+        where = document.position(pointer(at))
+        yield _problem(f"{quoted(name)} cannot name a source", "choose another name", where, reason)
+    kind = kind_of(value)
+    if kind is None:
+        what = f"`sources.{name}` does not say what kind of source it is"
+        fix = f"write a mapping with one of {', '.join(KINDS)}"
+        yield _problem(what, fix, document.position(pointer(at)))
+        return
+    for item in problems_of(value, kind):
+        where = document.position(pointer(at) + item.pointer)
+        yield _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
 
 
 def _explicit(document: documents.Document) -> dict[str, Position]:

@@ -10,16 +10,19 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
 
 
-class SourceRevision(msgspec.Struct, frozen=True):
+class SourceRevision(msgspec.Struct, frozen=True, omit_defaults=True):
     """The exact revision of one source of truth.
 
     Attributes:
         source: kind and place (`git:/srv/intent#main`, `directory:/srv/intent`).
         revision: commit id or content digest.
+        folder: where its files are in the snapshot (`sources/catalogue`); "" for the source that
+            `lehr.yaml` is in.
     """
 
     source: str
     revision: str
+    folder: str = ""
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

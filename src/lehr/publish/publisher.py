@@ -23,7 +23,7 @@ from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation
-from lehr.sdk.source import Snapshot, Source
+from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
@@ -125,7 +125,7 @@ class Publisher:
             partition=self._partition,
             at=work.at,
             publication=work.publication,
-            sources=() if work.snapshot is None else _sources(work.snapshot.revision),
+            sources=() if work.snapshot is None else _sources(work.snapshot),
             sequence=0 if newest is None else newest.sequence,
             changed=tuple(change.id for change in work.changes),
             diagnostics=tuple(in_order(work.diagnostics)),
@@ -139,10 +139,10 @@ class Publisher:
         try:
             work.snapshot = await self._blocking.run(self._source.newest)
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, _unreadable(self._source.name, error))
+            self._end(work, Publication.UNREADABLE, *_unreadable(self._source.name, error))
             return
         last = self._store.records.attempt(self._partition)
-        if last is None or last.sources != _sources(work.snapshot.revision):
+        if last is None or last.sources != _sources(work.snapshot):
             return
         if last.publication is Publication.REFUSED:
             self._end(work, Publication.REFUSED, *last.diagnostics)
@@ -183,7 +183,7 @@ class Publisher:
         work.candidate = Candidate(
             self._partition,
             predecessor.sequence,
-            _sources(work.snapshot.revision),
+            _sources(work.snapshot),
             generated.generators,
             tuple(change.after for change in work.changes if change.after is not None),
             tuple(change.id for change in work.changes if change.after is None),
@@ -283,9 +283,9 @@ class Publisher:
         work.diagnostics = diagnostics
 
 
-def _sources(revision: SourceRevision) -> tuple[SourceRevision, ...]:
+def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
     """The generating program is an input too: another version may make other assets."""
-    return (revision, SourceRevision("lehr", __version__))
+    return (*revisions_of(snapshot), SourceRevision("lehr", __version__))
 
 
 def _same(old: Asset | None, new: Asset | None) -> bool:
@@ -309,7 +309,13 @@ def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> 
     return sorted(id for id in one.keys() | other.keys() if not _same(one.get(id), other.get(id)))
 
 
-def _unreadable(name: str, error: LehrError) -> Diagnostic:
+def _unreadable(name: str, error: LehrError) -> tuple[Diagnostic, ...]:
+    if isinstance(error, SourcesError):
+        return error.diagnostics
+    return (_not_read(name, error),)
+
+
+def _not_read(name: str, error: LehrError) -> Diagnostic:
     return Diagnostic(
         code="PUB001",
         what=error.what,

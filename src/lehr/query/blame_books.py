@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
 from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.incarnation import Incarnation, SourceRevision
-from lehr.model.provenance import Commit
+from lehr.model.incarnation import Incarnation
 from lehr.query.blame_fields import Field, value_at
 from lehr.query.blame_values import Source
+from lehr.query.joined import History, Past, past_of
 from lehr.query.reading import Reading
 from lehr.sdk.source import FileEntry
 from lehr.store import PrunedError
 
 _LONGEST = 160  # characters of a line
-
-
-class Past(Protocol):
-    """A revision of a source that an incarnation was made from."""
-
-    def files(self) -> Mapping[str, FileEntry]:
-        """All its files by path."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """The content of one of its files."""
-        ...
-
-    def last_change(self, path: str, line: int = 0) -> Commit | None:
-        """The last commit that changed a file, or a line of it (from 1); None where that is not known."""
-        ...
-
-
-History = Callable[[SourceRevision], Past | None]
-"""The past that was kept of a revision; None if none was."""
 
 
 class Books:
@@ -86,8 +63,7 @@ class Books:
         """What the incarnation was made from; None if it was not kept."""
         if sequence not in self._pasts:
             header = self._reading.intent.incarnation(self._reading.partition, sequence)
-            pasts = map(self._history, () if header is None else header.sources)
-            self._pasts[sequence] = next((past for past in pasts if past is not None), None)
+            self._pasts[sequence] = past_of(() if header is None else header.sources, self._history)
         return self._pasts[sequence]
 
     def source(self, at: Position, since: int, *, same: bool = False) -> Source:

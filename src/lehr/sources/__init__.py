@@ -1,7 +1,7 @@
-"""Sources of truth: git repositories and plain directories.
+"""Sources of truth: git repositories, plain directories, rows of databases, other partitions' incarnations.
 
 In: a location where people edit. Out: immutable snapshots (`lehr.sdk.source.Snapshot`) and
-hints that there may be a new one.
+hints that there may be a new one. Of several sources, `CompositeSource` makes one.
 
 * A snapshot holds regular files alone. Symbolic links and submodules are never followed,
   in neither kind of source: they could lead anywhere. They are listed in `skipped`.
@@ -14,15 +14,18 @@ hints that there may be a new one.
 
 Architecture invariants: reading writes nothing to a source, and `editing` is all that writes to one; no
 work tree is checked out; the git command is run in one module (`command`); a source that cannot be read
-raises, and never returns a part.
+raises, and never returns a part, nor does a composite of which one cannot be read.
 """
 
 from __future__ import annotations
 
+from lehr.sources.composite import CompositeSource
+from lehr.sources.declared import Means, open_declared
 from lehr.sources.directory import DirectorySource
 from lehr.sources.editing import Add, Change, Check, Commit, Compute, Delete, EditError, Replace, edit
 from lehr.sources.git import GitSource
 from lehr.sources.opening import open_source, require_location
+from lehr.sources.signing import signers_in
 from lehr.sources.tree import TreeSnapshot
 
 __all__ = [
@@ -30,14 +33,18 @@ __all__ = [
     "Change",
     "Check",
     "Commit",
+    "CompositeSource",
     "Compute",
     "Delete",
     "DirectorySource",
     "EditError",
     "GitSource",
+    "Means",
     "Replace",
     "TreeSnapshot",
     "edit",
+    "open_declared",
     "open_source",
     "require_location",
+    "signers_in",
 ]

@@ -8,14 +8,18 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.source import Snapshot, Source
+from lehr.sdk.declared_sources import DeclaredSource
+from lehr.sdk.source import FileEntry, Snapshot, Source
 from lehr.sources import DirectorySource, GitSource
+from lehr.sources.composite import CompositeSource
+from lehr.sources.signing import Signers
 from lehr.testing.conformance.source import RULES, Edit, Rule, Subject
 
 
@@ -170,7 +174,75 @@ def folder_of_a_bare_repository(tmp_path: Path) -> Subject:
     )
 
 
-MAKE = [directory, repository, folder_of_a_bare_repository]
+class OneOfSeveral:
+    """What a composite source shows below `sources/edited`, as a source."""
+
+    def __init__(self, whole: CompositeSource) -> None:
+        self.whole = whole
+        self.name = whole.name
+        self.keep = whole.keep
+        self.changes = whole.changes
+
+    def newest(self) -> Snapshot:
+        return Shown(self.whole.newest())
+
+
+class Shown:
+    def __init__(self, whole: Snapshot) -> None:
+        self.whole = whole
+        self.revision = whole.revision
+
+    def files(self) -> dict[str, FileEntry]:
+        mounted = {path.partition("sources/edited/")[2]: item for path, item in self.whole.files().items()}
+        return {path: FileEntry(path, item.content_id, item.size) for path, item in mounted.items() if path}
+
+    def read(self, path: str) -> bytes:
+        if path not in self.files():
+            raise KeyError(path)
+        return self.whole.read(f"sources/edited/{path}")
+
+
+def one_of_several(tmp_path: Path) -> Subject:
+    """A directory that the `lehr.yaml` of another one declares, beside a third."""
+    inner = directory(tmp_path)
+    around, third = tmp_path / "around", tmp_path / "third"
+    for place in (around, third):
+        place.mkdir()
+    (around / "lehr.yaml").write_text("sources: {edited: {directory: a}, third: {directory: b}}\n")
+    (third / "a").write_text("a")
+
+    def beside(place: Path) -> DirectorySource:
+        archive = tmp_path / "state" / f"{place.name}.git"
+        return DirectorySource(place, archive, clock=SystemClock(), poll_seconds=0.05)
+
+    def part(name: str, _: DeclaredSource) -> Source:
+        return inner.open() if name == "edited" else beside(third)
+
+    troubles = (*inner.troubles, lambda: away(third), lambda: emptied(third), lambda: away(around))
+    return Subject(
+        open=lambda: OneOfSeveral(CompositeSource(beside(around), part)), edit=inner.edit, troubles=troubles
+    )
+
+
+def signed(tmp_path: Path) -> Subject:
+    """Every commit is signed by the one key that may."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("there is no ssh-keygen")
+    plain = repository(tmp_path)
+    root, key = tmp_path / "intent", tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(key)), ("commit.gpgSign", "true")):
+        git(root, "config", name, value)
+    signers = Signers([key.with_suffix(".pub").read_text()])
+
+    def opened() -> GitSource:
+        mirror = tmp_path / "state" / "mirror.git"
+        return GitSource(str(root), mirror, clock=SystemClock(), branch="main", signers=signers)
+
+    return replace(plain, open=opened)
+
+
+MAKE = [directory, repository, folder_of_a_bare_repository, signed, one_of_several]
 
 
 @pytest.mark.parametrize("make", MAKE, ids=lambda make: make.__name__)

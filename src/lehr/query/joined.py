@@ -1,0 +1,75 @@
+"""The past of several sources as one: the files of each in the folder in which generation saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from lehr.model.incarnation import SourceRevision
+from lehr.model.provenance import Commit
+from lehr.sdk.source import FileEntry
+
+
+class Past(Protocol):
+    """A revision of a source that an incarnation was made from."""
+
+    def files(self) -> Mapping[str, FileEntry]:
+        """All its files by path."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The content of one of its files."""
+        ...
+
+    def last_change(self, path: str, line: int = 0) -> Commit | None:
+        """The last commit that changed a file, or a line of it (from 1); None where that is not known."""
+        ...
+
+
+History = Callable[[SourceRevision], Past | None]
+"""The past that was kept of a revision; None if none was."""
+
+
+def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
+    """What an incarnation was made from, as far as it was kept; None if nothing was."""
+    found = {source.folder: past for source in sources if (past := history(source)) is not None}
+    if not found.keys() - {""}:
+        return found.get("")
+    return _Joined(found)
+
+
+class _Joined:
+    """Pasts by folder; "" for the one whose files stand in none."""
+
+    def __init__(self, parts: Mapping[str, Past]) -> None:
+        self._parts = parts
+        self._files: dict[str, FileEntry] | None = None
+
+    def files(self) -> Mapping[str, FileEntry]:
+        if self._files is None:
+            self._files = {}
+            for folder, past in self._parts.items():
+                for path, entry in past.files().items():
+                    whole = f"{folder}/{path}" if folder else path
+                    self._files[whole] = replace(entry, path=whole)
+        return self._files
+
+    def read(self, path: str) -> bytes:
+        past, inside = self._part(path)
+        return past.read(inside)
+
+    def last_change(self, path: str, line: int = 0) -> Commit | None:
+        try:
+            past, inside = self._part(path)
+        except KeyError:
+            return None
+        return past.last_change(inside, line)
+
+    def _part(self, path: str) -> tuple[Past, str]:
+        """Whose file it is, and its path there. Raises `KeyError` if it is nobody's."""
+        for folder, past in self._parts.items():
+            if folder and path.startswith(folder + "/"):
+                return past, path[len(folder) + 1 :]
+        return self._parts[""], path

@@ -1,0 +1,78 @@
+"""An incarnation as another partition reads it: pinned by its digest, which is computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from lehr.base.digest import Digest, digest_all, short
+from lehr.base.errors import StalledError
+from lehr.model.asset import Asset, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.sdk.declared_sources import PartitionPlace
+from lehr.store import Store
+from lehr.store.archive import open_archive
+from lehr.store.merkle import incarnation_digest
+
+_PROMOTE = "promote it once more: lehr promote"
+
+
+def released_in(store: Store, place: PartitionPlace) -> list[Asset]:
+    """The assets of the incarnation that `place` pins, out of the state that published it.
+
+    Raises:
+        StalledError: it is not there, was pruned, or is not the one that is meant.
+        TransientError: the state cannot be read now.
+    """
+    partition = Partition(place.partition)
+    header = store.intent.incarnation(partition, place.incarnation)
+    if header is None:
+        newest = store.intent.newest(partition)
+        raise StalledError(
+            f"there is no incarnation {place.name} in {place.state}",
+            why=f"the newest is {newest.name}" if newest else f"partition {partition} is not known there",
+            fix="mend `partition`, `state` or `incarnation`",
+        )
+    _check_header(header, place)
+    store.intent.require_kept(partition, place.incarnation)
+    return _verified(store.intent.assets(partition, place.incarnation), place)
+
+
+def released_in_archive(path: Path, place: PartitionPlace) -> list[Asset]:
+    """The assets of the incarnation that `place` pins, out of the file that it was exported to.
+
+    Raises:
+        StalledError: the file cannot be read, was changed, or holds another incarnation.
+    """
+    with open_archive(path) as archive:
+        _check_header(archive.header, place)
+        return _verified((asset for asset, _ in archive.assets()), place)
+
+
+def _check_header(header: Incarnation, place: PartitionPlace) -> None:
+    if header.name != place.name:
+        raise StalledError(
+            f"{place.archive} holds {header.name}, not {place.name}", fix=f"name another file, or {_PROMOTE}"
+        )
+    if header.digest != place.digest:
+        raise _another(place, header.digest)
+
+
+def _verified(assets: Iterable[Asset], place: PartitionPlace) -> list[Asset]:
+    """All `assets`, once every digest was computed anew."""
+    found = list(assets)
+    digest = incarnation_digest(
+        (asset.id, digest_all((asset.id, asset.type, asset.body.decode()))) for asset in found
+    )
+    if digest != place.digest:
+        raise _another(place, digest)
+    return found
+
+
+def _another(place: PartitionPlace, found: Digest) -> StalledError:
+    return StalledError(
+        f"{place.name} is not what its pin says",
+        why=f"its digest is {short(found)}, and {short(place.digest)} was pinned: it was changed, is of "
+        "another state, or the pin was written by hand",
+        fix=f"look what it is; if it is what you mean, {_PROMOTE}",
+    )

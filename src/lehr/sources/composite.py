@@ -1,0 +1,273 @@
+"""Several sources as one: the one that `lehr.yaml` is in, and those that it declares.
+
+Pure composition: how the declared sources are opened is the caller's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from types import MappingProxyType
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base import documents
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.digest import digest_all
+from lehr.base.errors import LehrError
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.declared_sources import WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
+from lehr.sdk.source import FileEntry, LeavesOut, Snapshot, Source, SourcesError
+
+Open = Callable[[str, DeclaredSource], Source]
+"""Opens the source that is declared by a name. May raise `StalledError`."""
+
+_HELD = 3
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A declared source that is open."""
+
+    declared: DeclaredSource
+    source: Source
+
+
+class _Mounted:
+    """A snapshot's files, below a folder. Made once for each snapshot."""
+
+    def __init__(self, snapshot: Snapshot, folder: str, before: _Mounted | None) -> None:
+        self.snapshot = snapshot
+        self.folder = folder
+        known = {} if before is None else before.entries
+        self.entries: dict[str, FileEntry] = {}
+        for path, entry in snapshot.files().items():
+            mounted = f"{folder}/{path}"
+            same = known.get(mounted)
+            if same is None or same.content_id != entry.content_id:
+                same = FileEntry(mounted, entry.content_id, entry.size)
+            self.entries[mounted] = same
+
+    @property
+    def revision(self) -> SourceRevision:
+        return replace(self.snapshot.revision, folder=self.folder)
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        return tuple(f"{self.folder}/{path}" for path in _skipped(self.snapshot))
+
+
+class CompositeSnapshot:
+    """The files of one snapshot, and those of others in folders of their own."""
+
+    def __init__(self, primary: Snapshot, mounted: Mapping[str, _Mounted]) -> None:
+        """Put the files of `mounted`, by folder, beside those of `primary`."""
+        self._primary = primary
+        self._mounted = mounted
+        self._files: Mapping[str, FileEntry] | None = None
+        self.revisions = (primary.revision, *(item.revision for item in mounted.values()))
+        parts = (part for item in self.revisions for part in (item.folder, item.source, item.revision))
+        self._revision = SourceRevision(primary.revision.source, digest_all(parts))
+
+    @property
+    def revision(self) -> SourceRevision:
+        """A digest of all `revisions`."""
+        return self._revision
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        mounted = (path for item in self._mounted.values() for path in item.skipped)
+        return (*_skipped(self._primary), *mounted)
+
+    def files(self) -> Mapping[str, FileEntry]:
+        if self._files is None:
+            merged = dict(self._primary.files())
+            for item in self._mounted.values():
+                merged.update(item.entries)
+            self._files = MappingProxyType(merged)
+        return self._files
+
+    def read(self, path: str) -> bytes:
+        for folder, item in self._mounted.items():
+            if path.startswith(folder + "/"):
+                return item.snapshot.read(path[len(folder) + 1 :])
+        return self._primary.read(path)
+
+
+class CompositeSource:
+    """A source, and below `sources/NAME/` the files of those that its `lehr.yaml` declares.
+
+    Where none is declared, it is the source itself. Where what is declared has a mistake in it, there
+    is nothing beside the source either: generation finds the mistake, and refuses the whole.
+
+    Args:
+        primary: the source that `lehr.yaml` is in.
+        open_declared: opens the others.
+    """
+
+    def __init__(self, primary: Source, open_declared: Open) -> None:
+        self._primary = primary
+        self._open = open_declared
+        self._parts: dict[str, _Part] = {}
+        self._mounted: dict[str, _Mounted] = {}
+        self._held: dict[str, tuple[tuple[Source, SourceRevision], ...]] = {}
+        self._last: CompositeSnapshot | None = None
+
+    @property
+    def name(self) -> str:
+        """That of the source with `lehr.yaml`."""
+        return self._primary.name
+
+    def newest(self) -> Snapshot:
+        """The newest snapshot of every source. One call at a time.
+
+        Raises:
+            SourcesError: a declared source cannot be read, or files stand where it is to be.
+            TransientError, StalledError: the source itself cannot be read.
+        """
+        return self.mounted(self._primary.newest())
+
+    def mounted(self, primary: Snapshot) -> Snapshot:
+        """`primary` with the newest snapshot of every source that it declares. Raises as `newest` does."""
+        declared, places = _declared(primary)
+        problems = [*_collisions(primary, declared, places)]
+        parts: dict[str, _Part] = {}
+        mounted: dict[str, _Mounted] = {}
+        for name, item in sorted(declared.items()):
+            try:
+                part = parts[name] = self._opened(name, item)
+                mounted[mount_of(name)] = self._mount(name, part.source.newest())
+            except LehrError as error:
+                problems.append(_unreadable(name, places[name], error))
+        self._parts = parts  # as a whole: `changes` looks at them from another thread
+        if problems:
+            raise SourcesError(problems)
+        self._mounted = mounted
+        if not parts:
+            return primary
+        return self._hold(CompositeSnapshot(primary, mounted))
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Keep the revision of every source. Raises `StalledError` when it is not known any more."""
+        parts = self._held.get(revision.revision)
+        if parts is None:
+            self._primary.keep(revision)
+            return
+        for source, item in parts:
+            source.keep(item)
+
+    async def changes(self) -> AsyncIterator[None]:
+        """A hint whenever one of the sources gives one; those that `newest` has found last are asked."""
+        hints: dict[Source, AsyncIterator[None]] = {}
+        waiting: dict[Source, asyncio.Task[None]] = {}
+        try:
+            while True:
+                sources = {self._primary, *(part.source for part in self._parts.values())}
+                for source in hints.keys() - sources:
+                    waiting.pop(source).cancel()  # which ends its hints, too
+                    del hints[source]
+                for source in sources - waiting.keys():
+                    iterator = hints.setdefault(source, source.changes())
+                    waiting[source] = asyncio.ensure_future(_next(iterator))
+                await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
+                for source in [source for source, task in waiting.items() if task.done()]:
+                    waiting.pop(source).result()
+                yield
+        finally:
+            for task in waiting.values():
+                task.cancel()
+            await asyncio.gather(*waiting.values(), return_exceptions=True)
+            for iterator in hints.values():
+                await _close(iterator)
+
+    def _opened(self, name: str, declared: DeclaredSource) -> _Part:
+        part = self._parts.get(name)
+        if part is not None and part.declared == declared:
+            return part
+        return _Part(declared, self._open(name, declared))
+
+    def _mount(self, name: str, snapshot: Snapshot) -> _Mounted:
+        folder = mount_of(name)
+        before = self._mounted.get(folder)
+        if before is not None and before.snapshot is snapshot:
+            return before
+        return _Mounted(snapshot, folder, before)
+
+    def _hold(self, snapshot: CompositeSnapshot) -> CompositeSnapshot:
+        """`snapshot`, or the one before if it is the same; and what is to be kept for it."""
+        if self._last is not None and self._last.revisions == snapshot.revisions:
+            snapshot = self._last
+        self._last = snapshot
+        revision = snapshot.revision.revision
+        sources = (self._primary, *(part.source for part in self._parts.values()))
+        own = (replace(item, folder="") for item in snapshot.revisions)
+        self._held.pop(revision, None)
+        self._held[revision] = tuple(zip(sources, own, strict=True))
+        while len(self._held) > _HELD:
+            del self._held[next(iter(self._held))]
+        return snapshot
+
+
+async def _next(hints: AsyncIterator[None]) -> None:
+    await anext(hints)
+
+
+async def _close(hints: AsyncIterator[None]) -> None:
+    if isinstance(hints, AsyncGenerator):
+        await hints.aclose()
+
+
+def _skipped(snapshot: Snapshot) -> tuple[str, ...]:
+    return snapshot.skipped if isinstance(snapshot, LeavesOut) else ()
+
+
+def _declared(primary: Snapshot) -> tuple[dict[str, DeclaredSource], dict[str, Position]]:
+    """The sources that are declared, and where; none if there is a mistake."""
+    entry = primary.files().get(WORKSPACE_FILE)
+    if entry is None or entry.size > documents.MAX_BYTES:
+        return {}, {}
+    loaded = documents.load(WORKSPACE_FILE, primary.read(WORKSPACE_FILE))
+    if loaded.diagnostics or len(loaded.documents) != 1:
+        return {}, {}
+    [document] = loaded.documents
+    if not isinstance(document.value, dict) or not document.value.get("sources"):
+        return {}, {}
+    try:
+        found = declared_sources(document.value["sources"])
+    except ValueError:
+        return {}, {}
+    return found, {name: document.position(f"/sources/{name}") for name in found}
+
+
+def _collisions(
+    primary: Snapshot, declared: Mapping[str, DeclaredSource], places: Mapping[str, Position]
+) -> list[Diagnostic]:
+    problems = []
+    taken = [path for path in primary.files() if path.startswith("sources")]
+    for name in declared:
+        folder = mount_of(name)
+        found = next((path for path in taken if path == folder or path.startswith(folder + "/")), None)
+        found = found or next((path for path in taken if path == "sources"), None)
+        if found is not None:
+            problems.append(
+                Diagnostic(
+                    code="SRC001",
+                    what=f"{found} stands where the files of the source {name} are to be",
+                    why=f"they are read below {folder}/, and nobody could tell which are which",
+                    fix="move the file elsewhere, or give the source another name",
+                    subject=WORKSPACE_FILE,
+                    at=places[name],
+                )
+            )
+    return problems
+
+
+def _unreadable(name: str, at: Position, error: LehrError) -> Diagnostic:
+    return Diagnostic(
+        code="PUB001",
+        what=f"the source {name} cannot be read: {error.what}",
+        why=error.why or "without it nobody knows what is intended; what is in force stays",
+        fix=error.fix or "Lehr tries again by itself",
+        subject=name,
+        at=at,
+    )

@@ -1,0 +1,87 @@
+"""From what `sources` in `lehr.yaml` declares to the sources that are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace, GitPlace, PartitionPlace, SqlPlace
+from lehr.sdk.source import Source
+from lehr.sources.directory import DirectorySource
+from lehr.sources.git import GitSource
+from lehr.sources.opening import left_out, place_of
+from lehr.sources.origin import local_path
+from lehr.sources.released import ReadReleased, ReleasedSource
+from lehr.sources.rows import AskRows, RowsSource
+from lehr.sources.signing import Signers
+
+
+class Means(msgspec.Struct, frozen=True):
+    """What declared sources are read with.
+
+    Attributes:
+        state: the state directory, in which sources keep what they have read.
+        base: what relative paths are relative to.
+        blocking: makes what runs the looks of one source, which may hang (invariant I9).
+        ask: asks a database for rows.
+        read: reads an incarnation of another partition.
+    """
+
+    state: Path
+    base: Path
+    clock: Clock
+    blocking: Callable[[str], Blocking]
+    ask: AskRows
+    read: ReadReleased
+
+
+def open_declared(name: str, declared: DeclaredSource, means: Means) -> Source:
+    """The source that is `declared` under `name`. Nothing is read before the first `newest`.
+
+    Raises:
+        StalledError: a key that may sign is none.
+    """
+    kept, clock, blocking = means.state / "sources", means.clock, means.blocking(name)
+    match declared:
+        case GitPlace():
+            return _git(declared, means, blocking)
+        case DirectoryPlace():
+            directory = (means.base / Path(declared.directory).expanduser()).absolute()
+            return DirectorySource(
+                directory,
+                place_of(kept, str(directory)),
+                clock=clock,
+                exclude=left_out(directory, means.state),
+                poll_seconds=declared.poll,
+                blocking=blocking,
+            )
+        case SqlPlace():
+            archive = place_of(kept, f"sql/{declared.sql}/{declared.query}/{name}")
+            return RowsSource(declared, archive, means.ask, clock=clock, blocking=blocking)
+        case PartitionPlace():
+            archive = place_of(kept, f"partition/{declared.partition}")
+            return ReleasedSource(declared, archive, means.read, clock=clock, blocking=blocking)
+
+
+def _git(declared: GitPlace, means: Means, blocking: Blocking) -> GitSource:
+    repository = declared.git
+    if "://" not in repository:
+        beside = means.base / Path(repository).expanduser()
+        if beside.exists() or local_path(repository) is not None:
+            repository = str(beside)
+    return GitSource(
+        repository,
+        place_of(means.state / "sources", repository),
+        clock=means.clock,
+        branch=declared.branch,
+        tag=declared.tag,
+        commit=declared.commit,
+        path=declared.path,
+        poll_seconds=declared.poll,
+        blocking=blocking,
+        signers=Signers(declared.signed_by) if declared.signed_by else None,
+    )

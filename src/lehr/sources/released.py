@@ -1,0 +1,90 @@
+"""An incarnation of another partition as a source, pinned by its digest: one file for each asset."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path, PurePosixPath
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.digest import canonical
+from lehr.base.errors import StalledError
+from lehr.model.asset import Asset
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.declared_sources import PartitionPlace
+from lehr.sources.archive import Archive, HeldSnapshot
+from lehr.sources.hints import Hints
+from lehr.sources.tree import TreeSnapshot
+
+ReadReleased = Callable[[PartitionPlace], Iterable[Asset]]
+"""The assets of an incarnation whose digest was verified. Raises `TransientError` or `StalledError`."""
+
+_POLL = 60.0
+
+
+class ReleasedSource:
+    """One incarnation, which never changes. Its revision is its digest.
+
+    What was kept of it is read from there: a partition does not stop because another one is gone.
+
+    Args:
+        declared: which incarnation, and where it is.
+        archive: where the files of kept revisions are, or shall be, stored.
+        read: reads and verifies it.
+    """
+
+    def __init__(
+        self, declared: PartitionPlace, archive: Path, read: ReadReleased, *, clock: Clock, blocking: Blocking
+    ) -> None:
+        self._declared = declared
+        self._archive = Archive(archive)
+        self._read = read
+        self._hints = Hints(clock, _POLL, blocking=blocking)
+
+    @property
+    def name(self) -> str:
+        """`partition:NAME@SEQUENCE`."""
+        return f"partition:{self._declared.name}"
+
+    def newest(self) -> HeldSnapshot | TreeSnapshot:
+        """The incarnation.
+
+        Raises:
+            TransientError, StalledError: it cannot be read, or is not the one that is meant.
+        """
+        revision = SourceRevision(self.name, self._declared.digest)
+        found = self._archive.kept(revision)
+        if found is None:
+            found = HeldSnapshot(revision, documents_of(self._read(self._declared)))
+            self._archive.hold(found)
+        return found
+
+    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
+        """The snapshot of an earlier revision. Raises `StalledError` if it was not kept."""
+        return self._archive.at(revision)
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Store its files, so that they can be read for ever."""
+        self._archive.keep(revision)
+
+    def changes(self) -> AsyncIterator[None]:
+        """A hint now and then: it may have become readable."""
+        return self._hints.changes()
+
+
+def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
+    """A file for each asset: `TYPE/ID.json`, an asset's document in canonical JSON.
+
+    Raises:
+        StalledError: one asset's file would have to be a folder for another's.
+    """
+    files = {f"{asset.type}/{asset.id}.json": canonical(asset.document()) + b"\n" for asset in assets}
+    for path in files:
+        above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in files), None)
+        if above is not None:
+            raise StalledError(
+                f"{above} and {path} cannot both be files",
+                why="assets are mounted as TYPE/ID.json, and one's file is the other's folder",
+                fix="give one of the two assets another id, and promote again",
+            )
+    return files

@@ -1,0 +1,172 @@
+"""Rows of a database as a source: the answer of one query, as one file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.base.digest import canonical, digest_bytes
+from lehr.base.documents import MAX_BYTES
+from lehr.base.errors import StalledError
+from lehr.model.incarnation import SourceRevision
+from lehr.sdk.declared_sources import SqlPlace
+from lehr.sdk.source import Rows
+from lehr.sources.archive import Archive, HeldSnapshot
+from lehr.sources.command import public
+from lehr.sources.hints import Hints
+from lehr.sources.tree import TreeSnapshot
+
+FILE = "rows.json"
+"""The one file: a list of objects, a row each, ordered by key."""
+
+AskRows = Callable[[SqlPlace], Rows]
+"""Asks the database, which it may only read. Raises `TransientError` or `StalledError`."""
+
+_INTEGERS = range(-(2**63), 2**64)
+
+
+class RowsSource:
+    """What a query gives. Revisions are digests of the file.
+
+    Args:
+        declared: the query, and what is known of its answer.
+        archive: where the files of kept revisions are, or shall be, stored.
+        ask: asks the database.
+    """
+
+    def __init__(
+        self, declared: SqlPlace, archive: Path, ask: AskRows, *, clock: Clock, blocking: Blocking
+    ) -> None:
+        self._declared = declared
+        self._archive = Archive(archive)
+        self._ask = ask
+        self._hints = Hints(clock, declared.poll, blocking=blocking)
+
+    @property
+    def name(self) -> str:
+        """`sql:CONNECTION`."""
+        return f"sql:{public(self._declared.sql)}"
+
+    def newest(self) -> HeldSnapshot:
+        """The rows as they are now.
+
+        Raises:
+            TransientError: the database does not answer.
+            StalledError: it refuses; or the rows are none, too many, or not to be told apart.
+        """
+        content = document(self._ask(self._declared), self._declared)
+        revision = digest_bytes(content)
+        held = self._archive.held(revision)
+        if held is None:
+            held = HeldSnapshot(SourceRevision(self.name, revision), {FILE: content})
+        self._archive.hold(held)
+        return held
+
+    def at(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot:
+        """The snapshot of an earlier revision. Raises `StalledError` if it was not kept."""
+        return self._archive.at(revision)
+
+    def keep(self, revision: SourceRevision) -> None:
+        """Store the rows, so that they can be read for ever."""
+        self._archive.keep(revision)
+
+    def changes(self) -> AsyncIterator[None]:
+        """A hint at each poll."""
+        return self._hints.changes()
+
+
+def document(rows: Rows, declared: SqlPlace) -> bytes:
+    """The file that holds `rows`: equal rows make equal bytes, in whatever order they come.
+
+    Raises:
+        StalledError: they cannot be told apart, hold what no file of intent can, or are none.
+    """
+    if rows.values:
+        _check_columns(rows, declared)
+    elif not declared.may_be_empty:
+        raise StalledError(
+            "the query gives no row",
+            why="an empty answer is far more often a mistake than a wish: it would take everything away",
+            fix="mend the query or the table; where it may be so, write `may_be_empty: true`",
+        )
+    found: dict[tuple[Any, ...], bytes] = {}
+    for values in rows.values:
+        row = {column: _plain(column, value) for column, value in zip(rows.columns, values, strict=True)}
+        key = tuple(_key(column, row[column]) for column in declared.key)
+        if key in found:
+            named = ", ".join(f"{column}={row[column]!r}" for column in declared.key)
+            raise StalledError(
+                f"two rows have the key {named}",
+                why="nobody could tell which of them is meant",
+                fix="mend the table, or name more columns in `key`",
+            )
+        found[key] = canonical(row)
+    content = b"[" + b",".join(b"\n" + found[key] for key in sorted(found)) + b"\n]\n"
+    if len(content) > MAX_BYTES:
+        raise StalledError(
+            f"the rows have {len(content):,} bytes, more than {MAX_BYTES:,}",
+            why="files of intent are read whole",
+            fix="have the query give less, or make several sources of it",
+        )
+    return content
+
+
+def _check_columns(rows: Rows, declared: SqlPlace) -> None:
+    twice = sorted({column for column in rows.columns if rows.columns.count(column) > 1})
+    if twice:
+        raise StalledError(
+            f"the query gives two columns called {twice[0]}", fix=f"name one otherwise: {twice[0]} AS ..."
+        )
+    missing = [column for column in declared.key if column not in rows.columns]
+    if missing:
+        raise StalledError(
+            f"the query gives no column {missing[0]}, which `key` names",
+            why=f"it gives {', '.join(rows.columns)}",
+            fix="mend `key` or the query",
+        )
+
+
+def _plain(column: str, value: Any) -> Any:
+    """`value` as a file of intent can hold it: exact numbers, times and bytes are text."""
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True)
+    except (TypeError, ValueError):
+        plain = None if value is None else msgspec.UNSET
+    problem = "has a kind" if plain is msgspec.UNSET else _problem(plain)
+    if problem:
+        raise StalledError(
+            f"the column {column} {problem} that files of intent cannot hold: {type(value).__name__}",
+            fix=f"have the query cast it: CAST({column} AS text)",
+        )
+    return plain
+
+
+def _problem(value: Any) -> str:
+    """What keeps a value out of a file of intent; "" if nothing does."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "has a number"
+    if isinstance(value, int) and value not in _INTEGERS:
+        return "has a number"
+    inner: Sequence[Any] = ()
+    if isinstance(value, dict):
+        inner = list(value.values())
+    elif isinstance(value, list):
+        inner = value
+    return next(filter(None, map(_problem, inner)), "")
+
+
+def _key(column: str, value: Any) -> tuple[str, Any]:
+    """Something that orders rows, whatever kinds of values the column holds."""
+    if isinstance(value, bool | int | float | str):
+        return type(value).__name__, value
+    raise StalledError(
+        f"the key column {column} holds {'NULL' if value is None else 'no plain value'}",
+        why="a row that has no key cannot be told from others",
+        fix="leave such rows out of the query, or name another column in `key`",
+    )
