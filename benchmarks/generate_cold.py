@@ -53,7 +53,7 @@ class Publishing:
         state.mkdir(exist_ok=True)
         self.state = state
         deployment = wiring.Deployment(location=str(repository), state=state, base=state, kind="git")
-        self.store = SqliteStore(state / wiring.STATE_FILE)
+        self.store = SqliteStore(state / wiring.STATE_FILE, background=True)
         self.committer = Committer(self.store, Threads("store", 1), SystemClock())
         self.generation = wiring.generation()
         self._publisher = Publisher(

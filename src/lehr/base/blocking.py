@@ -10,7 +10,7 @@ import asyncio
 import functools
 from collections import Counter
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
@@ -41,6 +41,31 @@ class Threads:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class Background:
+    """Does one thing in a thread of its own, again whenever it is asked to. Whoever asks goes on.
+
+    Args:
+        name: of the thread.
+        call: takes care of its own errors.
+    """
+
+    def __init__(self, name: str, call: Callable[[], None]) -> None:
+        self._call = call
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._last: Future[None] | None = None
+
+    def ask(self) -> bool:
+        """Have it done once. False if it is still being done from the last time: then ask again later."""
+        if self._last is not None and not self._last.done():
+            return False
+        self._last = self._pool.submit(self._call)
+        return True
+
+    def close(self) -> None:
+        """Wait until it is done."""
+        self._pool.shutdown()
 
 
 class Inline:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lehr.base.blocking import Inline, Threads, Tracked
+from lehr.base.blocking import Background, Inline, Threads, Tracked
 from lehr.base.clock import SystemClock
 
 
@@ -48,3 +48,21 @@ def test_what_a_call_returns_and_raises_is_passed_on() -> None:
         assert not tracked.busy("one")
 
     asyncio.run(main())
+
+
+def test_the_background_does_what_it_is_asked_once_at_a_time_and_before_it_is_closed() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    done = []
+
+    def call() -> None:
+        begun.set()
+        assert go_on.wait(20)
+        done.append(1)
+
+    background = Background("test", call)
+    assert background.ask()
+    assert begun.wait(20)
+    assert not background.ask()
+    go_on.set()
+    background.close()
+    assert done == [1]

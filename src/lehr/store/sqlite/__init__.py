@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.sql import admission, records, retention
 from lehr.store.sql.reading import SqlRecords
 from lehr.store.sqlite import publishing
+from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import Connection, connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
 from lehr.store.writes import (
@@ -44,20 +46,23 @@ class SqliteStore:
     `commit` may run in another thread than the reads, but never in two at a time.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, background: bool = False) -> None:
         """Open `path`; unless `read_only`, make it when it is not there.
+
+        Args:
+            background: have a thread make the checkpoints, so that no commit has to wait for one.
 
         Raises:
             TransientError, StalledError: see `connect`.
         """
         self._path = path
-        self._writer = None if read_only else connect(path)
-        try:
-            self._reader = connect(path, read_only=True)
-        except BaseException:
-            if self._writer is not None:
-                self._writer.close()
-            raise
+        self._checkpoints: Checkpoints | None = None
+        with contextlib.ExitStack() as opened:
+            self._writer = None if read_only else opened.enter_context(closing(connect(path)))
+            self._reader = opened.enter_context(closing(connect(path, read_only=True)))
+            if self._writer is not None and background:
+                self._checkpoints = opened.enter_context(closing(Checkpoints(path, self._writer)))
+            self._opened = opened.pop_all()
         self.intent = SqliteIntent(self._reader, path)
         self.records = SqlRecords(self._reading)
 
@@ -66,6 +71,8 @@ class SqliteStore:
         if db is None:
             raise StalledError(f"state file {self._path} was opened for reading only")
         with translated(self._path):
+            if self._checkpoints is not None:
+                self._checkpoints.before_commit()
             db.execute("BEGIN IMMEDIATE")
             try:
                 answers = [_CARRY_OUT[type(write)](db, write) for write in writes]
@@ -74,6 +81,8 @@ class SqliteStore:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+        if self._checkpoints is not None:
+            self._checkpoints.after_commit()
         return answers
 
     def check(
@@ -86,7 +95,7 @@ class SqliteStore:
         with translated(self._path):
             # Of its own, so that all is of one moment, whatever is written meanwhile.
             db = connect(self._path, read_only=True)
-        with contextlib.closing(db):
+        with closing(db):
             db.execute("BEGIN")
             with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but looked at
                 began(rows(db))
@@ -99,9 +108,7 @@ class SqliteStore:
             yield self._reader
 
     def close(self) -> None:
-        self._reader.close()
-        if self._writer is not None:
-            self._writer.close()
+        self._opened.close()
 
 
 def _admit(db: Connection, write: Admit) -> Refused | None:

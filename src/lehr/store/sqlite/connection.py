@@ -17,6 +17,7 @@ BUSY_SECONDS = 5.0
 
 _APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
+_LOG_BYTES = 64 * 1024 * 1024  # what is left of a log that has grown beyond it, once it begins anew
 _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 
@@ -74,6 +75,7 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
             if not read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
+                connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 _create(connection)
                 migrations.migrate(connection, path)
             _check_kind(connection, path, read_only=read_only)

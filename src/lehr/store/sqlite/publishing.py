@@ -147,14 +147,14 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[Ass
     )
     claimed = "SELECT claim, asset FROM claim_current WHERE partition = ? AND asset = ?"
     before = {pair for id in known for pair in db.execute(claimed, (partition, id))}
-    after = {(claim, id) for id, claims in write.claims.items() for claim in claims}
+    pairs = [(claim, id) for id, claims in write.claims.items() for claim in claims]
     db.executemany(
         "DELETE FROM claim_current WHERE partition = ? AND claim = ? AND asset = ?",
-        ((partition, *pair) for pair in sorted(before - after)),
+        ((partition, *pair) for pair in sorted(before.difference(pairs))),
     )
     db.executemany(
         "INSERT INTO claim_current (partition, claim, asset) VALUES (?, ?, ?)",
-        ((partition, *pair) for pair in sorted(after - before)),
+        ((partition, *pair) for pair in sorted(pairs) if pair not in before),
     )
     db.executemany(
         "INSERT INTO mention (partition, source, path, target) VALUES (?, ?, ?, ?)",
