@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 import re
 from collections.abc import Callable
 
 _SEGMENT_START = r"(?!\.)"  # as in a shell, a wildcard does not match hidden files
+_FOLDER = rf"(?:{_SEGMENT_START}[^/]+/)"
+_BRACE = re.compile(r"\{([^{}]*)\}")
 _BRACES = re.compile(r"[^{}]*(\{[^{}]*\}[^{}]*)*")
 _MAX_PATTERN = 1000
+_MAX_NAMES = 100
 
 
 def glob_problem(pattern: str) -> str | None:
@@ -26,10 +31,12 @@ def glob_problem(pattern: str) -> str | None:
         return "`**` stands alone between slashes"
     if not all(_BRACES.fullmatch(part) for part in segments):
         return "its braces are not balanced, stand within each other, or hold a slash"
+    if any(math.prod(map(len, _choices(part))) > _MAX_NAMES for part in segments):
+        return f"the braces between two slashes stand for more than {_MAX_NAMES} names"
     return None
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=8192)
 def matcher(pattern: str) -> Callable[[str], bool]:
     """A function that tells whether a path matches `pattern`.
 
@@ -53,25 +60,45 @@ def may_lead_to(path: str, pattern: str) -> bool:
 
 
 def _expression(pattern: str) -> str:
-    segments = pattern.split("/")
-    parts: list[str] = []
-    for position, segment in enumerate(segments):
-        last = position == len(segments) - 1
+    """The regular expression of a pattern. It takes time that is at most quadratic in the path's length.
+
+    Whatever stands between two wildcards has one length, so the first place where it fits is as good
+    as any later one, and is never taken back (an atomic group); only the last wildcard is.
+    """
+    chunks: list[list[str]] = [[]]
+    for segment in pattern.split("/"):
         if segment == "**":
-            parts.append(rf"(?:{_SEGMENT_START}[^/]+/)*" + (rf"{_SEGMENT_START}[^/]+" if last else ""))
+            chunks.append([])
         else:
-            hidden = _SEGMENT_START if segment[0] in "*?" else ""
-            parts.append(hidden + _segment(segment) + ("" if last else "/"))
-    return "".join(parts)
+            chunks[-1].append(_segment(segment))
+    first, *others = chunks
+    if not others:
+        return "/".join(first)
+    *inner, last = others
+    parts = [f"{part}/" for part in first]
+    parts += [f"(?>{_FOLDER}*?{'/'.join(chunk)}/)" for chunk in inner if chunk]
+    return "".join(parts) + f"{_FOLDER}*" + ("/".join(last) or f"{_SEGMENT_START}[^/]+")
 
 
 def _segment(segment: str) -> str:
-    parts: list[str] = []
-    inside = False
-    for character in segment:
-        if character == "," and inside:
-            parts.append("|")
-            continue
-        inside = (inside or character == "{") and character != "}"
-        parts.append({"*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}.get(character) or re.escape(character))
-    return "".join(parts)
+    names = [_name(name) for name in _names(segment)]
+    return names[0] if len(names) == 1 else rf"(?>(?:{'|'.join(names)})(?=/|\Z))"
+
+
+def _choices(segment: str) -> list[list[str]]:
+    """What may stand in the parts of a segment, one after the other."""
+    return [part.split(",") if index % 2 else [part] for index, part in enumerate(_BRACE.split(segment))]
+
+
+def _names(segment: str) -> list[str]:
+    """Everything that the braces of a segment stand for."""
+    return ["".join(chosen) for chosen in itertools.product(*_choices(segment))]
+
+
+def _name(name: str) -> str:
+    first, *others = (re.escape(part).replace(r"\?", "[^/]") for part in name.split("*"))
+    hidden = _SEGMENT_START if name[:1] in ("*", "?") else ""
+    if not others:
+        return hidden + first
+    *inner, last = others
+    return hidden + first + "".join(f"(?>[^/]*?{part})" for part in inner if part) + f"[^/]*{last}"
