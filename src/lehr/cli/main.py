@@ -27,6 +27,7 @@ _BROKEN_PIPE = 141
 SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     "Declare and run": {
         "init": Lazy("lehr.cli.init:init", "Make a first workspace."),
+        "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from what production has."),
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent, as a commit."),

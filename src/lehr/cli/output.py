@@ -83,12 +83,26 @@ def yaml_text(document: Any) -> str:
     class Dumper(yaml.SafeDumper):
         pass
 
-    def block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    def text_of(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
 
-    Dumper.add_representer(str, block)
+    Dumper.add_representer(str, text_of)
     plain = msgspec.to_builtins(document, str_keys=True)
     return yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _style(text: str) -> str | None:
+    """How `text` is written so that YAML 1.2 reads it again, which PyYAML does not know; None for its way."""
+    from lehr.base.documents.scalars import resolve
+
+    if not all(line.isprintable() for line in text.split("\n")):
+        return '"'
+    if "\n" in text:
+        return "|"
+    try:
+        return None if resolve(text) == text else '"'
+    except ValueError:
+        return '"'
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -1,0 +1,216 @@
+"""`lehr adopt`: drafts of intent from what production has."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.cli import words
+from lehr.cli.output import output_option, show_document, yaml_text
+from lehr.cli.stored import registry
+
+if TYPE_CHECKING:
+    from lehr.cli.adopting import Draft
+    from lehr.generate.workspace import Workspace
+    from lehr.sdk.plugin import AssetPlugin
+
+_WORKSPACE = "lehr.yaml"
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr adopt lehr.File '/etc/nginx/**'
+      lehr adopt lehr.File motd.txt --write assets/adopted
+      lehr adopt lehr.DatabaseSchema sqlite:data/shop.sqlite
+      lehr adopt lehr.DatabaseSchema postgresql://me@/shop 'sales.*' --write assets
+      lehr adopt lehr.Process 8080
+      lehr adopt lehr.Process 'shop/*' -o json
+    """
+)
+@click.argument("type_name", metavar="TYPE")
+@click.argument("query", metavar="WHAT...", nargs=-1, required=True)
+@click.option(
+    "--write",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the drafts to a new file in DIR, instead of printing them. Nothing is overwritten.",
+)
+@click.option("--name", help="Of that file, and of the asset that keeps Lehr from pushing; else by TYPE.")
+@click.option(
+    "--workspace",
+    metavar="DIR",
+    default=".",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The workspace; what relative paths are relative to.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="LEHR_STATE",
+    help="State folder; else LEHR_STATE, else .lehr in the workspace.",
+)
+@output_option("yaml", "json")
+def adopt(
+    type_name: str,
+    query: tuple[str, ...],
+    folder: Path | None,
+    name: str | None,
+    workspace: Path,
+    state: Path | None,
+    form: str,
+) -> None:
+    """Draft assets of TYPE from what production has now. Production is only looked at.
+
+    WHAT is in words of the type: paths and patterns of files; the connection of a database, and patterns
+    of tables; ids of programs that Lehr runs, ports, or names of programs.
+
+    A draft that would change anything, or holds what looks like a secret, is commented out, and says why.
+    The others differ in nothing. An asset `lehr.ObserveOnly` comes first: until you delete it, Lehr looks
+    at what was adopted, and pushes nothing.
+    """
+    import asyncio
+
+    read = _workspace(workspace)
+    drafts = asyncio.run(_drafts(type_name, query, workspace, state, read))
+    if form == "json":
+        show_document(form, drafts)
+        return
+    name = name or f"adopted-{type_name.rpartition('.')[2].lower()}"
+    text = _file(drafts, name, shlex.join(["lehr", "adopt", type_name, *query]))
+    if folder is None:
+        print(text, end="")
+    else:
+        path = folder / f"{name}.yaml"
+        _write(path, text)
+        click.echo(f"{path} is written.", err=True)
+        _say_whether_it_is_read(path, workspace, read)
+    _say_what_is_next(drafts)
+
+
+def _workspace(folder: Path) -> Workspace:
+    from lehr.cli.diagnostics import render
+    from lehr.generate.workspace import read_workspace
+
+    try:
+        found, problems = read_workspace((folder / _WORKSPACE).read_bytes())
+    except OSError as error:
+        raise LehrError(
+            f"{folder / _WORKSPACE} cannot be read",
+            why=error.strerror or "",
+            fix="go to a workspace, name one with --workspace, or make one with `lehr init`",
+        ) from error
+    if found is None:
+        click.echo(render(problems), err=True)
+        raise click.exceptions.Exit(1)
+    return found
+
+
+async def _drafts(
+    type_name: str, query: Sequence[str], folder: Path, state: Path | None, read: Workspace
+) -> list[Draft]:
+    from lehr import wiring
+    from lehr.cli.adopting import drafts_of
+    from lehr.cli.deployment import deployment_of
+    from lehr.cli.logs import configure_logs
+
+    configure_logs(verbose=False, as_json=False)
+    plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))
+    try:
+        return await drafts_of(_serving(type_name, plugins), query, read.partition, registry())
+    finally:
+        for plugin in plugins:
+            await plugin.close()
+
+
+def _serving(type_name: str, plugins: Sequence[AssetPlugin]) -> AssetPlugin:
+    by_type = {name: plugin for plugin in plugins for name in plugin.types}
+    if type_name not in by_type:
+        raise click.UsageError(
+            f"No plugin serves the type {type_name}; there are {', '.join(sorted(by_type))}."
+        )
+    return by_type[type_name]
+
+
+def _file(drafts: Sequence[Draft], name: str, call: str) -> str:
+    """The whole file: what is adopted as documents, and everything else as comments behind them."""
+    adopted = [draft for draft in drafts if not draft.obstacle]
+    documents = [_observed([draft.id for draft in adopted], name)] if adopted else []
+    documents += [_document(draft) for draft in adopted]
+    parts = [_commented([f"Drafted by `{call}`: what production has, as intent."])]
+    parts.append("\n---\n".join(documents))
+    for draft in drafts:
+        if draft.obstacle:
+            why = [f"Not adopted: {draft.obstacle}.", *draft.notes]
+            parts.append(_commented([*why, *_yaml(_plain(draft)).splitlines()]))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _observed(ids: Sequence[str], name: str) -> str:
+    why = [
+        "Keeps Lehr from pushing what is below. Once `lehr plan` has shown that it is as intended, delete",
+        "this asset, and Lehr keeps it so.",
+    ]
+    payload = {"select": {"ids": ids}, "reason": "adopted, and not yet looked through"}
+    document = {"id": f"observe/{name}", "type": "lehr.ObserveOnly", "payload": payload}
+    return f"{_commented(why)}\n{_yaml(document)}"
+
+
+def _document(draft: Draft) -> str:
+    return "\n".join(filter(None, (_commented(draft.notes), _yaml(_plain(draft)))))
+
+
+def _plain(draft: Draft) -> dict[str, object]:
+    return {"id": draft.id, "type": draft.type, "payload": draft.payload}
+
+
+def _yaml(document: object) -> str:
+    return yaml_text(document).rstrip("\n")
+
+
+def _commented(lines: Sequence[str]) -> str:
+    printable = ("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+    return "\n".join(f"# {line}".rstrip() for line in printable)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise LehrError(
+            f"{path} exists", why="`lehr adopt` overwrites nothing", fix="choose another --name"
+        ) from error
+    except OSError as error:
+        raise LehrError(f"{path} cannot be written", why=error.strerror or str(error)) from error
+
+
+def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:
+    from lehr.generate.globs import matcher
+
+    place, top = path.resolve(), workspace.resolve()
+    relative = str(place.relative_to(top)) if place.is_relative_to(top) else None
+    if relative is None or not any(matcher(pattern)(relative) for pattern in read.assets):
+        patterns = ", ".join(read.assets)
+        click.echo(f"  {_WORKSPACE} does not read it: `assets` has {patterns}", err=True)
+
+
+def _say_what_is_next(drafts: Sequence[Draft]) -> None:
+    total = words.counted(len(drafts), "draft")
+    left = sum(bool(draft.obstacle) for draft in drafts)
+    click.echo(f"{total}, {left} of them commented out, with the reason" if left else total, err=True)
+    if left < len(drafts):
+        click.echo("Read them through, and commit them: nothing is pushed yet. Then", err=True)
+        click.echo("  lehr plan             shows that nothing is to be done", err=True)
+        click.echo(
+            "  lehr run --once       adopts them; delete the asset lehr.ObserveOnly afterwards", err=True
+        )

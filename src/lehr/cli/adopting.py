@@ -1,0 +1,111 @@
+"""Judges drafts of what production has: which of them can be adopted as they are, and why not the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lehr.base.diagnostics import Position
+from lehr.base.errors import LehrError
+from lehr.cli.planning import WorkingTreeReader
+from lehr.generate.conversion import convert
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.diff import Target
+from lehr.model.incarnation import AssetChange
+from lehr.model.types import Registry
+from lehr.sdk.plugin import AssetPlugin, Found
+from lehr.sdk.validator import Limits
+from lehr.validate import DeltaProposal, MappingPredecessor
+from lehr.validate.secrets import value_looks_secret
+
+LEFT_OUT = "left out, as it looks like a secret: name where it is kept"
+
+_INCARNATION = 1
+_NOWHERE = Position("")
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A draft of an asset that can be shown.
+
+    Attributes:
+        payload: with `LEFT_OUT` in the place of whatever looks like a secret.
+        obstacle: why it cannot be adopted as it is; without one, its diff is empty now.
+    """
+
+    id: str
+    type: str
+    payload: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    obstacle: str = ""
+
+
+async def drafts_of(
+    plugin: AssetPlugin, query: Sequence[str], partition: Partition, registry: Registry
+) -> list[Draft]:
+    """What `plugin` finds, each draft judged: it must be valid, hold no secret, and differ in nothing.
+
+    Raises:
+        LehrError: the plugin cannot discover, or failed.
+    """
+    judge = _Judge(plugin, partition, registry)
+    try:
+        return [await judge.draft(found) async for found in plugin.discover(query, partition)]
+    except LehrError:
+        raise
+    except Exception as error:
+        raise LehrError(f"the plugin failed: {type(error).__name__}: {error}") from error
+
+
+class _Judge:
+    def __init__(self, plugin: AssetPlugin, partition: Partition, registry: Registry) -> None:
+        self._plugin = plugin
+        self._partition = partition
+        self._registry = registry
+
+    async def draft(self, found: Found) -> Draft:
+        payload = self._without_secrets(found.payload)
+        notes, obstacle = found.notes, found.obstacle
+        if payload != found.payload:
+            obstacle = obstacle or "intent holds no secrets"
+        elif not obstacle:
+            notes, obstacle = await self._judged(found)
+        return Draft(found.id, found.type, payload, notes, obstacle)
+
+    async def _judged(self, found: Found) -> tuple[tuple[str, ...], str]:
+        document = {"id": found.id, "type": found.type, "payload": found.payload}
+        asset, problems = convert(document, self._registry, _NOWHERE, lambda pointer: _NOWHERE)
+        if asset is None:
+            return found.notes, f"it is not valid: {problems[0].what}"
+        notes = found.notes + tuple(item.what for item in problems)
+        return notes, await self._differing(asset)
+
+    async def _differing(self, asset: Asset) -> str:
+        """What a push of the asset would change; empty for nothing."""
+        target = Target(self._partition, asset.id, asset.type, _INCARNATION)
+        reader = WorkingTreeReader({asset.id: asset}, self._registry, _INCARNATION)
+        try:
+            async with asyncio.timeout(self._plugin.traits.diff_timeout):
+                diff = await self._plugin.diff(target, reader)
+        except TimeoutError:
+            return "looking at it again took too long"
+        except LehrError as error:
+            return str(error)
+        paths = ", ".join(change.path for change in diff.changes)
+        return f"production would be changed: {paths}" if paths else ""
+
+    def _without_secrets(self, value: Any, key: str = "payload") -> Any:
+        if isinstance(value, dict):
+            return {name: self._without_secrets(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._without_secrets(item, key) for item in value]
+        return LEFT_OUT if isinstance(value, str) and self._looks_secret(key, value) else value
+
+    def _looks_secret(self, key: str, text: str) -> bool:
+        """Whether validation would refuse `text` under such a key."""
+        asset = make_asset(AssetId("draft"), "draft", {key: text}, {})
+        change, predecessor = AssetChange(asset.id, None, asset), MappingPredecessor({}, self._registry)
+        proposal = DeltaProposal(self._partition, self._registry, Limits(), [change], predecessor)
+        return any(True for view in proposal.views() for _ in value_looks_secret(view))
