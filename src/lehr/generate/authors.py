@@ -108,6 +108,7 @@ class WrongYieldError(Exception):
 
 
 _MESSAGE = 500
+_FRAMING = 40  # bytes that a record takes in an answer beside what was yielded
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -173,7 +174,7 @@ def _call(
     at = Position(path, function.__code__.co_firstlineno)
     try:
         with cpu_limit(limits.cpu_seconds), _listening(f"{path}:{name}", at, printed):
-            records = tuple(_records(function, argument))
+            records = tuple(_records(function, argument, limits.answer_bytes))
         return Answer(records, tuple(printed))
     except (Exception, SystemExit, LimitError) as err:
         subject = argument.path if isinstance(argument, SourceFile) else ""
@@ -216,16 +217,22 @@ class _Caught(io.TextIOBase):
         return len(text)
 
 
-def _records(function: Any, argument: Argument) -> list[Record]:
+def _records(function: Any, argument: Argument, most: int) -> list[Record]:
     first_line = function.__code__.co_firstlineno
     yielded = function(argument)
     if not isinstance(yielded, Iterable) or isinstance(yielded, str | bytes | dict):
         what = f"it returned {'nothing' if yielded is None else _kind(yielded)}, not assets"
         raise WrongYieldError("GEN027", what, "`yield` each asset", first_line)
     records = []
+    size = 0
     for item in yielded:
         frame = getattr(yielded, "gi_frame", None)
-        records.append(_record(item, frame.f_lineno if frame is not None else first_line))
+        record = _record(item, frame.f_lineno if frame is not None else first_line)
+        size += len(record.body) + len(record.id) + _FRAMING
+        if size > most:  # said while there is memory to say it
+            what = f"it yielded more than {most:,} bytes"
+            raise WrongYieldError("GEN025", what, "look for a loop that does not end", record.line)
+        records.append(record)
     return records
 
 

@@ -104,6 +104,9 @@ class Run:
                     f"{subject} yielded more than {limits.answer_bytes:,} bytes, and was ended",
                 )
                 fix = "look for a loop that does not end"
+            case _ if ended.status == sandbox.EXIT_NO_MEMORY:
+                code, what = "GEN025", f"{subject} used up its memory"
+                fix = "look for a collection that grows without end"
             case _:
                 how = f"by signal {-ended.status}" if ended.status < 0 else f"with exit code {ended.status}"
                 code, what = "GEN026", f"the process of {subject} ended {how} before it had answered"

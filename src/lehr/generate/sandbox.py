@@ -32,6 +32,9 @@ Work = Callable[[Send], None]
 _CHUNK = 1 << 20
 _PRINTED = 2000
 _EXIT_BROKEN = 70
+EXIT_NO_MEMORY = 71
+"""Exit code of a fork that had not even the memory to say that it has none."""
+
 _MANY_FILES = 1 << 16
 
 
@@ -187,6 +190,8 @@ def _be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -
         deny()
         work(lambda body: _write(send_to, body))
         status = 0
+    except MemoryError:
+        status = EXIT_NO_MEMORY
     except BaseException:
         traceback.print_exc()
     finally:

@@ -538,8 +538,15 @@ GARBLE = """
         (
             "    for n in range(200): yield asset(f'a{n}', 'sample.Policy', {'text': 'x' * 100_000})",
             "GEN025",
-            2,
+            4,
         ),
+        (
+            "    n = 0\n    while True:\n        n += 1\n"
+            "        yield asset(f'a{n}', 'sample.Policy', {'text': ''})",
+            "GEN025",
+            7,
+        ),
+        ("    found = []\n    while True: found.append(object())\n    yield", "GEN025", None),
         ("    import os\n    os._exit(3)\n    yield", "GEN026", 2),
         ("    import signal\n    signal.raise_signal(9)\n    yield", "GEN026", 2),
         (GARBLE, "GEN026", 2),
