@@ -31,6 +31,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent, as a commit."),
+        "promote": Lazy("lehr.cli.promote:promote", "Take an incarnation of one partition to another."),
         "run": Lazy("lehr.cli.run:run", "Make production as intended, and keep it so."),
         "demo": Lazy("lehr.cli.demo:demo", "Play an example, narrated."),
     },
@@ -59,6 +60,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "rollback": Lazy("lehr.cli.controls:rollback", "Pin assets to the incarnation before."),
         "override": Lazy("lehr.cli.controls:override", "Let pushes through a check, in an emergency."),
         "revoke": Lazy("lehr.cli.controls:revoke", "Take an approval or an override back."),
+    },
+    "Keep secrets": {
+        "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets, and make keys."),
     },
     "Keep the state": {
         "store": Lazy("lehr.cli.store:store", "Check, prune, export and import what Lehr keeps."),

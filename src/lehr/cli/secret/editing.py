@@ -1,0 +1,103 @@
+"""`lehr secret edit`: an encrypted file in an editor, in memory."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.cli import terminal
+from lehr.cli.errors import refused
+from lehr.cli.secret.places import place_of, published, require_recipients, state_option
+
+_EDITORS = ("VISUAL", "EDITOR")
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr secret edit secrets/db.yaml.age
+      EDITOR="code --wait" lehr secret edit secrets/db.yaml.age
+
+    The editor may keep parts of it elsewhere: backups, histories, registers. See to that in its settings.
+    """
+)
+@click.argument("file", metavar="FILE.age", type=click.Path(path_type=Path))
+@state_option
+def edit(file: Path, state: Path | None) -> None:
+    """Decrypt FILE.age into memory, have VISUAL or EDITOR change it, and encrypt it for the recipients.
+
+    A file that is not there is made. Nothing is written if nothing was changed, or if the editor fails.
+    """
+    from lehr.secrets.memory import memory_folder
+
+    place = place_of(file, state)
+    keeping = place.keeping()
+    path = keeping.path(file)
+    require_recipients(place)
+    before = keeping.read(path) if keeping.exists(path) else b""
+    with memory_folder(os.environ) as folder:
+        plain = folder / Path(path).name.removesuffix(".age")
+        if published(plain):
+            raise LehrError(
+                f"the folder in memory, {folder}, is in a git repository that does not ignore it",
+                why="plain text must not be committed",
+                fix="set XDG_RUNTIME_DIR to a place outside",
+            )
+        after = _edited(plain, before, path)
+    if after == before:
+        click.echo("nothing was changed, and nothing was written", err=True)
+        return
+    keeping.write(path, after)
+    click.echo(f"{path} has changed: commit it", err=True)
+
+
+def _edited(plain: Path, before: bytes, path: str) -> bytes:
+    """What a person makes of `before`; asked again while it cannot be read."""
+    with open(plain, "xb", opener=_private) as file:
+        file.write(before)
+    while True:
+        _run_editor(plain)
+        try:
+            after = plain.read_bytes()
+        except OSError as error:
+            raise LehrError("the editor has left no file", why=error.strerror or "") from error
+        problem = _problem(after, path)
+        if problem is None:
+            return after
+        refused(problem.what, problem.why)
+        if not terminal.interactive() or not click.confirm("Edit it again?", default=True, err=True):
+            raise LehrError("nothing was written")
+
+
+def _problem(content: bytes, path: str) -> LehrError | None:
+    """Why references into the file could not be followed; None for files that are no documents."""
+    from lehr.base.documents import SUFFIXES
+    from lehr.secrets.picking import document_in
+
+    if not path.removesuffix(".age").endswith(tuple(SUFFIXES)):
+        return None
+    try:
+        document_in(content, path)
+    except LehrError as error:
+        return error
+    return None
+
+
+def _run_editor(plain: Path) -> None:
+    command = next((found for name in _EDITORS if (found := os.environ.get(name))), "vi")
+    try:
+        done = subprocess.run([*shlex.split(command), str(plain)], check=False)
+    except (OSError, ValueError) as error:
+        raise LehrError(f"the editor {command} cannot be started", fix="set VISUAL or EDITOR") from error
+    if done.returncode:
+        raise LehrError(f"the editor {command} ended with exit code {done.returncode}; nothing was written")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

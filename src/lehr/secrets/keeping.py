@@ -1,0 +1,175 @@
+"""The encrypted files of a workspace: read, written and found. Only ciphertext is ever written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from lehr.base.errors import LehrError, StalledError
+from lehr.secrets import age
+from lehr.secrets.identities import identities
+from lehr.secrets.picking import AGE, document_in
+from lehr.secrets.recipients import RECIPIENTS, Recipient, read_recipients
+
+_BEGINNINGS = (b"-----BEGIN AGE ENCRYPTED FILE-----", b"age-encryption.org/")
+_LEFT_OUT = (".git", ".lehr", ".venv", "__pycache__")
+
+
+class Keeping:
+    """The encrypted files of one workspace.
+
+    Args:
+        workspace: the folder of `lehr.yaml`.
+        state: the state folder, in which the private key may be.
+        environment: where the private key may be named.
+    """
+
+    def __init__(self, workspace: Path, state: Path, environment: Mapping[str, str]) -> None:
+        self._workspace = workspace.resolve()
+        self._state = state
+        self._environment = environment
+
+    def path(self, file: Path) -> str:
+        """How references name `file`: relative to the workspace.
+
+        Raises:
+            LehrError: it is outside, or no name for an encrypted file.
+        """
+        absolute = Path(os.path.abspath(file))
+        real = absolute.parent.resolve() / absolute.name
+        if not real.is_relative_to(self._workspace):
+            raise LehrError(
+                f"{file} is outside of the workspace {self._workspace}",
+                why="encrypted files are part of what is published",
+                fix="name a file in the workspace",
+            )
+        if not real.name.endswith(AGE) or real.name == AGE:
+            raise LehrError(
+                f"{file} does not end in {AGE}",
+                why="so that nobody takes it for plain text, or plain text for it",
+                fix=f"call it {file.name}{AGE}",
+            )
+        return real.relative_to(self._workspace).as_posix()
+
+    def recipients(self) -> list[Recipient]:
+        """For whom files are encrypted.
+
+        Raises:
+            LehrError: there is nobody, or the file of recipients cannot be used.
+        """
+        found = read_recipients(self._workspace)
+        if not found:
+            raise LehrError(
+                "there is nobody to encrypt for",
+                why=f"{RECIPIENTS} has no public key",
+                fix="`lehr secret keygen --add` makes a key pair for this machine",
+            )
+        return found
+
+    def files(self) -> list[str]:
+        """Paths of all files of age in the workspace."""
+        found = []
+        for folder, inner, names in os.walk(self._workspace):
+            inner[:] = sorted(name for name in inner if name not in _LEFT_OUT)
+            places = (Path(folder, name) for name in sorted(names) if name.endswith(AGE))
+            found += [self.path(place) for place in places if place.is_file() and not place.is_symlink()]
+        return found
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return os.path.lexists(self._workspace / path)
+
+    def read(self, path: str) -> bytes:
+        """What the file holds, decrypted.
+
+        Raises:
+            LehrError: it is not there, or cannot be decrypted here.
+        """
+        return age.decrypt(self._ciphertext(path), identities(self._environment, self._state), path)
+
+    def readable_here(self, recipients: Sequence[Recipient]) -> bool | None:
+        """Whether this machine can decrypt what is encrypted for `recipients`; None if that is not known."""
+        try:
+            keys = [age.recipient_of(key) for key in identities(self._environment, self._state)]
+        except StalledError:
+            return False
+        if any(key is None for key in keys):
+            return None
+        return any(recipient.key in keys for recipient in recipients)
+
+    def write(self, path: str, content: bytes) -> None:
+        """Encrypt `content` for the present recipients, and put it at `path`, whole or not at all.
+
+        Raises:
+            LehrError: there is nobody to encrypt for, something else is at `path`, or it cannot be written.
+        """
+        if self.exists(path):
+            self._ciphertext(path)  # nothing but an encrypted file is replaced
+        encrypted = age.encrypt(content, [recipient.key for recipient in self.recipients()])
+        place = self._workspace / path
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _replace(place, encrypted)
+        except OSError as error:
+            raise LehrError(f"{path} cannot be written", why=error.strerror or "") from error
+
+    def _ciphertext(self, path: str) -> bytes:
+        place = self._workspace / path
+        if place.is_symlink():
+            raise LehrError(f"{path} is a symbolic link", why="links are not published", fix="name the file")
+        try:
+            content = place.read_bytes()
+        except OSError as error:
+            raise LehrError(f"{path} cannot be read", why=error.strerror or "") from error
+        if not content.startswith(_BEGINNINGS):
+            raise LehrError(
+                f"{path} is not encrypted with age",
+                why="what somebody else has put there is left alone",
+                fix="choose another name; and if it is plain text, change the secrets in it, and delete it",
+            )
+        return content
+
+
+def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> bytes:
+    """The document `content` with `value` at `key`; what is missing on the way is made.
+
+    Raises:
+        LehrError: the format cannot be written, or the way leads through something that is no mapping.
+    """
+    if path.removesuffix(AGE).endswith(".toml"):
+        raise LehrError("TOML is not written key by key", fix=f"lehr secret edit {path}")
+    document: Any = document_in(content, path) if content.strip() else {}
+    inner = document
+    for part in key[:-1]:
+        inner = inner.setdefault(part, {}) if isinstance(inner, dict) else None
+    if not isinstance(inner, dict):
+        raise LehrError(
+            f"{path} has no place for {'.'.join(key)}",
+            why="what it would stand in is no mapping",
+            fix=f"lehr secret edit {path}",
+        )
+    inner[key[-1]] = value
+    if path.removesuffix(AGE).endswith(".json"):
+        return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, encoding="utf-8")
+
+
+def _replace(place: Path, encrypted: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(encrypted)
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(temporary, place)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

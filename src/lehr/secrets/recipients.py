@@ -1,0 +1,112 @@
+"""For whom a workspace's secrets are encrypted: `secrets/recipients.txt`, as `age -R` reads it, too.
+
+# build server
+age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
+# Ada
+ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI... ada@example.org
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.errors import LehrError
+from lehr.secrets import age
+
+RECIPIENTS = "secrets/recipients.txt"
+"""Path of the file in the workspace."""
+
+_PRIVATE = "AGE-SECRET-KEY-"
+
+
+class Recipient(NamedTuple):
+    """A public key.
+
+    Attributes:
+        name: the comment on the line before, if there is one: whose key it is.
+    """
+
+    key: str
+    name: str
+
+
+class RecipientsError(LehrError):
+    """The file cannot be used."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        first = self.diagnostics[0]
+        super().__init__(f"{first.at}: {first.what}", why=first.why, fix=first.fix)
+
+
+def read_recipients(workspace: Path) -> list[Recipient]:
+    """The recipients of a workspace, in the file's order; none where there is no file.
+
+    Raises:
+        RecipientsError: something in it is no public key.
+        LehrError: it cannot be read.
+    """
+    try:
+        text = (workspace / RECIPIENTS).read_text(errors="replace")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise LehrError(f"{RECIPIENTS} cannot be read", why=error.strerror or "") from error
+    found: dict[str, Recipient] = {}
+    problems: list[Diagnostic] = []
+    name = ""
+    for number, line in enumerate(map(str.strip, text.splitlines()), start=1):
+        if not line or line.startswith("#"):
+            name = line.removeprefix("#").strip()
+        elif age.is_recipient(line):
+            found.setdefault(line, Recipient(line, name))
+            name = ""
+        else:
+            problems.append(_problem(line, number))
+    if problems:
+        raise RecipientsError(problems)
+    return list(found.values())
+
+
+def add_recipient(workspace: Path, recipient: Recipient) -> bool:
+    """Add a recipient at the end of the file; False, and nothing is done, where it is there already.
+
+    Raises:
+        LehrError: the file cannot be used, or not be written.
+    """
+    if any(known.key == recipient.key for known in read_recipients(workspace)):
+        return False
+    path = workspace / RECIPIENTS
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = path.read_text() if path.exists() else ""
+        gap = "" if not before or before.endswith("\n") else "\n"
+        name = " ".join(recipient.name.split())
+        path.write_text(before + gap + (f"# {name}\n" if name else "") + recipient.key + "\n")
+    except OSError as error:
+        raise LehrError(f"{RECIPIENTS} cannot be written", why=error.strerror or "") from error
+    return True
+
+
+def _problem(line: str, number: int) -> Diagnostic:
+    private = line.startswith(_PRIVATE)
+    return Diagnostic(
+        code="SEC001",
+        what="this is a private key" if private else "this is no public key",
+        why=(
+            "whoever reads the repository can decrypt its secrets now"
+            if private
+            else "a line is `age1...`, `ssh-ed25519 ...`, `ssh-rsa ...`, or a comment that starts with #"
+        ),
+        fix=(
+            "take it away, make a new one with `lehr secret keygen`, and change all secrets"
+            if private
+            else "mend it, or take it away"
+        ),
+        subject=RECIPIENTS,
+        at=Position(RECIPIENTS, number, 1),
+        confidential=private,
+    )

@@ -1,0 +1,267 @@
+"""`lehr secret`: plain text comes in unseen, and nothing but ciphertext goes into the workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from lehr.cli.secret import secret
+from lehr.secrets import IDENTITY_FILE, age
+from lehr.secrets.keeping import Keeping
+from lehr.secrets.memory import memory_folder
+
+CANARY = "canary-4711-canary"
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace in git, which is the current directory."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "LEHR_"))]:
+        monkeypatch.delenv(name)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "lehr.yaml").write_text("partition: shop\n")
+    (workspace / ".gitignore").write_text("/.lehr/\n")
+    subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+    monkeypatch.chdir(workspace)
+    return workspace
+
+
+def run(*arguments: str, given: str | bytes | None = None, code: int = 0) -> Result:
+    result = CliRunner().invoke(secret, arguments, input=given)
+    assert result.exit_code == code, result.output + repr(result.exception)
+    assert CANARY not in result.output + str(result.exception)
+    return result
+
+
+def refused(*arguments: str, given: str | bytes | None = None) -> str:
+    return str(run(*arguments, given=given, code=1).exception)
+
+
+def decrypted(path: str) -> bytes:
+    return Keeping(Path(), Path(".lehr"), os.environ).read(path)
+
+
+def holding_canary(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def keys(workspace: Path) -> str:
+    """The public key of a key pair that was made and added."""
+    return run("keygen", "--add", "--name", "here").stdout.strip()
+
+
+def test_a_key_pair_is_made_with_a_private_key_for_its_owner_alone(workspace: Path) -> None:
+    made = run("keygen", "--add", "--name", "build server")
+    identity = workspace / ".lehr" / "age-identity.txt"
+    assert stat.S_IMODE(identity.stat().st_mode) == 0o600
+    assert "AGE-SECRET-KEY" not in made.output
+    recipient = made.stdout.strip()
+    assert (workspace / "secrets/recipients.txt").read_text() == f"# build server\n{recipient}\n"
+    found = json.loads(run("show-recipients", "-o", "json").stdout)
+    assert found == [{"name": "build server", "key": recipient, "here": True}]
+
+
+def test_a_private_key_is_never_overwritten_nor_put_where_git_takes_it(workspace: Path, keys: str) -> None:
+    before = (workspace / ".lehr/age-identity.txt").read_text()
+    assert "is there already" in refused("keygen")
+    assert (workspace / ".lehr/age-identity.txt").read_text() == before
+    assert "does not ignore it" in refused("keygen", "--output", "secrets/key.txt")
+    assert not (workspace / "secrets/key.txt").exists()
+
+
+def test_a_private_key_for_a_person_needs_no_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("keygen", "--output", "ada.txt")
+    assert (tmp_path / "ada.txt").read_text().count("AGE-SECRET-KEY-1") == 1
+
+
+def test_a_value_is_kept_beside_the_others_and_its_reference_told(workspace: Path, keys: str) -> None:
+    first = run("encrypt", "secrets/db.yaml.age#db.password", given=f"{CANARY}\n")
+    assert yaml.safe_load(first.stdout) == {"secret": "age:secrets/db.yaml.age#db.password"}
+    run("encrypt", "secrets/db.yaml.age#other", given="no")
+    run("encrypt", "secrets/db.json.age#a", given="1")
+    assert yaml.safe_load(decrypted("secrets/db.yaml.age")) == {"db": {"password": CANARY}, "other": "no"}
+    assert json.loads(decrypted("secrets/db.json.age")) == {"a": "1"}
+    assert holding_canary(workspace) == []
+
+
+def test_a_whole_file_is_kept_byte_by_byte_and_replaced_only_on_demand(keys: str) -> None:
+    run("encrypt", "tls.key.age", given=b"\x00\xff\n")
+    assert decrypted("tls.key.age") == b"\x00\xff\n"
+    assert "--replace" in refused("encrypt", "tls.key.age", given="x")
+    run("encrypt", "tls.key.age", "--replace", given="x")
+    assert decrypted("tls.key.age") == b"x"
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("secrets/db.yaml", "does not end in .age"),
+        ("../db.age", "lehr.yaml"),
+        ("a.age#a..b", "after the `#`"),
+        ("a.age#", "after the `#`"),
+        ("a.toml.age#a", "TOML"),
+    ],
+)
+def test_what_cannot_be_referred_to_is_not_made(workspace: Path, keys: str, target: str, why: str) -> None:
+    assert why in refused("encrypt", target, given=CANARY)
+    assert not list(workspace.rglob("*.age"))
+
+
+def test_nothing_is_encrypted_for_nobody(workspace: Path) -> None:
+    assert "nobody to encrypt for" in refused("encrypt", "a.age", given=CANARY)
+
+
+def test_an_empty_secret_is_a_mistake(keys: str) -> None:
+    assert "no secret" in refused("encrypt", "a.age#b", given="\n")
+    assert "no secret" in refused("encrypt", "a.age", given="")
+
+
+def test_what_is_not_encrypted_is_never_replaced(workspace: Path, keys: str) -> None:
+    (workspace / "a.age").write_text(f"password: {CANARY}")
+    assert "not encrypted" in refused("encrypt", "a.age#b", given="x")
+    assert "not encrypted" in refused("encrypt", "a.age", "--replace", given="x")
+    assert "not encrypted" in refused("edit", "a.age")
+    (workspace / "b.age").symlink_to(workspace.parent / "outside")
+    assert "symbolic link" in refused("encrypt", "b.age", "--replace", given="x")
+
+
+def test_plain_text_that_lies_beside_the_file_is_pointed_at(workspace: Path, keys: str) -> None:
+    (workspace / "db.yaml").write_text("password: x\n")
+    assert "db.yaml lies beside it in plain text" in run("encrypt", "db.yaml.age#a", given="x").stderr
+
+
+def test_every_line_that_is_no_public_key_is_shown_and_a_private_one_is_not(workspace: Path) -> None:
+    private = age.generate().line
+    (workspace / "secrets").mkdir()
+    (workspace / "secrets/recipients.txt").write_text(f"# a\nnonsense\n\n{private}\n")
+    for arguments in (("show-recipients",), ("encrypt", "a.age"), ("rotate",), ("keygen", "--add")):
+        said = run(*arguments, code=1).output
+        assert "secrets/recipients.txt:2:1" in said
+        assert "secrets/recipients.txt:4:1" in said
+        assert private not in said
+    assert not (workspace / ".lehr").exists()
+
+
+def test_rotating_encrypts_for_those_who_are_recipients_then(
+    workspace: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("encrypt", "a.yaml.age#x", given=CANARY)
+    run("encrypt", "secrets/b.age", given=CANARY)
+    other = age.generate()
+    (workspace / "secrets/recipients.txt").write_text(other.recipient + "\n")
+    assert run("rotate", "--dry-run", "-o", "name").stdout.split() == ["a.yaml.age", "secrets/b.age"]
+    assert decrypted("a.yaml.age")
+    run("rotate")
+    key = workspace.parent / "other.txt"
+    key.write_text(other.line)
+    key.chmod(0o600)
+    monkeypatch.setenv(IDENTITY_FILE, str(key))
+    assert decrypted("secrets/b.age") == CANARY.encode()
+    monkeypatch.delenv(IDENTITY_FILE)
+    said = run("rotate", code=1).stderr
+    assert said.count("other keys") == 2
+    assert "nothing was written" in said
+
+
+# --- editing --------------------------------------------------------------------------------
+
+
+def editor(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "editor"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", str(program))
+
+
+def test_a_file_is_edited_in_memory_and_no_trace_is_left(
+    workspace: Path, tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("encrypt", "db.yaml.age#a", given=CANARY)
+    editor(tmp_path, f'stat -f -c "%T" "$1" > {tmp_path}/kind; stat -c "%a %n" "$1" > {tmp_path}/file; '
+           'echo "b: 2 # why" >> "$1"; cp "$1" "$1~"', monkeypatch)  # fmt: skip
+    run("edit", "db.yaml.age")
+    assert decrypted("db.yaml.age") == f"a: {CANARY}\nb: 2 # why\n".encode()
+    mode, path = (tmp_path / "file").read_text().split()
+    assert ((tmp_path / "kind").read_text().strip(), mode) == ("tmpfs", "600")
+    assert not Path(path).parent.exists()
+    assert holding_canary(workspace) == []
+
+
+def test_an_edit_that_changes_nothing_fails_or_cannot_be_read_writes_nothing(
+    workspace: Path, tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("encrypt", "db.yaml.age#a", given=CANARY)
+    before = (workspace / "db.yaml.age").read_bytes()
+    for script, word in (("exit 1", "exit code 1"), ('echo "[" > "$1"', "nothing was written")):
+        editor(tmp_path, script, monkeypatch)
+        assert word in refused("edit", "db.yaml.age")
+    editor(tmp_path, "true", monkeypatch)
+    run("edit", "db.yaml.age")
+    monkeypatch.setenv("EDITOR", "/nowhere/editor")
+    assert "cannot be started" in refused("edit", "db.yaml.age")
+    assert (workspace / "db.yaml.age").read_bytes() == before
+
+
+def test_a_file_that_is_not_there_is_made_by_editing(
+    tmp_path: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor(tmp_path, f'echo "a: {CANARY}" > "$1"', monkeypatch)
+    run("edit", "new.yaml.age")
+    assert decrypted("new.yaml.age") == f"a: {CANARY}\n".encode()
+
+
+def test_plain_text_goes_when_the_terminal_does() -> None:
+    folders = []
+
+    def edit() -> None:
+        with memory_folder(os.environ) as folder:
+            folders.append(folder)
+            (folder / "plain").write_text(CANARY)
+            signal.raise_signal(signal.SIGHUP)
+
+    with pytest.raises(SystemExit):
+        edit()
+    assert not folders[0].exists()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+def test_a_person_is_asked_twice_and_what_is_typed_is_not_seen(workspace: Path, keys: str) -> None:
+    command = [sys.executable, "-m", "lehr", "secret", "encrypt", "typed.yaml.age#a"]
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(command[0], command)
+    shown = b""
+    for question in (b"Secret:", b"Repeat for confirmation:"):
+        while question not in shown:
+            assert select.select([terminal], [], [], 30)[0]
+            shown += os.read(terminal, 4096)
+        os.write(terminal, f"{CANARY}\n".encode())
+    while True:
+        try:
+            chunk = os.read(terminal, 4096)
+        except OSError:  # the other end is gone
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown.decode()
+    assert CANARY.encode() not in shown
+    assert yaml.safe_load(decrypted("typed.yaml.age")) == {"a": CANARY}
