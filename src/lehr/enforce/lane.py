@@ -242,11 +242,13 @@ class Lane(Generic[T]):
 
     async def _ask_for_diff(self, target: Target, read: RecordingReader) -> object:
         """A coroutine for sure, whatever the plugin answers."""
+        read.understands = self.plugin.versions
         return await self.plugin.diff(target, read)
 
     async def push(self, target: Target, read: RecordingReader, push: Push) -> Outcome:
         """Let the plugin push. Whatever is not plainly an outcome is unknown."""
         limit = self.traits.push_timeout
+        read.understands = self.plugin.versions
         try:
             async with asyncio.timeout(limit):
                 outcome: object = await self.plugin.push(target, read, push)

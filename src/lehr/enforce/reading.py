@@ -9,6 +9,7 @@ from typing import TypeVar
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.evolution import FIRST
 from lehr.model.types import Registry
 from lehr.store import StoredIntent
 
@@ -75,6 +76,8 @@ class RecordingReader:
 
     Attributes:
         reads: digest by id of every asset that was asked for; None for one that is not there.
+        understands: up to which version of which types whoever reads understands, as
+            `AssetPlugin.versions`; None for one that always understands the newest.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class RecordingReader:
         self._partition = partition
         self._sequence = sequence
         self._assets: dict[AssetId, Asset | None] = {}
+        self.understands: Mapping[str, int] | None = None
 
     @property
     def incarnation(self) -> int:
@@ -120,12 +124,18 @@ class RecordingReader:
     def payload(self, id: AssetId, kind: type[T]) -> T:
         asset = self._present(id)
         try:
-            return self._registry.payload(asset, kind)
+            return self._registry.payload(asset, kind, self._version(asset, kind))
         except TypeError as error:
             raise StalledError(str(error), fix="correct the reference in intent") from error
 
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         return self._registry.addon(self._present(id), name, kind)
+
+    def _version(self, asset: Asset, kind: type[T]) -> int | None:
+        """In which version it is to be read; None for the newest."""
+        if self.understands is None:
+            return None
+        return self.understands.get(asset.type, FIRST if kind is dict else None)
 
     def _present(self, id: AssetId) -> Asset:
         asset = self.asset(id)

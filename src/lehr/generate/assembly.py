@@ -13,6 +13,7 @@ from lehr.generate.conversion import size_checked
 from lehr.generate.output import Addition, Output
 from lehr.generate.problems import quoted
 from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.evolution import FIRST
 from lehr.model.provenance import Annotated
 
 T = TypeVar("T")
@@ -173,12 +174,15 @@ def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | N
     body = msgspec.json.decode(asset.body)
     addons = body["addons"]
     declared = set(addons)
+    versions: dict[str, int] = body.get("versions", {})
     problems: list[Diagnostic] = []
     places: dict[str, Position | None] = dict.fromkeys(declared, asset.origin)
     for addition in sorted(additions, key=lambda item: (item.addon, item.at)):
         value = msgspec.json.decode(canonical(addition.value))
         if addition.addon not in addons:
             addons[addition.addon] = value
+            if addition.version != FIRST:
+                versions[addition.addon] = addition.version
             places[addition.addon] = addition.at
         elif addons[addition.addon] != value:
             problems.append(_conflict(addition, places[addition.addon]))
@@ -186,7 +190,7 @@ def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | N
         return None, problems
     annotated_by = tuple(sorted(Annotated(addition.addon, addition.by) for addition in additions))
     whole = make_asset(
-        asset.id, asset.type, body["payload"], addons, asset.origin, asset.made_by, annotated_by
+        asset.id, asset.type, body["payload"], addons, asset.origin, asset.made_by, annotated_by, versions
     )
     checked, found = size_checked(whole, lambda _: asset.origin or additions[0].at)
     return checked, found

@@ -240,6 +240,8 @@ def _record(item: object, line: int) -> Record:
     fix = "yield what `asset(...)` or `annotate(...)` of lehr.sdk.generator returns"
     if isinstance(item, DeclaredAsset):
         document = {"id": item.id, "type": item.type, "payload": item.payload, "addons": item.addons}
+        if item.version is not None:
+            document["version"] = item.version
         addon, value = None, document
     elif isinstance(item, Annotation):
         addon, value = item.addon, item.value

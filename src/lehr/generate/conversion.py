@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.errors import StalledError
 from lehr.generate.defaults import with_defaults
 from lehr.generate.messages import normalised, renamed
 from lehr.generate.problems import (
@@ -21,11 +22,12 @@ from lehr.generate.problems import (
 )
 from lehr.generate.sensitive import refusal, screened
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
+from lehr.model.evolution import FIRST
 from lehr.model.provenance import Derivation
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Registry
 
-_FIELDS = ("id", "type", "payload", "addons")
+_FIELDS = ("id", "type", "version", "payload", "addons")
 _MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
 
@@ -59,8 +61,14 @@ def convert(
     item = registry.types.get(type_name)
     typed: Any = None
     if item is not None:
-        typed, found = typed_value(value.get("payload", {}), item.payload, id, "/payload", place)
-        diagnostics += found
+        payload, resisting = value.get("payload", {}), None
+        if "version" in value:
+            payload, resisting = _upgraded(payload, value["version"], type_name, registry)
+        if resisting is None:
+            typed, found = typed_value(payload, item.payload, id, "/payload", place)
+            diagnostics += found
+        else:
+            diagnostics.append(_diagnostic("GEN017", resisting, id, place))
     typed_addons: dict[str, Any] = {}
     for name, addon in value.get("addons", {}).items():
         typed_addons[name], found = typed_addon(name, addon, registry, id, place)
@@ -70,6 +78,21 @@ def convert(
     versions = registry.versions((type_name, *typed_addons))
     asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by, versions=versions)
     return size_checked(asset, place)
+
+
+def _upgraded(value: Any, version: Any, type_name: str, registry: Registry) -> tuple[Any, Problem | None]:
+    """A payload that says of which version of its type it is, in the newest; or what keeps it from that."""
+    evolution = registry.evolution(type_name)
+    if not isinstance(version, int) or isinstance(version, bool) or version < FIRST:
+        what = f"`version` is {show(version)}, and versions count from {FIRST}"
+        return None, Problem("/version", what, fix=f"{type_name} is of version {evolution.version}")
+    if version > evolution.version:
+        what = f"there is no version {version} of {type_name}"
+        return None, Problem("/version", what, f"it is of version {evolution.version}", "mend it")
+    try:
+        return evolution.convert(value, version, evolution.version), None
+    except StalledError as error:
+        return None, Problem("/payload", error.what, error.why, "mend the value, or write it in the new form")
 
 
 def typed_addon(

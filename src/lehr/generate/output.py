@@ -8,6 +8,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import Asset, AssetId
+from lehr.model.evolution import FIRST
 from lehr.model.provenance import Derivation
 
 
@@ -17,12 +18,14 @@ class Addition(msgspec.Struct, frozen=True):
     Attributes:
         value: of the addon's type.
         by: the call of the generator, and the line, that it was yielded by.
+        version: of the addon's type.
     """
 
     id: AssetId
     addon: str
     value: Any
     by: Derivation
+    version: int = FIRST
 
     @property
     def at(self) -> Position:

@@ -41,7 +41,10 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
             addon, found = typed_addon(record.addon, value, registry, record.id, _always(at))
             diagnostics += found
             if not found:
-                additions.append(Addition(AssetId(record.id), record.addon, addon, called(record.line)))
+                version = registry.evolution(record.addon).version
+                additions.append(
+                    Addition(AssetId(record.id), record.addon, addon, called(record.line), version)
+                )
         else:
             asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
             diagnostics += found

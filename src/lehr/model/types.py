@@ -179,7 +179,8 @@ class Registry:
         """The payload of `asset` as `kind`; of a declared type, as `dict`.
 
         Args:
-            version: of its type, in which a `dict` is wanted; None for the newest. A class has one.
+            version: of its type, in which a `dict` is wanted, or up to which a class may be; None for
+                the newest.
 
         Raises:
             TypeError: the asset is of another type.
@@ -190,6 +191,8 @@ class Registry:
             return typing.cast(T, self.data(asset, version))
         if item is None or item.payload is not kind or isinstance(item.payload, Schema):
             raise TypeError(f"asset {asset.id} is a {asset.type}, not a {kind.__name__}")
+        if version is not None and asset.version(asset.type) > version:
+            self.data(asset, version)  # which it cannot be
         if item.evolution.version == FIRST and _VERSIONS not in asset.body:
             return typing.cast(T, _body_decoder(item.payload).decode(asset.body).payload)
         return msgspec.convert(self.data(asset), kind)

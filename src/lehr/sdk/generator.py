@@ -42,6 +42,7 @@ class DeclaredAsset(msgspec.Struct, frozen=True):
     type: str
     payload: Any
     addons: dict[str, Any] = {}
+    version: int | None = None
 
 
 class Annotation(msgspec.Struct, frozen=True):
@@ -55,7 +56,9 @@ class Annotation(msgspec.Struct, frozen=True):
 Yielded = DeclaredAsset | Annotation
 
 
-def asset(id: str, type: str, payload: Any, addons: Mapping[str, Any] | None = None) -> DeclaredAsset:
+def asset(
+    id: str, type: str, payload: Any, addons: Mapping[str, Any] | None = None, *, version: int | None = None
+) -> DeclaredAsset:
     """Declare an asset.
 
     Args:
@@ -63,8 +66,9 @@ def asset(id: str, type: str, payload: Any, addons: Mapping[str, Any] | None = N
         type: a registered type (`lehr.File`).
         payload: plain data, or an instance of the type's payload class.
         addons: value by addon type (`{"lehr.DependsOn": {"assets": ["db"]}}`).
+        version: of the type, that `payload` has the form of; None for the newest.
     """
-    return DeclaredAsset(id, type, payload, dict(addons or {}))
+    return DeclaredAsset(id, type, payload, dict(addons or {}), version)
 
 
 def annotate(id: str, addon: str, value: Any) -> Annotation:

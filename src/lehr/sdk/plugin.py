@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
@@ -47,10 +47,11 @@ class Reader(Protocol):
         ...
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
-        """The asset's payload.
+        """The asset's payload, in the version that the plugin understands (`AssetPlugin.versions`).
 
         Raises:
-            StalledError: there is no such asset, or it is of another type.
+            StalledError: there is no such asset, or it is of another type, or of a version that
+                cannot become one that the plugin understands.
         """
         ...
 
@@ -139,6 +140,13 @@ class AssetPlugin(ABC):
 
     types: ClassVar[tuple[str, ...]]
     traits: ClassVar[Traits] = Traits()
+    versions: ClassVar[Mapping[str, int]] = {}
+    """Up to which version it understands types that it reads, also of other assets.
+
+    What is of an earlier version is converted; what is of a later one stalls the asset that reads it. A
+    payload that is read as `dict` is of version 1 unless its type is here; one that is read as a class
+    is of the version that the class has.
+    """
 
     @abstractmethod
     async def diff(self, target: Target, read: Reader) -> Diff:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.errors import StalledError
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE
 from lehr.validate.dependencies import is_turned_down
@@ -47,7 +48,7 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         before, after = change.before, change.after
         if before is None or after is None or before.type != after.type or not _is_judged(after):
             continue
-        for found in _differences(before.document()["payload"], after.document()["payload"]):
+        for found in _differences(_payload(before, proposal), after.document()["payload"]):
             if _is_filled(found.before) and _is_blank(found.after):
                 blank.setdefault((after.type, found.field), []).append((after, found))
             elif _jumps(found, proposal.limits.jump.factor):
@@ -57,6 +58,14 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for (type, field), places in jumps.items():
         if not any(_covers(pattern, field) for pattern in proposal.limits.jump.ignore):
             yield _jump(proposal, type, field, places)
+
+
+def _payload(asset: Asset, proposal: DeltaProposal) -> Any:
+    """As it would be written today: a field that has another name now has not gone blank."""
+    try:
+        return proposal.registry.data(asset)
+    except StalledError:
+        return asset.document()["payload"]
 
 
 def _is_judged(asset: Asset) -> bool:

@@ -174,3 +174,79 @@ def teams(file):
     assert payload(found, "red")["pager"] is False
     workspace.contents["types/team.yaml"] = TEAM.replace("default: false", "default: true")
     assert payload(workspace.build(), "red")["pager"] is True
+
+
+LATER = (
+    TEAM
+    + """\
+version: 2
+was:
+- version: 1
+  steps: [{rename: {/address: /mail}}]
+"""
+)
+
+
+def test_an_asset_may_be_written_in_a_former_form_of_its_type() -> None:
+    old = "{id: core, type: shop.Team, version: 1, payload: {address: x@y}}"
+    written = Workspace(**{"types/team.yaml": LATER, "assets/core.yaml": old}).build()
+    assert told(written) == []
+    newest = Workspace(**{"types/team.yaml": LATER}).build()
+    assert written.assets == newest.assets
+    [core] = [asset for asset in newest.assets.values() if asset.id == "core"]
+    assert core.version("shop.Team") == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "what"),
+    [
+        ("3", "there is no version 3 of shop.Team"),
+        ("0", "`version` is the number 0, and versions count from 1"),
+        ("two", "`version` is the string 'two', and versions count from 1"),
+    ],
+)
+def test_a_version_that_cannot_be_is_told(version: str, what: str) -> None:
+    asset = f"id: core\ntype: shop.Team\nversion: {version}\npayload: {{mail: x}}\n"
+    found = Workspace(**{"types/team.yaml": LATER, "assets/core.yaml": asset}).build()
+    [problem] = errors(found.diagnostics)
+    assert (problem.code, problem.what, str(problem.at)) == ("GEN017", what, "assets/core.yaml:3:1")
+
+
+def test_a_former_version_that_cannot_be_is_told() -> None:
+    found = Workspace(**{"types/team.yaml": LATER.replace("version: 1", "version: 2")}).build()
+    assert ("GEN014", "types/team.yaml:16:3") in told(found)
+
+
+def test_generators_may_make_former_forms_and_annotate_with_declared_addons() -> None:
+    made = """
+from lehr.sdk.generator import annotate, asset, for_each_file
+
+@for_each_file("mails/*.txt")
+def teams(file):
+    yield asset("red", "shop.Team", {"address": file.text()}, version=1)
+    yield annotate("red", "shop.Seen", {"by": "red"})
+"""
+    addon = """\
+name: shop.Seen
+kind: addon
+version: 2
+schema: {type: object, properties: {by: {type: string}, times: {type: integer, default: 1}}}
+references: {/by: {types: [shop.Team]}}
+"""
+    workspace = Workspace(
+        **{"types/team.yaml": LATER, "types/seen.yaml": addon, "assets/core.yaml": ""},
+        **{"generators/teams.py": made, "mails/red.txt": "red@shop"},
+    )
+    found = workspace.build()
+    assert told(found) == []
+    [red] = [asset for asset in found.assets.values() if asset.id == "red"]
+    assert red.document()["payload"]["mail"] == "red@shop"
+    assert red.document()["addons"] == {"shop.Seen": {"by": "red", "times": 1}}
+    assert red.document()["versions"] == {"shop.Seen": 2, "shop.Team": 2}
+    assert [item.path for item in workspace.registry.mentions(red)] == ["/addons/shop.Seen/by"]
+
+
+def test_an_addon_is_not_enforced() -> None:
+    text = "name: shop.Seen\nkind: addon\nschema: {}\nenforced: true\n"
+    found = Workspace(**{"types/team.yaml": text, "assets/core.yaml": ""}).build()
+    assert told(found) == [("GEN014", "types/team.yaml:4:1")]

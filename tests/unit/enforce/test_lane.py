@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,8 +12,11 @@ from lehr.base.errors import LehrError, StalledError, TransientError, WaitingErr
 from lehr.enforce.lane import Lane, TurnQueue
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.state import Diffed, DiffFailed, Looked
+from lehr.model.asset import AssetId, make_asset
 from lehr.model.diff import NO_DIFF, Change, Diff, Target
+from lehr.model.evolution import Evolution
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.model.types import AssetType, Schema
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.plugins import push_of, target_of
 from lehr.testing.virtual import VirtualClock, run
@@ -279,6 +282,34 @@ def diffed(answer: Answer, traits: Traits = USUAL) -> Diffed | DiffFailed:
 
 def test_a_diff_comes_with_the_digest_of_what_it_rests_on() -> None:
     assert diffed(nothing) == Diffed(NO_DIFF, ASSET.digest)
+
+
+class Reading(Scripted):
+    """Reads what it compares as plain data."""
+
+    types = ("shop.Team",)
+    versions: ClassVar[Mapping[str, int]] = {"shop.Team": 1}
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        read.payload(target.id, dict)
+        return NO_DIFF
+
+
+def test_a_plugin_that_does_not_understand_a_version_stalls_its_asset() -> None:
+    known = registry()
+    known.declare([AssetType("shop.Team", Schema({}, {}), evolution=Evolution(2))])
+    team = make_asset(AssetId("core"), "shop.Team", {}, {}, versions={"shop.Team": 2})
+    read = RecordingReader(RememberedIntent(NoIntent()), known, PARTITION, 1)  # type: ignore[arg-type]
+    read.know(team)
+
+    async def main() -> Diffed | DiffFailed:
+        asked: Lane[int] = Lane(Reading(nothing, USUAL), VirtualClock(), no_turn)
+        return await asked.diff(target_of(team), team, read)
+
+    failed = run(main, seed=1)
+    assert isinstance(failed, DiffFailed)
+    assert failed.stalled
+    assert "of version 2, and whoever reads it understands version 1" in failed.message
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from lehr.base.errors import StalledError
 from lehr.enforce.reading import RecordingReader, RememberedIntent, content_digest
 from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
+from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.store import StoredIntent
 from lehr.testing.world import PARTITION, Thing, registry, thing
 
@@ -155,3 +156,38 @@ def test_no_more_changes_are_remembered_than_assets() -> None:
     key = AssetKey(PARTITION, AssetId("x8"))
     assert intent.asset(key, 8) == thing("x8", "8")
     assert intent.asset(key, 7) == thing("x8", "7")
+
+
+TEAM = make_asset(AssetId("team"), "shop.Team", {"mail": "x"}, {})
+LATER = make_asset(AssetId("later"), "shop.Team", {"mails": ["x"]}, {}, versions={"shop.Team": 3})
+
+
+def team_reader(**understands: int) -> RecordingReader:
+    """Reads a declared type of version 3, for a plugin that understands it up to a version."""
+    known = registry()
+    was = [
+        {"version": 1, "steps": [{"rename": {"/mail": "/address"}}]},
+        {"version": 2, "steps": [{"rename": {"/address": "/mails"}}]},
+    ]
+    payload = {"schema": {}, "version": 3, "was": was}
+    known.declare([declared_type(make_asset(declaration_id("shop.Team"), TYPE, payload, {}))])
+    read = RecordingReader(
+        RememberedIntent(cast(StoredIntent, FixedIntent(TEAM, LATER))), known, PARTITION, 1
+    )
+    read.understands = {f"shop.{name}": version for name, version in understands.items()}
+    return read
+
+
+def test_a_plugin_reads_old_content_in_the_version_that_it_understands() -> None:
+    assert team_reader().payload(TEAM.id, dict) == {"mail": "x"}
+    assert team_reader(Team=2).payload(TEAM.id, dict) == {"address": "x"}
+    assert team_reader(Team=3).payload(TEAM.id, dict) == {"mails": "x"}
+
+
+def test_a_plugin_is_stalled_by_a_version_that_it_does_not_understand() -> None:
+    with pytest.raises(StalledError) as caught:
+        team_reader(Team=2).payload(LATER.id, dict)
+    assert "asset later cannot be read: it is of version 3" in caught.value.what
+    assert "understands version 2" in caught.value.what
+    with pytest.raises(StalledError, match="understands version 1"):
+        team_reader().payload(LATER.id, dict)

@@ -10,12 +10,14 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.evolution import Former, Step, evolution
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import AssetType, External, Reference, Registry, Schema
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 JOB, IMAGE, NOTE = "test.Job", "test.Image", "test.Note"
+LETTER = "shop.Letter"
 
 
 class Job(msgspec.Struct):
@@ -38,8 +40,15 @@ class Image(msgspec.Struct):
 
 
 DECLARED = Schema({"type": "object"}, {}, externals=("/artefact", "/layers/*"))
+RENAMED = evolution(2, [Former(1, (Step(rename={"/mail": "/address"}),))])
 REGISTRY = Registry(
-    (AssetType(JOB, Job), AssetType(IMAGE, Image), AssetType(NOTE, DECLARED, enforced=False)), ADDONS
+    (
+        AssetType(JOB, Job),
+        AssetType(IMAGE, Image),
+        AssetType(NOTE, DECLARED, enforced=False),
+        AssetType(LETTER, DECLARED, enforced=False, evolution=RENAMED),
+    ),
+    ADDONS,
 )
 
 
@@ -52,6 +61,12 @@ def job(id: str, *, addons: Iterable[str] = (), **fields: Any) -> Asset:
 def note(id: str, **fields: Any) -> Asset:
     """An asset of a declared type."""
     return make_asset(AssetId(id), NOTE, fields, {}, Position(f"assets/{id}.yaml", 1, 1))
+
+
+def letter(id: str, version: int, **fields: Any) -> Asset:
+    """An asset of a declared type, of which version 2 calls `address` what was called `mail`."""
+    versions = {LETTER: version} if version > 1 else None
+    return make_asset(AssetId(id), LETTER, fields, {}, versions=versions)
 
 
 def jobs(count: int, **fields: Any) -> list[Asset]:

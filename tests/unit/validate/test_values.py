@@ -10,7 +10,7 @@ from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.declared import TYPE
 from lehr.sdk.validator import Blank, Jump, Limits
-from tests.unit.validate.proposing import JOB, check, job, jobs, note
+from tests.unit.validate.proposing import JOB, check, job, jobs, letter, note
 
 
 def moved(before: dict[str, Any], after: dict[str, Any], limits: Limits | None = None) -> list[Diagnostic]:
@@ -57,6 +57,13 @@ def test_an_entry_of_a_map_may_go_and_a_field_of_a_declared_type_may_not() -> No
     assert moved({"labels": {"a": "x", "b": "y"}}, {"labels": {"a": "x"}}) == []
     (found,) = check([note("n", mail="a@shop.example", text="x")], [note("n", text="x")])
     assert (found.code, found.severity) == ("VAL024", Severity.WARNING)
+
+
+def test_a_field_that_a_new_version_of_the_type_renames_has_not_gone_blank() -> None:
+    before = [letter("a", 1, mail="a@shop.example", text="x")]
+    assert check(before, [letter("a", 2, address="a@shop.example", text="x")]) == []
+    (found,) = check(before, [letter("a", 2, address="", text="x")])
+    assert "`/address` of `a` is empty" in found.what
 
 
 def test_other_fields_and_what_is_turned_down_may_be_as_they_like() -> None:
