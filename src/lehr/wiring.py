@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lehr.sdk.source import Rows
     from lehr.sdk.validator import DatabaseRule, LookUp
     from lehr.sources import CompositeSource
+    from lehr.store import CheckableStore
 
 STATE_FILE = "state.sqlite"
 STATE_FOLDER = ".lehr"
@@ -190,12 +191,11 @@ def _rows(base: Path, place: SqlPlace) -> Rows:
 
 def _released(base: Path, place: PartitionPlace) -> list[Asset]:
     from lehr.query.released import released_in, released_in_archive
-    from lehr.store import SqliteStore
 
     if place.archive is not None:
         return released_in_archive(base / Path(place.archive).expanduser(), place)
     assert place.state is not None
-    store = SqliteStore(base / Path(place.state).expanduser() / STATE_FILE, read_only=True)
+    store = open_store(base / Path(place.state).expanduser(), read_only=True)
     try:
         return released_in(store, place)
     finally:
@@ -275,22 +275,46 @@ def look_up(base: Path) -> LookUp:
     return ask
 
 
-def parts(deployment: Deployment) -> Parts:
+def open_store(state: Path, named: str | None = None, *, read_only: bool = False) -> CheckableStore:
+    """The store of a state folder: `lehr.store.opening.store_of`."""
+    from lehr.store.opening import store_of
+
+    return store_of(state / STATE_FILE, named, read_only=read_only)
+
+
+def has_store(state: Path) -> bool:
+    """Whether a state folder has a store, or knows where it is."""
+    from lehr.store.opening import has_store
+
+    return has_store(state / STATE_FILE)
+
+
+def store_place(state: Path, named: str | None = None) -> str:
+    """Where the store of a state folder is, as it is told to people."""
+    from lehr.store.opening import place_of
+
+    return place_of(state / STATE_FILE, named)
+
+
+def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     """All that a control plane is made of. The caller holds the state folder's lock.
 
+    Args:
+        store_address: where the store is, if the state folder does not say. It may hold a password, so
+            it is no part of the deployment, which plugins see.
+
     Raises:
-        TransientError, StalledError: the state file cannot be opened.
+        TransientError, StalledError: the store cannot be opened.
     """
     from lehr.base.blocking import Threads
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
     from lehr.control.plane import Parts
     from lehr.control.server import Server
-    from lehr.store import SqliteStore
 
     return Parts(
         listen=lambda carry_out: Server(deployment.state, carry_out),
-        store=SqliteStore(deployment.state / STATE_FILE),
+        store=open_store(deployment.state, store_address),
         source=source(deployment),
         generation=generation(),
         clean_generation=generation,

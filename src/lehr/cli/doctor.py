@@ -18,7 +18,8 @@ import msgspec
 from lehr.base.errors import LehrError
 from lehr.cli import terminal
 from lehr.cli.output import output_option, show_document
-from lehr.cli.stored import found_state, open_store, running, state_option
+from lehr.cli.stored import found_state, named_store, open_store, running, state_option
+from lehr.wiring import store_place
 
 _LEAST_FREE_BYTES = 200_000_000
 _LEAST_WATCHES = 8192
@@ -162,6 +163,8 @@ MACHINE: tuple[Callable[[], Finding], ...] = (
 
 
 def _rights(state: Path) -> Finding:
+    if not state.exists() and named_store() is not None:
+        return Finding("state", Level.OK, "not on this machine; its store is looked at")
     if not state.is_dir():
         return Finding(
             "state", Level.FAIL, f"there is no folder {state}", "start `lehr run`, or name it with --state"
@@ -183,13 +186,14 @@ def _store(state: Path) -> Finding:
                 store.records.controls(partition, 0.0)
     except LehrError as error:
         return Finding("state file", Level.FAIL, f"{error.what}: {error.why}".rstrip(": "), error.fix)
-    said = f"partitions: {', '.join(known) or 'none yet'}; `lehr store check` looks at every row"
+    place = store_place(state, named_store())
+    said = f"{place}; partitions: {', '.join(known) or 'none yet'}; `lehr store check` looks at every row"
     return Finding("state file", Level.OK, said)
 
 
 def _disk(state: Path) -> Finding:
     try:
-        free = shutil.disk_usage(state).free
+        free = shutil.disk_usage(state if state.exists() else Path.cwd()).free
     except OSError as error:
         return Finding("disk", Level.FAIL, f"{state} cannot be looked at: {error.strerror}")
     said = f"{free / 1e9:,.1f} GB free"

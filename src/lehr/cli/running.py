@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
-from lehr.cli.stored import inert_in
+from lehr.cli.stored import inert_in, named_store
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
@@ -98,7 +98,7 @@ async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Pa
     """A control plane that may be started; holds the state folder."""
     with exclusive(deployment.state):
         _hide_from_git(deployment)
-        made_of = parts(deployment)
+        made_of = parts(deployment, named_store())
         try:
             partition = await partition_of(made_of)
             yield ControlPlane(made_of, partition, _Teller()), made_of

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.wiring import STATE_FILE, STATE_FOLDER
+from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.model.asset import Partition
@@ -21,33 +22,77 @@ if TYPE_CHECKING:
     from lehr.store import CheckableStore, Store
 
 STATE_VARIABLE = "LEHR_STATE"
+STORE_VARIABLE = "LEHR_STORE"
+
+_STORE = "lehr.store"
+"""In the context of a command."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path),
-    envvar=STATE_VARIABLE,
-    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} here or in a folder above.",
+
+def _keep_store(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[_STORE] = value or None
+
+
+_store_option = click.option(
+    "--store",
+    metavar="URL",
+    envvar=STORE_VARIABLE,
+    help=f"Store, if not a file: postgresql://... Else {STORE_VARIABLE}, else what the state folder says.",
+    expose_value=False,
+    callback=_keep_store,
+    is_eager=True,
 )
-workspace_state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar=STATE_VARIABLE,
-    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in DIR.",
-)
+
+
+def state_option(function: Function) -> Function:
+    """Adds `--state` and `--store` to a command that looks at a state."""
+    option = click.option(
+        "--state",
+        type=click.Path(path_type=Path),
+        envvar=STATE_VARIABLE,
+        help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} here or in a folder above.",
+    )
+    return option(_store_option(function))
+
+
+def workspace_state_option(function: Function) -> Function:
+    """The same for one that looks at a workspace, whose state lies beside it."""
+    option = click.option(
+        "--state",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar=STATE_VARIABLE,
+        help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in DIR.",
+    )
+    return option(_store_option(function))
+
+
 partition_option = click.option("--partition", help="Partition, where the state has several.", metavar="NAME")
 
 
+def named_store() -> str | None:
+    """The store that the command names, or the environment. It may hold a password: never to be shown."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_STORE)
+
+
+def has_store(state: Path) -> bool:
+    """Whether a state folder has a store, or the command names one."""
+    return named_store() is not None or wiring.has_store(state)
+
+
 def found_state(named: Path | None) -> Path | None:
-    """The state folder: `named`, or `.lehr` in the current directory or one above; None if there is none."""
+    """The state folder: `named`, or `.lehr` in the current directory or one above; None if there is none.
+
+    Where the command names a store, there need be no folder: this machine may be another one.
+    """
     if named is not None:
         return named
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / STATE_FOLDER / STATE_FILE).is_file():
+        if wiring.has_store(folder / STATE_FOLDER):
             return folder / STATE_FOLDER
-    return None
+    return None if named_store() is None else here / STATE_FOLDER
 
 
 def state_folder(named: Path | None) -> Path:
@@ -68,14 +113,12 @@ def state_folder(named: Path | None) -> Path:
 
 @contextlib.contextmanager
 def open_store(state: Path) -> Iterator[CheckableStore]:
-    """The store of `state`, for reading.
+    """The store of `state`, or the one that the command names, for reading.
 
     Raises:
         StalledError, TransientError: it is not there, or cannot be read.
     """
-    from lehr.store import SqliteStore
-
-    store = SqliteStore(state / STATE_FILE, read_only=True)
+    store = wiring.open_store(state, named_store(), read_only=True)
     try:
         yield store
     finally:
@@ -122,8 +165,6 @@ def registry_of(store: Store, partition: Partition) -> Registry:
 @functools.cache
 def registry() -> Registry:
     """All types that this installation knows. Slow at the first call."""
-    from lehr import wiring
-
     return wiring.registry()
 
 

@@ -12,8 +12,8 @@ import click
 
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option
-from lehr.cli.stored import open_store, registry, workspace_state_option
-from lehr.wiring import STATE_FILE, STATE_FOLDER
+from lehr.cli.stored import has_store, open_store, registry, workspace_state_option
+from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.cli.working_tree import WorkingTree
@@ -69,7 +69,7 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
 def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
     """The store that belongs to a workspace: that of `state`, or beside the workspace; None for none."""
     folder = directory / STATE_FOLDER if state is None else state
-    if state is None and not (folder / STATE_FILE).exists():
+    if state is None and not has_store(folder):
         yield None
         return
     with open_store(folder) as store:

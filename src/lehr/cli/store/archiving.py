@@ -8,7 +8,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.snapshots import IMPORTED, open_snapshot
-from lehr.cli.stored import found_state, partition_option, running, state_option
+from lehr.cli.stored import found_state, named_store, partition_option, running, state_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -58,11 +58,11 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
 
     Every digest is computed anew; a file that was changed or is not whole is refused as a whole.
     """
+    from lehr import wiring
     from lehr.base.clock import SystemClock
     from lehr.control.lock import exclusive
-    from lehr.store import SqliteStore
     from lehr.store.writes import Import, Refused
-    from lehr.wiring import STATE_FILE, STATE_FOLDER
+    from lehr.wiring import STATE_FOLDER
 
     folder = found_state(state) or Path(STATE_FOLDER)
     if running(folder):
@@ -71,7 +71,7 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
             fix="import into another one with --state, or end it",
         )
     with exclusive(folder):
-        store = SqliteStore(folder / STATE_FILE)
+        store = wiring.open_store(folder, named_store())
         try:
             [answer] = store.commit([Import(file.absolute(), SystemClock().now(), replace)])
         finally:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.cli.stored import open_store, partition_option, running, state_folder, state_option
+from lehr.cli.stored import named_store, open_store, partition_option, running, state_folder, state_option
 from lehr.cli.words import duration
 
 if TYPE_CHECKING:
@@ -85,17 +85,16 @@ def _tell(folder: Path, keep: int, seconds: float, partition: str | None) -> Non
 
 def _prune_here(folder: Path, keep: int, seconds: float, partition: str | None) -> None:
     """No `lehr run` is there to do it."""
+    from lehr import wiring
     from lehr.cli.progress import bar
     from lehr.control.commands import told_of
     from lehr.control.lock import exclusive
-    from lehr.store import SqliteStore
     from lehr.store.writes import Pruned
-    from lehr.wiring import STATE_FILE
 
     with open_store(folder):
         pass  # there is something to prune
     with exclusive(folder), bar("rows") as progress:
-        store = SqliteStore(folder / STATE_FILE)
+        store = wiring.open_store(folder, named_store())
         try:
             wanted = _wanted(store, keep, seconds, partition)
             total = Pruned(rest=wanted)

@@ -14,7 +14,7 @@ SCHEMES = ("postgresql://", "postgres://")
 SCHEMA = "lehr"
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_SECRETS = ("password", "sslpassword", "passfile")
+_SECRETS = ("password", "sslpassword")
 _DEFAULTS = {
     "connect_timeout": "5",
     "keepalives_idle": "10",

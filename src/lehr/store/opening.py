@@ -1,0 +1,125 @@
+"""Which store belongs to a state folder: a file in it, or a PostgreSQL database that it names.
+
+In: the folder, and the address that a person names, if any. Out: the store, open. A folder whose store is
+elsewhere remembers where, without a password, so that the store need be named once only, and that nobody
+starts anew in a file by forgetting to.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lehr.base.errors import StalledError
+from lehr.store.interface import CheckableStore
+
+if TYPE_CHECKING:
+    from lehr.store.postgres import Address
+
+_NOTE = "store"
+"""The file beside the state file that remembers an address."""
+
+
+def has_store(file: Path) -> bool:
+    """Whether there is a store in `file`, or the folder knows where it is."""
+    return file.is_file() or _note_of(file).is_file()
+
+
+def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -> CheckableStore:
+    """The store in the state file `file`, or where its folder says, or at the address `named`.
+
+    Args:
+        read_only: True for whoever does not write. Else it is made where there is none, and remembered.
+
+    Raises:
+        TransientError, StalledError: it cannot be opened; or it is another one than the folder's.
+    """
+    text = named or _noted(file)
+    if text is None:
+        from lehr.store.sqlite import SqliteStore  # noqa: PLC0415 - either of the two, never both
+
+        return SqliteStore(file, read_only=read_only)
+    address = _address(text)
+    if not read_only:
+        _require_same(file, address)
+    from lehr.store.postgres import PostgresStore  # noqa: PLC0415
+
+    store = PostgresStore(address, read_only=read_only)
+    if not read_only and not _note_of(file).exists():
+        try:
+            _write_note(file, address)
+        except BaseException:
+            store.close()
+            raise
+    return store
+
+
+def place_of(file: Path, named: str | None = None) -> str:
+    """Where `store_of` finds the store, as it is told to people: without credentials.
+
+    Raises:
+        StalledError: the address cannot be read.
+    """
+    text = named or _noted(file)
+    return str(file) if text is None else _address(text).place
+
+
+def _address(text: str) -> Address:
+    try:
+        from lehr.store.postgres import Address  # noqa: PLC0415 - the driver may be missing
+    except ImportError as error:
+        raise StalledError(
+            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
+        ) from error
+    return Address(text)
+
+
+def _note_of(file: Path) -> Path:
+    return file.with_name(_NOTE)
+
+
+def _noted(file: Path) -> str | None:
+    note = _note_of(file)
+    try:
+        return note.read_text().strip() or None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StalledError(
+            f"{note} cannot be read",
+            why=str(error),
+            fix="it says where the store is: name that with --store, or mend the file",
+        ) from error
+
+
+def _write_note(file: Path, address: Address) -> None:
+    note = _note_of(file)
+    half = note.with_name(f".{note.name}.half")
+    try:
+        with half.open("w") as written:
+            written.write(f"{address.url}\n")
+            written.flush()
+            os.fsync(written.fileno())
+        half.replace(note)
+    except OSError as error:
+        raise StalledError(
+            f"{note} cannot be written", why=error.strerror or str(error), fix="see to its folder"
+        ) from error
+
+
+def _require_same(file: Path, address: Address) -> None:
+    """See that nobody leaves pins and pushes under way behind without meaning to."""
+    noted = _noted(file)
+    if noted is None and file.exists():
+        raise StalledError(
+            f"state folder {file.parent} has its store in a file",
+            why=f"at {address.place} nothing would be known of its pins, and of pushes under way",
+            fix=f"name another state folder with --state, or move {file.name} away to start anew",
+        )
+    if noted is not None and _address(noted).place != address.place:
+        raise StalledError(
+            f"state folder {file.parent} has its store at {_address(noted).place}",
+            why=f"not at {address.place}; two stores know nothing of each other",
+            fix=f"leave out --store; or, if the store was moved there, remove {_note_of(file)}",
+        )

@@ -1,0 +1,141 @@
+"""Given a store in PostgreSQL, when people use Lehr, all of it works, and a server that dies loses nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.bad_input.workspace import Workspace, until
+from tests.postgres import PostgresServer
+
+PASSWORD = "hunter2-never-shown"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    running = PostgresServer()
+    try:
+        running.start()
+        yield running
+    finally:
+        running.close()
+
+
+def url(server: PostgresServer, folder: Path) -> str:
+    """A store for one test, with a password, which the server does not ask for."""
+    place = f"{server.url('postgres')}&schema=e2e_{zlib.crc32(bytes(folder))}"
+    return place.replace("plays@", f"plays:{PASSWORD}@")
+
+
+@pytest.fixture
+def shop(server: PostgresServer, tmp_path: Path) -> Workspace:
+    workspace = Workspace(tmp_path)
+    workspace.environment["LEHR_STORE"] = url(server, tmp_path)
+    workspace.declare_file("motd", "welcome\n")
+    workspace.commit()
+    return workspace
+
+
+def test_what_is_published_can_be_asked_about_by_every_command(shop: Workspace, tmp_path: Path) -> None:
+    # given intent that was made so once
+    done = shop.once()
+    assert done.code == 0, done.err
+    assert (shop.production / "motd.txt").read_text() == "welcome\n"
+    assert not (shop.state / "state.sqlite").exists()
+    # then each command answers from PostgreSQL
+    assert json.loads(shop.lehr("get", "assets", "-o", "json").out)[0]["id"] == "motd"
+    assert "AsIntended" in shop.lehr("why", "motd").out
+    assert "shop@1" in shop.lehr("status").out
+    assert "nothing is wrong" in shop.lehr("store", "check").out
+    assert "postgresql://" in shop.lehr("doctor").out
+    shop.declare_file("motd", "hello\n")
+    assert "motd (lehr.File): pushed" in shop.lehr("plan", str(shop.repository)).out
+    shop.commit()
+    assert shop.once().code == 0
+    assert "hello" in shop.lehr("diff", "1", "2").out
+    file = tmp_path / "one.incarnation"
+    assert shop.lehr("store", "export", "1", str(file)).code == 0
+    assert "imported:shop@1" in shop.lehr("store", "import", str(file)).out
+    pruned = shop.lehr("store", "prune", "--keep", "1", "--older-than", "10m", "--dry-run")
+    assert pruned.out.startswith("dry run"), pruned.err
+    # and the state folder remembers where it is, but no password
+    note = (shop.state / "store").read_text()
+    assert PASSWORD not in note
+    del shop.environment["LEHR_STORE"]
+    assert shop.lehr("get", "incarnations", "-o", "name").out.split() == ["shop@2", "shop@1"]
+
+
+def test_who_is_elsewhere_reads_the_same(shop: Workspace, tmp_path: Path) -> None:
+    assert shop.once().code == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    address = shop.environment.pop("LEHR_STORE")
+    shop.environment["LEHR_STATE"] = str(elsewhere / "nothing")
+    shop.lehr("get", "assets").failed("there is no state file")
+    assert "motd" in shop.lehr("get", "assets", "--store", address).out
+
+
+def test_another_store_is_not_taken_by_mistake(shop: Workspace, server: PostgresServer) -> None:
+    assert shop.once().code == 0
+    before = shop.environment["LEHR_STORE"]
+    shop.environment["LEHR_STORE"] = before + "x"
+    shop.once().failed("has its store at postgresql://", "two stores know nothing of each other")
+    shop.environment["LEHR_STORE"] = ""
+    assert shop.once().code == 0
+    assert not (shop.state / "state.sqlite").exists()
+
+
+def test_a_state_in_a_file_is_not_left_behind_by_mistake(shop: Workspace) -> None:
+    address = shop.environment.pop("LEHR_STORE")
+    assert shop.once().code == 0
+    shop.environment["LEHR_STORE"] = address
+    shop.once().failed("has its store in a file", "move state.sqlite away")
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        (f"postgresql://ana:{PASSWORD}@localhost:1/x", ["does not answer", "postgresql://localhost:1/x"]),
+        (f"postgresql://ana:{PASSWORD}%zz@localhost/x", ["cannot be read", "~/.pgpass"]),
+        (f"mysql://ana:{PASSWORD}@localhost/x", ["is no address of a PostgreSQL database"]),
+        (f"postgresql://ana:{PASSWORD}@localhost/x?schema=A-B", ["has no proper name"]),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_told_without_its_password(
+    shop: Workspace, address: str, words: list[str]
+) -> None:
+    shop.environment["LEHR_STORE"] = address
+    for done in (shop.once(), shop.lehr("get", "assets"), shop.lehr("doctor")):
+        done.failed(*words)
+        assert PASSWORD not in done.out + done.err
+
+
+def test_without_the_driver_it_is_said_what_to_install(shop: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "psycopg.py").write_text("raise ImportError('No module named psycopg')\n")
+    shop.environment["PYTHONPATH"] = str(tmp_path)
+    shop.lehr("get", "assets").failed("driver of PostgreSQL is not installed", "pip install 'lehr[postgres]'")
+
+
+def test_a_server_that_dies_while_lehr_runs_loses_nothing(shop: Workspace, server: PostgresServer) -> None:
+    with shop.run() as running:
+        running.says("keeps shop as intended")
+        motd = shop.production / "motd.txt"
+        until("the first is made", motd.exists, running.said)
+        # when the server is killed, and intent changes meanwhile
+        server.stop(signal.SIGKILL)
+        shop.declare_file("motd", "back\n")
+        shop.commit()
+        running.says("does not answer")
+        assert PASSWORD not in running.said()
+        # then what was in force stays so
+        assert motd.read_text() == "welcome\n"
+        shop.lehr("get", "assets").failed("the PostgreSQL server", "does not answer")
+        # and when it is back, all goes on by itself
+        server.start()
+        until("the change is made", lambda: motd.read_text() == "back\n", running.said)
+        assert shop.lehr("get", "incarnations", "-o", "name").out.split() == ["shop@2", "shop@1"]
