@@ -43,6 +43,7 @@ class Build:
         self._sealing = Sealing(registry, self._files)
         self._assembly = Assembly(self._sealing.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run)
+        self._code: set[str] = set()
         self._dirty: set[str] = set()
         self._workspace: Workspace | None = None
         self._workspace_digest = ""
@@ -64,8 +65,10 @@ class Build:
             return self._refused(changed.skipped)
         self._read_types(workspace)
         self._read_plain(workspace)
-        code = {path for path in self._files if _any(workspace.generators, path)}
-        problems = self._generators.generate(code, self._files, self._dirty, self._types_digest)
+        for path in self._dirty:
+            is_code = path in self._files and _any(workspace.generators, path)
+            (self._code.add if is_code else self._code.discard)(path)
+        problems = self._generators.generate(self._code, self._files, self._dirty, self._types_digest)
         self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
