@@ -1,0 +1,174 @@
+"""Watching a partition of a store: one reader of the store for any number of watchers.
+
+A watcher is a place in the order of incarnations, and nothing more: it is handed one incarnation after
+the other, whenever it asks. So however many there are, and however slow, nothing is buffered for any
+of them; who falls behind what is kept is told to list again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from lehr.base.clock import Clock
+from lehr.base.errors import TransientError
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import AssetChange
+from lehr.sdk.watch import Batch, ListAgainError, Listing
+from lehr.store import PrunedError, Store
+
+Wanted = Callable[[Asset], bool]
+"""Which assets a watcher wants."""
+
+_MOST_CHANGES = 50_000
+"""Of one incarnation. Who is to hear of more lists again, which can be done bit by bit."""
+
+_KEPT_CHANGES = 50_000
+"""In memory, for watchers that come by at about the same time."""
+
+_POLL_SECONDS = 1.0
+
+
+class Feed:
+    """What each incarnation of a partition has changed.
+
+    `told` is a hint that there is a new one; without, that is found out within a second.
+    """
+
+    def __init__(self, store: Store, partition: Partition, clock: Clock) -> None:
+        self.partition = partition
+        self._store = store
+        self._clock = clock
+        self._kept: OrderedDict[int, Sequence[AssetChange]] = OrderedDict()
+        self._weight = 0
+        self._news = asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+        self._waiters = 0
+        self._newest = 0
+
+    @property
+    def newest(self) -> int:
+        """Sequence of the newest incarnation; 0 before the first."""
+        newest = self._store.intent.newest(self.partition)
+        return 0 if newest is None else newest.sequence
+
+    def told(self) -> None:
+        """There may be a new incarnation."""
+        newest = self.newest
+        if newest > self._newest:
+            self._newest = newest
+            self._news.set()
+            self._news = asyncio.Event()
+
+    def changes(self, sequence: int) -> Sequence[AssetChange]:
+        """What an incarnation has changed, by id.
+
+        Raises:
+            ListAgainError: it was pruned, or has changed too much.
+            TransientError: it cannot be read now.
+        """
+        known = self._kept.get(sequence)
+        if known is not None:
+            return known
+        header = self._store.intent.incarnation(self.partition, sequence)
+        if header is None:  # reads may lag behind what was told
+            raise TransientError(f"incarnation {self.partition}@{sequence} cannot be read yet")
+        if header.added + header.changed + header.removed > _MOST_CHANGES:
+            raise ListAgainError(
+                sequence - 1, f"{header.name} has changed more than {_MOST_CHANGES:,} assets"
+            )
+        try:
+            found = tuple(self._store.intent.changes(self.partition, sequence - 1, sequence))
+        except PrunedError as error:
+            raise ListAgainError(sequence - 1, error.why) from error
+        self._keep(sequence, found)
+        return found
+
+    def _keep(self, sequence: int, found: Sequence[AssetChange]) -> None:
+        self._kept[sequence] = found
+        self._weight += len(found) + 1
+        while self._weight > _KEPT_CHANGES and len(self._kept) > 1:
+            _oldest, dropped = self._kept.popitem(last=False)
+            self._weight -= len(dropped) + 1
+
+    async def wait(self, after: int, seconds: float) -> bool:
+        """Wait until there is an incarnation after `after`. False if there is none in so many seconds."""
+        self.told()
+        if self._newest > after:
+            return True
+        self._waiters += 1
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look(), name=f"watch of {self.partition}")
+        try:
+            async with asyncio.timeout(seconds):
+                while self._newest <= after:
+                    await self._news.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._waiters -= 1
+            if not self._waiters and self._looking is not None:
+                self._looking.cancel()
+                self._looking = None
+        return True
+
+    async def _look(self) -> None:
+        """Find out what nobody has told, as long as somebody waits."""
+        while True:
+            await self._clock.sleep(_POLL_SECONDS)
+            with contextlib.suppress(TransientError):
+                self.told()
+
+
+class PartitionWatch:
+    """A partition, or what is wanted of it. Implements `lehr.sdk.watch.Watchable`.
+
+    An asset that is not wanted any more is gone for who watches, wherever it has gone.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        feed: Feed,
+        *,
+        types: Sequence[str] | None = None,
+        wanted: Wanted = lambda asset: True,
+        heartbeat: float = 10.0,
+    ) -> None:
+        """When nothing happens for `heartbeat` seconds, an empty batch comes. `types` are those wanted."""
+        self._store = store
+        self._feed = feed
+        self._types = types
+        self._wanted = wanted
+        self._heartbeat = heartbeat
+
+    async def list(self) -> Listing:
+        sequence = self._feed.newest
+        assets = self._store.intent.assets(self._feed.partition, sequence, self._types) if sequence else ()
+        return Listing(sequence, filter(self._wanted, assets))
+
+    async def watch(self, after: int) -> AsyncIterator[Batch]:
+        newest = self._feed.newest
+        if after > newest:
+            raise ListAgainError(after, f"the newest incarnation is {newest}: the state is another one")
+        while True:
+            if await self._feed.wait(after, self._heartbeat):
+                after += 1
+                yield self._batch(after)
+            else:
+                yield Batch(after)
+
+    def _batch(self, sequence: int) -> Batch:
+        changed: list[Asset] = []
+        gone: list[AssetId] = []
+        for change in self._feed.changes(sequence):
+            if change.after is not None and self._is_wanted(change.after):
+                changed.append(change.after)
+            elif change.before is not None and self._is_wanted(change.before):
+                gone.append(change.id)
+        return Batch(sequence, tuple(changed), tuple(gone))
+
+    def _is_wanted(self, asset: Asset) -> bool:
+        return (self._types is None or asset.type in self._types) and self._wanted(asset)
