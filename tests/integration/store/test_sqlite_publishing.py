@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from lehr.base.digest import digest_all
 from lehr.base.errors import StalledError
@@ -28,22 +27,6 @@ def publish(assets: Sequence[Asset], base: int = 0, claims: dict[str, str] | Non
     candidate = Candidate(PARTITION, base, (), digest_all(()), tuple(assets), ())
     held: dict[AssetId, tuple[str, ...]] = {AssetId(id): (claim,) for id, claim in (claims or {}).items()}
     return Publish(candidate, {}, (), 0.0, held)
-
-
-def steps(store: SqliteStore, write: Publish) -> int:
-    """Thousands of SQLite's instructions that a write takes."""
-    db = store._writer
-    assert db is not None
-    count = 0
-
-    def step() -> None:
-        nonlocal count
-        count += 1
-
-    db.set_progress_handler(step, 1000)
-    store.commit([write])
-    db.set_progress_handler(None, 0)
-    return count
 
 
 def schema(path: Path) -> set[str]:
@@ -94,15 +77,3 @@ def test_only_claims_that_differ_are_written(tmp_path: Path) -> None:
     assert store.intent.claimed_by(PARTITION, "port:3") == ["b"]
     assert store.intent.claimed_by(PARTITION, "port:2") == []
     store.close()
-
-
-def test_publishing_a_change_costs_the_change_and_not_the_whole(tmp_path: Path) -> None:
-    taken = []
-    for size in (8_000, 24_000):
-        store = SqliteStore(tmp_path / f"{size}.sqlite")
-        store.commit([publish([asset(f"{number:06}") for number in range(size)])])
-        change = publish([asset("000001", "changed")], 1)
-        taken.append(steps(store, replace(change, governing_types=("lehr.Freeze", "lehr.RateLimit"))))
-        store.close()
-    few, many = taken
-    assert many < few * 1.5

@@ -158,8 +158,8 @@ class SqliteIntent:
             self.require_kept(partition, sequence)
         with translated(self._path):
             ids = self._db.execute(
-                "SELECT DISTINCT id FROM asset_version WHERE partition = ? AND sequence > ? AND sequence <= ?"
-                " ORDER BY id",
+                "SELECT DISTINCT id FROM asset_version INDEXED BY asset_version_sequence"
+                " WHERE partition = ? AND sequence > ? AND sequence <= ? ORDER BY id",
                 (partition, low, high),
             ).fetchall()
         for (id,) in ids:
@@ -179,8 +179,8 @@ class SqliteIntent:
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
         with translated(self._path):
             return self._db.execute(
-                "SELECT source, path FROM mention WHERE partition = ? AND target = ? AND until IS NULL"
-                " ORDER BY source, path",
+                "SELECT source, path FROM mention INDEXED BY mention_target"
+                " WHERE partition = ? AND target = ? AND until IS NULL ORDER BY source, path",
                 (key.partition, key.id),
             ).fetchall()
 
