@@ -1,0 +1,209 @@
+"""Given secrets in encrypted files, when production gets them, then they are there and nowhere else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from lehr.plugins.process import procfs
+from tests.e2e.bad_input.workspace import Workspace
+
+FIRST, SECOND = "canary-first-4711", "canary-second-4712"
+CANARIES = (FIRST, SECOND)
+TOKEN = {"secret": "age:secrets/app.yaml.age#app.token"}
+PROGRAM = """
+import os, sys, time
+with open("program", "w") as file:
+    file.write(os.environ["TOKEN"])
+print("I was started with", os.environ["TOKEN"], file=sys.stderr, flush=True)
+if os.path.exists("fail"):
+    sys.exit(1)
+time.sleep(1000)
+"""
+
+
+class Stage(NamedTuple):
+    """A workspace, and all that was said about it so far."""
+
+    workspace: Workspace
+    said: list[str]
+
+    def lehr(self, *arguments: str, given: str = "", code: int = 0) -> str:
+        """Run a command in the workspace; its standard output."""
+        done = subprocess.run(
+            [sys.executable, "-m", "lehr", *arguments],
+            cwd=self.workspace.repository,
+            env=self.workspace.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=50,
+        )
+        self.said.extend((done.stdout, done.stderr))
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def declare(self, *, token: object = TOKEN) -> None:
+        """A file, a script and a program that get the token."""
+        assets = [
+            {
+                "id": "token",
+                "type": "lehr.File",
+                "payload": {"path": "production/token", "mode": "0600", "content_secret": token},
+            },
+            {
+                "id": "script",
+                "type": "lehr.Command",
+                "payload": {
+                    "check": 'echo "is it $TOKEN?"; test "$(cat production/script)" = "$TOKEN"',
+                    "apply": 'printf %s "$TOKEN" > production/script; ! test -e production/fail || '
+                    '{ echo "cannot use $TOKEN" >&2; exit 1; }',
+                    "environment": {"TOKEN": token},
+                },
+                "addons": {"lehr.DependsOn": {"assets": ["token"]}},
+            },
+            {
+                "id": "program",
+                "type": "lehr.Process",
+                "payload": {
+                    "command": [sys.executable, "-I", "-S", "-c", PROGRAM],
+                    "directory": "production",
+                    "environment": {"TOKEN": token},
+                },
+                "addons": {"lehr.DependsOn": {"assets": ["script"]}},
+            },
+        ]
+        self.workspace.write("assets/app.yaml", yaml.safe_dump(assets, sort_keys=False))
+
+    def production(self) -> list[str]:
+        """What the three have made of the token."""
+        folder = self.workspace.repository / "production"
+        return [(folder / name).read_text() for name in ("token", "script", "program")]
+
+    def ask_everything(self) -> None:
+        """Have the program say all that it knows."""
+        asked = ("status", "why --all", "why token", "describe program", "blame token", "plan -o json")
+        for question in (*asked, *(f"get {what} -o json" for what in WHAT)):
+            self.lehr(*question.split())
+
+
+WHAT = ("assets", "incarnations", "decisions", "operations")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    workspace = Workspace(tmp_path, state=tmp_path / "intent" / ".lehr")
+    shutil.rmtree(workspace.repository)
+    del workspace.environment["LEHR_STATE"]  # which is what it would be anyway
+    stage = Stage(workspace, [])
+    subprocess.run(
+        [sys.executable, "-m", "lehr", "init", str(workspace.repository)],
+        env=workspace.environment,
+        check=True,
+        capture_output=True,
+    )
+    yield stage
+    while left := list(procfs.marked(workspace.state.resolve() / "supervisor")):
+        # supervisord first, or it would start its programs again
+        for process, _ in sorted(left, key=lambda item: procfs.REPLICA in item[1]):
+            procfs.send(process, signal.SIGKILL)
+
+
+def objects(repository: Path) -> bytes:
+    """Everything that is in a git repository, decompressed."""
+    command = ["git", "-c", "safe.directory=*", "-C", str(repository)]
+    command += ["cat-file", "--batch", "--batch-all-objects"]
+    return subprocess.run(command, capture_output=True, check=True).stdout
+
+
+def contents(stage: Stage) -> Iterator[tuple[str, bytes]]:
+    """Everything that Lehr and git keep; production itself left out."""
+    state = stage.workspace.state
+    for path in (*state.rglob("*"), *(stage.workspace.repository / "secrets").rglob("*")):
+        if path.is_file() and not is_production(path.relative_to(stage.workspace.repository)):
+            content = path.read_bytes()
+            yield str(path), gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    for repository in (stage.workspace.repository, *(state / "sources").glob("*.git")):
+        yield str(repository), objects(repository)
+
+
+def is_production(path: Path) -> bool:
+    """What starts the program, and what it has written to its log: the program's own."""
+    return path.match(".lehr/supervisor/*/assets/*/0.*")
+
+
+def assert_nowhere_else(stage: Stage) -> None:
+    launchers = list(stage.workspace.state.rglob("0.json"))
+    assert launchers, "the program was started, and what starts it is where this test takes it to be"
+    assert b'"secret":"age:' in b"".join(content for _, content in contents(stage)), "references are found"
+    for text in stage.said:
+        assert not any(canary in text for canary in CANARIES), text
+    for place, content in contents(stage):
+        assert not any(canary.encode() in content for canary in CANARIES), place
+
+
+def test_a_secret_is_in_production_and_nowhere_else(stage: Stage) -> None:
+    workspace = stage.workspace
+    # given a secret in an encrypted file, and assets that refer to it
+    stage.lehr("secret", "keygen", "--add")
+    stage.lehr("secret", "encrypt", "secrets/app.yaml.age#app.token", given=f"{FIRST}\n")
+    stage.declare()
+    stage.lehr("validate")
+    workspace.commit()
+    # when production is made so
+    stage.lehr("run", "--once", "--verbose")
+    # then it has the secret
+    assert stage.production() == [FIRST] * 3
+    # and when the secret is another, so is production
+    stage.lehr("secret", "encrypt", "secrets/app.yaml.age#app.token", given=f"{SECOND}\n")
+    workspace.commit()
+    stage.lehr("run", "--once", "--verbose", "--log-json")
+    assert stage.production() == [SECOND] * 3
+    changed = json.loads(stage.lehr("diff", "previous", "latest", "-o", "json"))
+    assert "digest" in json.dumps(changed)
+    # and drift is seen and mended without being told
+    (workspace.repository / "production/token").write_text("edited")
+    stage.lehr("run", "--once")
+    assert stage.production() == [SECOND] * 3
+    # and what was told, kept and exported has neither secret
+    stage.lehr("store", "export", "latest", str(workspace.state / "latest.incarnation.gz"))
+    stage.ask_everything()
+    assert_nowhere_else(stage)
+
+
+def test_a_secret_is_not_told_when_everything_fails(stage: Stage) -> None:
+    workspace = stage.workspace
+    stage.lehr("secret", "keygen", "--add")
+    stage.lehr("secret", "encrypt", "secrets/app.yaml.age#app.token", given=FIRST)
+    # when somebody writes the secret itself down
+    stage.declare(token={"secret": FIRST})
+    stage.lehr("validate", "-o", "json", code=1)
+    stage.declare(token=FIRST)
+    stage.lehr("validate", code=1)
+    # when the file that is referred to is not there
+    stage.declare(token={"secret": "age:secrets/gone.age"})
+    assert "VAL042" in stage.lehr("validate", "-o", "json", code=1)
+    # when scripts and programs fail, and tell their secret
+    stage.declare()
+    workspace.commit()
+    (workspace.repository / "production").mkdir(exist_ok=True)
+    (workspace.repository / "production/fail").touch()
+    stage.lehr("run", "--once", "--timeout", "3s", "--verbose", code=1)
+    stage.ask_everything()
+    assert any("cannot use [secret]" in text for text in stage.said)
+    # when the private key is gone
+    (workspace.state / "age-identity.txt").rename(workspace.state / "another.txt")
+    (workspace.repository / "production/token").unlink()
+    stage.lehr("run", "--once", "--timeout", "3s", code=1)
+    assert "lehr secret keygen" in stage.lehr("why", "token")
+    assert_nowhere_else(stage)
