@@ -139,6 +139,8 @@ class Theatre:
             serves = functools.partial(self.stage.serving, cluster, count, "v1")
             await until(f"{cluster} serves", serves)
         await until("the audience loses nothing more", self._audience_content())
+        # What was killed may be seen, and pushed, only now that something else has taken its place.
+        await until("no push is under way", self.witness.rests)
         seconds = time.monotonic() - began
         self.witness.judge()
         assert len(self.frontends()) == sum(self._replicas.values())

@@ -128,9 +128,13 @@ class Witness:
                 f"{item.id} of {item.asset} is open" for item in open_ones
             ]
 
-    def judge(self) -> None:
-        """At rest: nothing is lost, nothing is open, and there was one push at a time of each asset."""
+    def rests(self) -> bool:
+        """Look, and say whether no push is under way: of what was seen then, `judge` may be asked."""
         self.look()
+        return not any(operation.open for operation in self._operations.values())
+
+    def judge(self) -> None:
+        """Of what was seen last, at rest: nothing is open, and there was one push at a time of each asset."""
         by_asset = defaultdict[AssetId, list[Operation]](list)
         for operation in sorted(self._operations.values(), key=lambda item: item.started_at):
             assert not operation.open, f"{operation} is open"
@@ -177,6 +181,7 @@ class ShopWitness(Witness):
 
     def judge(self) -> None:
         """Production is as intended, too, and no command ran beside itself or went back."""
+        self.look()
         super().judge()
         assert self._shop.produced() == self._shop.intended()
         assert not self._shop.violations.exists(), self._shop.violations.read_text()
