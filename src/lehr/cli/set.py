@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
-from lehr.cli import terminal
-from lehr.cli.output import output_option, show_document
-from lehr.cli.stored import registry
-from lehr.cli.validate import beside
+from lehr.cli.editing import scratch_folder, show_commit, show_refusal, target_of, validation
+from lehr.cli.output import output_option
 from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
-    from lehr.base.diagnostics import Diagnostic
-    from lehr.sdk.source import Snapshot
-    from lehr.sources import Change, Check, Commit
-
-WORKSPACE_FILE = "lehr.yaml"
-
-
-class _Target(msgspec.Struct, frozen=True):
-    """Where the file is: the source, the directory in it that is the workspace, the file in that."""
-
-    location: str
-    path: str
-    file: str
-    workspace: Path | None
-    kind: Literal["git", "directory"] | None
+    from lehr.sources import Change
 
 
 @click.command(
@@ -109,11 +90,11 @@ def set_(
     from lehr.base.clock import SystemClock
     from lehr.sources import EditError, edit
 
-    target = _target(file, location, kind)
+    target = target_of(file, location, kind)
     if not message and not dry_run and target.kind != "directory":
         raise click.UsageError("Say why, with -m MESSAGE.")
     change = _change(target.file, path, value, adds, deletes, is_text, expect, retype)
-    with _scratch(state) as folder:
+    with scratch_folder(state) as folder:
         try:
             made = edit(
                 target.location,
@@ -129,23 +110,9 @@ def set_(
                 rehearse=dry_run,
             )
         except EditError as refused:
-            _show_refusal(refused.diagnostics)
+            show_refusal(refused.diagnostics)
             raise click.exceptions.Exit(1) from None
-    _show(made, form, dry_run)
-
-
-def _target(file: str, location: str | None, kind: Literal["git", "directory"] | None) -> _Target:
-    """Where FILE is: relative to LOCATION, or a path on this machine."""
-    if location is not None:
-        folder = Path(location).expanduser()
-        return _Target(location, "", file, folder if folder.is_dir() else None, kind)
-    absolute = Path(file).expanduser().absolute()
-    workspace = next((up for up in absolute.parents if (up / WORKSPACE_FILE).is_file()), absolute.parent)
-    inside = absolute.relative_to(workspace).as_posix()
-    top = next((up for up in (workspace, *workspace.parents) if (up / ".git").exists()), None)
-    if top is None or kind == "directory":
-        return _Target(str(workspace), "", inside, workspace, "directory")
-    return _Target(str(top), workspace.relative_to(top).as_posix(), inside, workspace, "git")
+    show_commit(made, form, dry_run)
 
 
 def _change(
@@ -186,69 +153,3 @@ def _value(text: str, is_text: bool) -> Any:
         why = loaded.diagnostics[0].what
         raise click.UsageError(f"{text!r} is no value: {why}. Quote it as in YAML, or use --text.")
     return loaded.documents[0].value if loaded.documents else None
-
-
-def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Check:
-    """Whether the files could be published, where they are a workspace.
-
-    Args:
-        scratch: folder for what is read of other sources that the workspace declares.
-    """
-
-    def check(snapshot: Snapshot) -> Sequence[Diagnostic]:
-        import asyncio
-
-        from lehr import wiring
-        from lehr.cli.deployment import deployment_of
-        from lehr.cli.working_tree import look_at_snapshot
-
-        if WORKSPACE_FILE not in snapshot.files():
-            return ()
-        folder = workspace or Path()
-        source = wiring.source(deployment_of(str(folder), scratch, kind="directory"))
-        with beside(folder, state) as store:
-            return asyncio.run(look_at_snapshot(source.mounted(snapshot), store, registry())).diagnostics
-
-    return check
-
-
-@contextlib.contextmanager
-def _scratch(state: Path | None) -> Iterator[Path]:
-    """Where to keep what is fetched: beside the state, so that the next edit fetches less."""
-    if state is not None:
-        yield state
-        return
-    with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
-        yield Path(folder)
-
-
-def _show_refusal(diagnostics: Sequence[Diagnostic]) -> None:
-    import sys
-
-    from lehr.cli.diagnostics import render
-
-    click.echo(render(diagnostics, colour=terminal.coloured(sys.stderr)), err=True)
-    click.echo("nothing was written", err=True)
-
-
-def _show(made: Commit, form: str, dry_run: bool) -> None:
-    if form == "json":
-        document = {
-            "commit": made.id or None,
-            "parent": made.parent or None,
-            "place": made.place,
-            "changed": bool(made.files),
-            "diff": made.patch,
-        }
-        show_document("json", document)
-        return
-    for line in made.patch.removesuffix("\n").split("\n") if made.files else ():
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        print(terminal.style(terminal.printable(line), colour))
-    if not made.files:
-        click.echo("nothing to change: the value is as wanted already", err=True)
-    elif dry_run:
-        click.echo(f"{made.place} would change so; nothing was written", err=True)
-    else:
-        said = f"commit {made.id[:12]} on {made.place}" if made.id else f"{made.place} has changed"
-        click.echo(terminal.printable(said), err=True)

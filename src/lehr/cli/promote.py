@@ -1,0 +1,271 @@
+"""`lehr promote`: pin an incarnation of one partition as the source of another, as a commit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.cli.editing import Target, scratch_folder, show_commit, show_refusal, target_of, validation
+from lehr.cli.output import output_option
+from lehr.sdk.declared_sources import WORKSPACE_FILE
+
+if TYPE_CHECKING:
+    from lehr.model.incarnation import Incarnation
+    from lehr.sources import Change, Commit
+
+_MOST = 5
+
+
+class _Chosen(msgspec.Struct, frozen=True):
+    """What is promoted.
+
+    Attributes:
+        field: of the source's declaration that says where it is: `state` or `archive`.
+        place: the folder or file.
+        unproved: why it is not known to be what production has; empty if it is.
+    """
+
+    header: Incarnation
+    field: str
+    place: Path
+    unproved: tuple[str, ...]
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr promote staging@42 -m "Passed its tests"             in the workspace of production
+      lehr promote staging@latest --from ../staging/.lehr -m "The first time"
+      lehr promote staging@42 --from staging-42.incarnation --unconverged "Proved in the old cell" -m "..."
+      lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging/.lehr -m "..."
+
+    Ends with 1 when it is refused; nothing was written then.
+    """
+)
+@click.argument("incarnation", metavar="PARTITION@N")
+@click.option("-m", "--message", help="Why; of the commit.")
+@click.option(
+    "--from",
+    "origin",
+    type=click.Path(path_type=Path),
+    metavar="STATE|FILE",
+    help="State folder of that partition, or a file that it was exported to; else what lehr.yaml says.",
+)
+@click.option(
+    "--to", "file", default=WORKSPACE_FILE, show_default=True, metavar="FILE", help="The file to write it to."
+)
+@click.option("--source", "name", help="Name of the source; else the one that has this partition.")
+@click.option("--unconverged", metavar="REASON", help="Promote what production there does not have; and why.")
+@click.option(
+    "--in", "location", metavar="LOCATION", help="Repository or directory that FILE is relative to."
+)
+@click.option("--branch", help="Branch to commit to; else the one that is checked out.")
+@click.option(
+    "--kind", type=click.Choice(["git", "directory"]), help="What LOCATION is; `directory` edits in place."
+)
+@click.option(
+    "--author", metavar="'NAME <EMAIL>'", help="Author of the commit; else git's configuration says."
+)
+@click.option(
+    "--check/--no-check", default=True, show_default=True, help="Validate the outcome before it is written."
+)
+@click.option("--dry-run", is_flag=True, help="Show the diff, and write nothing.")
+@output_option("text", "json")
+def promote(
+    incarnation: str,
+    message: str | None,
+    origin: Path | None,
+    file: str,
+    name: str | None,
+    unconverged: str | None,
+    location: str | None,
+    branch: str | None,
+    kind: Literal["git", "directory"] | None,
+    author: str | None,
+    check: bool,
+    dry_run: bool,
+    form: str,
+) -> None:
+    """Have this workspace read incarnation N (or `latest`) of another PARTITION as a source.
+
+    Its number and digest are written into lehr.yaml, as a commit; comments and layout stay. Read is that
+    content and no other, whatever becomes of the partition. Refused is what production there does not
+    have at this moment: it has proved nothing yet.
+    """
+    partition, _, number = incarnation.rpartition("@")
+    if not partition or not (number.isdecimal() or number == "latest"):
+        raise click.UsageError("Name an incarnation: staging@42, or staging@latest.")
+    target = target_of(file, location, kind)
+    if not message and not dry_run and target.kind != "directory":
+        raise click.UsageError("Say why, with -m MESSAGE.")
+    chosen = _chosen(partition, number, origin or _declared_origin(target, partition, name))
+    if chosen.unproved and not unconverged:
+        raise _not_converged(chosen)
+    text = f"Promote {chosen.header.name}" + (f": {message}" if message else "")
+    if chosen.unproved:
+        text += f"\n\nNot converged: {unconverged}"
+    show_commit(_write(target, chosen, name, text, branch, author, check, dry_run), form, dry_run)
+
+
+def _write(
+    target: Target,
+    chosen: _Chosen,
+    name: str | None,
+    message: str,
+    branch: str | None,
+    author: str | None,
+    check: bool,
+    dry_run: bool,
+) -> Commit:
+    from lehr.base.clock import SystemClock
+    from lehr.sources import EditError, edit
+
+    def written(change: Change) -> Commit:
+        return edit(
+            target.location,
+            [change],
+            message,
+            state=folder,
+            clock=SystemClock(),
+            kind=target.kind,
+            branch=branch,
+            path=target.path,
+            author=author,
+            check=validation(target.workspace, None, folder) if check else None,
+            rehearse=dry_run,
+        )
+
+    with scratch_folder(None) as folder:
+        try:
+            return _first_of_both(written, target, chosen, name)
+        except EditError as refused:
+            show_refusal(refused.diagnostics)
+            raise click.exceptions.Exit(1) from None
+
+
+def _first_of_both(
+    written: Callable[[Change], Commit], target: Target, chosen: _Chosen, name: str | None
+) -> Commit:
+    """Pin it among the sources that there are; where there are none yet, as the first."""
+    from lehr.sources import Add, Compute, EditError
+
+    try:
+        pinned = _pin(chosen, name, target.workspace)
+        return written(Compute(file=target.file, path="sources", function=pinned))
+    except EditError as refused:
+        if [item.code for item in refused.diagnostics] != ["EDT002"]:
+            raise
+    first = _pin(chosen, name, target.workspace)({})
+    return written(Add(file=target.file, path="sources", value=first))
+
+
+def _pin(chosen: _Chosen, name: str | None, workspace: Path | None) -> Callable[[Any], Any]:
+    """A function of `sources` in lehr.yaml, which pins `chosen` in it."""
+    partition = str(chosen.header.partition)
+
+    def pinned(sources: Any) -> Any:
+        if not isinstance(sources, dict):
+            raise LehrError(f"`sources` in {WORKSPACE_FILE} is no mapping", fix="see `lehr validate`")
+        named = name or _named(sources, partition) or partition
+        before = sources.get(named, {})
+        if not isinstance(before, dict) or before.get("partition", partition) != partition:
+            raise LehrError(
+                f"the source {named} is not partition {partition}", fix="name another with --source"
+            )
+        where = {key: before[key] for key in ("state", "archive") if key in before}
+        if not where or (chosen.field == "archive") is not ("archive" in where):
+            where = {chosen.field: _relative(chosen.place, workspace)}
+        pin = {"incarnation": chosen.header.sequence, "digest": str(chosen.header.digest)}
+        return {**sources, named: {"partition": partition, **where, **pin}}
+
+    return pinned
+
+
+def _named(sources: dict[str, Any], partition: str) -> str | None:
+    """The one source that has the partition; None for none.
+
+    Raises:
+        LehrError: several have.
+    """
+    found = [
+        name
+        for name, value in sources.items()
+        if isinstance(value, dict) and value.get("partition") == partition
+    ]
+    if len(found) > 1:
+        raise LehrError(
+            f"several sources have partition {partition}: {', '.join(found)}", fix="name one with --source"
+        )
+    return found[0] if found else None
+
+
+def _relative(place: Path, workspace: Path | None) -> str:
+    """As it is written into the workspace's file: relative to the workspace, if that is on this machine."""
+    if workspace is None:
+        return str(place.expanduser().absolute())
+    return os.path.relpath(place.expanduser().absolute(), workspace.absolute())
+
+
+def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
+    """Where the workspace says that the partition is.
+
+    Raises:
+        LehrError: it does not say so, or is not on this machine.
+    """
+    from lehr.base.documents import load
+
+    path = None if target.workspace is None else target.workspace / target.file
+    if path is not None and path.is_file():
+        loaded = load(WORKSPACE_FILE, path.read_bytes()).documents
+        value = loaded[0].value if len(loaded) == 1 else None
+        sources = value.get("sources") if isinstance(value, dict) else None
+        if isinstance(sources, dict):
+            entry = sources.get(name or _named(sources, partition))
+            place = (entry.get("state") or entry.get("archive")) if isinstance(entry, dict) else None
+            if isinstance(place, str):
+                return path.parent / Path(place).expanduser()
+    raise LehrError(
+        f"it is not known where partition {partition} is",
+        why=f"no source in {target.file} says so" if path else "the workspace is not on this machine",
+        fix="name its state folder, or a file that it was exported to, with --from",
+    )
+
+
+def _chosen(partition: str, number: str, origin: Path) -> _Chosen:
+    """The incarnation, out of a state folder or an exported file.
+
+    Raises:
+        LehrError: it is not there.
+    """
+    from lehr.cli.stored import open_reading
+    from lehr.query.promoting import not_in_production
+    from lehr.store.archive import open_archive
+
+    if origin.is_file():
+        with open_archive(origin) as archive:
+            header = archive.header
+        if header.partition != partition or number not in ("latest", str(header.sequence)):
+            raise LehrError(
+                f"{origin} holds {header.name}, not {partition}@{number}", fix="name another file"
+            )
+        return _Chosen(header, "archive", origin, ("an exported file does not say what production has",))
+    with open_reading(origin, partition) as reading:
+        header = reading.incarnation(f"{partition}@{number}")
+        return _Chosen(header, "state", origin, tuple(not_in_production(reading, header.sequence)))
+
+
+def _not_converged(chosen: _Chosen) -> LehrError:
+    shown = "; ".join(chosen.unproved[:_MOST])
+    more = f"; and {len(chosen.unproved) - _MOST} more" if len(chosen.unproved) > _MOST else ""
+    return LehrError(
+        f"production of partition {chosen.header.partition} does not have what {chosen.header.name} says",
+        why=shown + more,
+        fix="wait until it has (`lehr wait`), or say with --unconverged REASON why it may be promoted",
+    )
