@@ -11,6 +11,8 @@ import click
 
 from lehr.cli import words
 from lehr.cli.output import Column, Shape, bounded, output_option, show
+from lehr.cli.referring import EPILOG as REFERRERS
+from lehr.cli.referring import asset_argument, field_option, show_referrers, tree_option
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
@@ -113,6 +115,28 @@ def assets(
             found = [row for row in found if row.status.lower() == status.lower()]
         shown = bounded(found, None if everything else limit, "assets")
         show(form, shown, _rows_shape(reading), nothing="no assets")
+
+
+@get.command(epilog=REFERRERS)
+@asset_argument
+@field_option
+@tree_option
+@click.option("--incarnation", metavar="INCARNATION", help="As of 3, hello@3, latest or previous.")
+@list_options(None)
+def referrers(
+    asset: str,
+    field: str | None,
+    tree: bool,
+    incarnation: str | None,
+    limit: int | None,
+    everything: bool,
+    form: str,
+    state: Path | None,
+    partition: str | None,
+) -> None:
+    """List what refers to ASSET, and through which field; with --tree, what refers to that, all the way."""
+    most = None if everything else limit
+    show_referrers(form, asset, field, tree, incarnation, most, state, partition)
 
 
 @get.command(

@@ -79,7 +79,7 @@ def graph(
         def look_up(id: AssetId) -> Asset | None:
             return reading.intent.asset(AssetKey(name, id), sequence)
 
-        _show_references(form, wanted, stored, look_up, registry_of(reading.store, name))
+        _show_references(form, wanted, stored, look_up, registry_of(reading.store, name, sequence))
 
 
 def _workspace(directory: Path) -> WorkingTree:

@@ -152,13 +152,18 @@ def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
     return inert
 
 
-def registry_of(store: Store, partition: Partition) -> Registry:
-    """All types of this installation, and those that the newest incarnation declares. Slow at first."""
+def registry_of(store: Store, partition: Partition, sequence: int | None = None) -> Registry:
+    """All types of this installation, and those that an incarnation declares. Slow at first.
+
+    Args:
+        sequence: of the incarnation; None for the newest.
+    """
     from lehr.model.declared import TYPE, declared_type
 
     known, newest = registry().copy(), store.intent.newest(partition)
     if newest is not None:
-        known.declare(map(declared_type, store.intent.assets(partition, newest.sequence, (TYPE,))))
+        at = newest.sequence if sequence is None else sequence
+        known.declare(map(declared_type, store.intent.assets(partition, at, (TYPE,))))
     return known
 
 

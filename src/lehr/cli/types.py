@@ -11,13 +11,27 @@ import click
 import msgspec
 
 from lehr.cli.output import Column, Shape, output_option, show, show_document
-from lehr.cli.stored import found_state, open_store, partition_option, registry, registry_of, state_option
+from lehr.cli.stored import (
+    found_state,
+    open_reading,
+    open_store,
+    partition_option,
+    registry,
+    registry_of,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from lehr.model.types import Registry
     from lehr.query.types import FieldPage, TypePage
 
 _WIDTH = 100
+
+incarnation_option = click.option(
+    "--incarnation",
+    metavar="INCARNATION",
+    help="As types were in 3, hello@3, latest or previous; else as they are in the newest.",
+)
 
 
 @click.command(
@@ -28,10 +42,11 @@ _WIDTH = 100
       lehr types -o name
     """
 )
+@incarnation_option
 @output_option()
 @state_option
 @partition_option
-def types(form: str, state: Path | None, partition: str | None) -> None:
+def types(form: str, incarnation: str | None, state: Path | None, partition: str | None) -> None:
     """List every type of asset and addon: those of this installation, and those that the workspace declares.
 
     ROLE says what assets of the type are: production, governance (they configure checks), reference
@@ -44,12 +59,14 @@ def types(form: str, state: Path | None, partition: str | None) -> None:
             Column("TYPE", lambda item: item.name),
             Column("ROLE", lambda item: item.role),
             Column("FROM", lambda item: item.origin, wide=True),
+            Column("FORM", lambda item: item.form, wide=True),
+            Column("VERSION", lambda item: str(item.version), wide=True),
             Column("MEANING", lambda item: item.summary),
         ),
         msgspec.to_builtins,
         lambda item: item.name,
     )
-    show(form, pages(_known(state, partition)), shape, nothing="no types")
+    show(form, pages(_known(state, partition, incarnation)), shape, nothing="no types")
 
 
 @click.command(
@@ -62,24 +79,29 @@ def types(form: str, state: Path | None, partition: str | None) -> None:
     """
 )
 @click.argument("name", metavar="TYPE[.FIELD]")
+@incarnation_option
 @output_option("text", "json", "yaml")
 @state_option
 @partition_option
-def explain(name: str, form: str, state: Path | None, partition: str | None) -> None:
+def explain(name: str, form: str, incarnation: str | None, state: Path | None, partition: str | None) -> None:
     """Say what a type or one of its fields is for, and what it may hold."""
     from lehr.query.types import find
 
-    page, field = find(_known(state, partition), name)
+    page, field = find(_known(state, partition, incarnation), name)
     if form != "text":
         show_document(form, msgspec.to_builtins(page if field is None else field))
         return
     print("\n".join(_told(page) if field is None else _told_field(page, field)))
 
 
-def _known(state: Path | None, partition: str | None) -> Registry:
-    """Types of this installation, and those that are declared where there is a state."""
+def _known(state: Path | None, partition: str | None, incarnation: str | None) -> Registry:
+    """Types of this installation, and those that an incarnation declares where there is a state."""
     from lehr.query.reading import choose_partition
 
+    if incarnation is not None:
+        with open_reading(state, partition) as reading:
+            sequence = reading.incarnation(incarnation).sequence
+            return registry_of(reading.store, reading.partition, sequence)
     folder = found_state(state)
     if folder is None:
         return registry()
@@ -89,7 +111,9 @@ def _known(state: Path | None, partition: str | None) -> Registry:
 
 
 def _told(page: TypePage) -> Iterator[str]:
-    yield f"{page.name}  ({page.role}, from {page.origin})"
+    form = "" if page.form == "json" else f", {page.form}"
+    version = "" if page.version == 1 else f", version {page.version}"
+    yield f"{page.name}  ({page.role}, from {page.origin}{form}{version})"
     yield ""
     yield from _paragraphs("\n\n".join(text for text in (page.summary, page.description) if text), "")
     if page.fields:

@@ -1,7 +1,7 @@
 """The workspace file `lehr.yaml`: what a snapshot declares, and within which limits.
 
 partition: shakespeare          # required
-types: ["types/*.yaml"]         # asset types that it declares
+types: ["types/*.{yaml,py}"]    # types of assets and addons that it declares
 assets: ["assets/**/*.yaml"]    # plain asset files
 generators: ["generators/*.py"]
 let_go: {old-job: "moved to the other cell"}
@@ -46,7 +46,7 @@ from lehr.sdk.validator import (
 
 WORKSPACE_FILE = declared_sources.WORKSPACE_FILE
 DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
-DEFAULT_TYPES = ("types/*.{yaml,yml,json,toml}",)
+DEFAULT_TYPES = ("types/*.{yaml,yml,json,toml,py,binpb,desc,pb,protoset}",)
 DEFAULT_GENERATORS = ("generators/*.py",)
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.model.declared import declaration_id
-from lehr.model.types import Registry, Schema
+from lehr.model.evolution import FIRST
+from lehr.model.references import Reference, external_leaf, patterns, reference_mark
+from lehr.model.schema import Form, Schema
+from lehr.model.secret import sensitive_leaf
+from lehr.model.types import Kind, Registry
 
 _KINDS = {
     "string": "text",
@@ -33,6 +37,24 @@ _LIMITS = {
     "pattern": "matches {}",
     "format": "a {}",
 }
+
+
+_MESSAGE_KINDS = {
+    "any": "mapping with @type",
+    "bytes": "bytes in base64",
+    "double": "number",
+    "duration": "seconds such as 1.5s",
+    "float": "number of 32 bits",
+    "int32": "integer of 32 bits",
+    "int64": "integer of 64 bits",
+    "list": "list",
+    "struct": "mapping",
+    "timestamp": "time such as 2026-11-21T18:00:00Z",
+    "uint32": "integer of 32 bits, not negative",
+    "uint64": "integer of 64 bits, not negative",
+    "value": "anything",
+}
+"""What the kinds of protobuf's JSON form are called."""
 
 
 class FieldPage(msgspec.Struct, frozen=True):
@@ -60,6 +82,8 @@ class TypePage(msgspec.Struct, frozen=True):
     Attributes:
         role: `production`, `governance`, `reference` (no production) or `addon`.
         origin: where it comes from: a package, or the asset that declares it.
+        form: `json` or `protobuf`: how values are written.
+        version: counts the forms that it has had.
     """
 
     name: str
@@ -68,6 +92,8 @@ class TypePage(msgspec.Struct, frozen=True):
     summary: str
     description: str
     fields: tuple[FieldPage, ...]
+    form: str = Form.JSON
+    version: int = FIRST
 
 
 def pages(registry: Registry) -> list[TypePage]:
@@ -83,16 +109,19 @@ def page(registry: Registry, name: str) -> TypePage:
     """
     item = registry.types.get(name)
     payload = registry.addons[name] if item is None else item.payload
+    form, declared = Form.JSON, registry.is_declared(name)
     if isinstance(payload, Schema):
-        schema, origin, text = dict(payload.document), str(declaration_id(name)), payload.description
+        schema, form, text = dict(payload.document), payload.form, payload.description
+        origin = str(declaration_id(name)) if declared else "a package"
     else:
         schema, origin = msgspec.json.schema(payload), payload.__module__.partition(".")[0]
         text = inspect.getdoc(payload) or ""
     body, _, _ = text.partition("\n\nAttributes:")
     summary, _, description = body.partition("\n\n")
     role = "addon" if item is None else "governance" if item.governs else _role(item.enforced)
-    fields = tuple(_fields(schema, schema))
-    return TypePage(name, role, origin, " ".join(summary.split()), description.strip(), fields)
+    fields = tuple(_Reading(schema, _marks(payload)).fields(schema, "", ()))
+    version = registry.evolution(name).version
+    return TypePage(name, role, origin, " ".join(summary.split()), description.strip(), fields, form, version)
 
 
 def _role(enforced: bool) -> str:
@@ -120,24 +149,77 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
     return found, field
 
 
-def _fields(node: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[FieldPage]:
-    node = _resolved(node, root)
-    meanings = _attributes(node.get("description", ""))
-    required = set(node.get("required", ()))
-    for name, raw in node.get("properties", {}).items():
-        field = _resolved(raw, root)
-        inner = _inner(field, root)
-        default = raw.get("default", field.get("default"))
-        spelt = default is not None or "default" in raw
-        yield FieldPage(
-            name=name,
-            kind=_kind(raw, root),
-            required=name in required,
-            default=msgspec.json.encode(default).decode() if spelt else None,
-            limits=tuple(_limits(field)),
-            meaning=meanings.get(name) or ("" if "properties" in field else field.get("description", "")),
-            fields=() if inner is None else tuple(_fields(inner, root)),
-        )
+class _Reading:
+    """Goes through a schema.
+
+    Args:
+        marks: what is said of fields beside the schema, by pattern (`/replicas/*/host`).
+    """
+
+    def __init__(self, root: Mapping[str, Any], marks: Mapping[str, str]) -> None:
+        self._root = root
+        self._marks = marks
+
+    def fields(self, node: Mapping[str, Any], path: str, within: tuple[int, ...]) -> Iterator[FieldPage]:
+        """The fields of a mapping that stands at `path`, within mappings that are known by identity."""
+        node = _resolved(node, self._root)
+        if id(node) in within:  # of its own kind again: its fields have been told
+            return
+        meanings = _attributes(node.get("description", ""))
+        required = set(node.get("required", ()))
+        for name, raw in node.get("properties", {}).items():
+            field = _resolved(raw, self._root)
+            inner, step = _inner(field, self._root)
+            default = raw.get("default", field.get("default"))
+            spelt = default is not None or "default" in raw
+            here = f"{path}/{name}"
+            meaning = "" if "properties" in field else field.get("description", "")
+            yield FieldPage(
+                name=name,
+                kind=_kind(raw, self._root),
+                required=name in required,
+                default=msgspec.json.encode(default).decode() if spelt else None,
+                limits=(*_limits(field), *_alternatives(node, name), *self._said(here)),
+                meaning=meanings.get(name) or raw.get("description", "") or meaning,
+                fields=() if inner is None else tuple(self.fields(inner, here + step, (*within, id(node)))),
+            )
+
+    def _said(self, path: str) -> Iterator[str]:
+        for pattern, words in self._marks.items():
+            if pattern.startswith(path) and not pattern[len(path) :].strip("/*#"):
+                yield words
+
+
+def _alternatives(node: Mapping[str, Any], name: str) -> Iterator[str]:
+    for choice in node.get("protobufOneofs", {}).values():
+        if name in choice:
+            yield f"at most one of {', '.join(choice)}"
+
+
+def _marks(payload: Kind) -> dict[str, str]:
+    """What is said of fields by marks, by the pattern of the field."""
+    if isinstance(payload, Schema):
+        references, externals, secrets = payload.references, payload.externals, payload.secrets
+    else:
+        references = dict(_patterns(payload, reference_mark))
+        externals = tuple(path for path, _ in _patterns(payload, external_leaf))
+        secrets = tuple(path for path, _ in _patterns(payload, sensitive_leaf))
+    found = {pattern: _reference(mark) for pattern, mark in references.items()}
+    found.update((pattern, "names something outside of intent") for pattern in externals)
+    found.update((pattern, "refers to a secret") for pattern in secrets)
+    return found
+
+
+def _reference(mark: Reference) -> str:
+    types = f" of type {' or '.join(mark.types)}" if mark.types else ""
+    return f"names an asset{types}{', which is pushed first' if mark.goes_first else ''}"
+
+
+def _patterns(kind: Any, leaf: Callable[[Any], Any]) -> list[tuple[str, Any]]:
+    try:
+        return list(patterns(kind, leaf))
+    except RecursionError:  # they may stand at any depth, and no pattern says where
+        return []
 
 
 def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,17 +242,20 @@ def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 _MOST_STEPS = 20
 
 
-def _inner(field: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What has fields within a field: itself, what it lists, or what it maps to."""
-    for item in (field, field.get("items"), field.get("additionalProperties")):
+def _inner(field: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
+    """What has fields within a field, itself, what it lists, or what it maps to; and the step to there."""
+    for item, step in ((field, ""), (field.get("items"), "/*"), (field.get("additionalProperties"), "/*")):
         if isinstance(item, Mapping):
             found = _resolved(item, root)
             if "properties" in found:
-                return found
-    return None
+                return found, step
+    return None, ""
 
 
 def _kind(raw: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    message = _MESSAGE_KINDS.get(_resolved(raw, root).get("protobuf", ""))
+    if message is not None:
+        return message
     branches = raw.get("anyOf")
     if branches:
         return " or ".join(dict.fromkeys(_kind(branch, root) for branch in branches))
@@ -191,6 +276,8 @@ def _kind(raw: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def _limits(node: Mapping[str, Any]) -> Iterator[str]:
+    if node.get("protobuf") in _MESSAGE_KINDS:
+        return
     for name, words in _LIMITS.items():
         if name in node:
             yield words.format(node[name])

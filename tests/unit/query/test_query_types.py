@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import msgspec
 import pytest
 
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.model.asset import make_asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
-from lehr.model.types import Registry
+from lehr.model.evolution import Evolution
+from lehr.model.schema import Form
+from lehr.model.secret import Secret
+from lehr.model.types import AnyReference, AssetType, External, Reference, Registry, Schema
 from lehr.query.types import FieldPage, find, page, pages
 
 REGISTRY = wiring.registry()
@@ -76,3 +82,74 @@ def test_what_is_not_there_is_told_with_what_is(declaring: Registry, text: str, 
     with pytest.raises(LehrError) as caught:
         find(declaring, text)
     assert (caught.value.what, caught.value.fix) == (said, fix)
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One of several.
+
+    Attributes:
+        next: who comes after it.
+    """
+
+    next: Annotated[str, Reference(("shop.Node",), goes_first=True)]
+    weights: dict[AnyReference, int] = {}
+    image: External | None = None
+    password: Secret | None = None
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """Holds trees."""
+
+    owner: AnyReference
+    children: list[Tree] = []
+
+
+def test_a_field_says_what_it_names() -> None:
+    found = page(Registry([AssetType("shop.Node", Node)]), "shop.Node")
+    assert {field.name: field.limits for field in found.fields} == {
+        "next": ("names an asset of type shop.Node, which is pushed first",),
+        "weights": ("names an asset",),
+        "image": ("names something outside of intent",),
+        "password": ("refers to a secret",),
+    }
+
+
+def test_a_type_that_holds_values_of_itself_is_explained_once() -> None:
+    [owner, children] = page(Registry([AssetType("shop.Tree", Tree)]), "shop.Tree").fields
+    assert (owner.name, children.name, children.fields) == ("owner", "children", ())
+
+
+MESSAGE = {
+    "$ref": "#/$defs/shop.Message",
+    "$defs": {
+        "shop.Message": {
+            "type": "object",
+            "protobuf": "message",
+            "protobufOneofs": {"place": ["room", "desk"]},
+            "additionalProperties": False,
+            "properties": {
+                "room": {"type": "string", "protobuf": "string"},
+                "desk": {"$ref": "#/$defs/shop.Message"},
+                "size": {"type": "string", "pattern": "^[0-9]+$", "protobuf": "uint64", "default": "0"},
+            },
+        }
+    },
+}
+
+
+def test_a_message_is_explained_like_any_other_type() -> None:
+    schema = Schema(MESSAGE, {}, "What is sent.", form=Form.PROTOBUF)
+    found = page(Registry([AssetType("shop.Message", schema, evolution=Evolution(3))]), "shop.Message")
+    assert (found.form, found.version, found.origin) == ("protobuf", 3, "a package")
+    assert found.fields == (
+        FieldPage("room", "text", False, limits=("at most one of room, desk",)),
+        FieldPage("desk", "mapping", False, limits=("at most one of room, desk",)),
+        FieldPage("size", "integer of 64 bits, not negative", False, '"0"'),
+    )
+
+
+def test_a_declared_addon_is_an_addon(declaring: Registry) -> None:
+    payload = {"schema": SCHEMA, "kind": "addon", "version": 2}
+    declaring.declare([declared_type(make_asset(declaration_id("shop.Seen"), TYPE, payload, {}))])
+    found = page(declaring, "shop.Seen")
+    assert (found.role, found.origin, found.version) == ("addon", "type/shop.Seen", 2)

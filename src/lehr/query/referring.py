@@ -1,0 +1,88 @@
+"""References asked backwards: what points at an asset, through which field, and what points at that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from lehr.model.asset import Asset, AssetId
+from lehr.model.types import Registry
+
+Behind = Callable[[AssetId], Iterable[tuple[AssetId, str]]]
+"""Who refers to an asset: ids, and JSON pointers into their documents."""
+
+_ROOTS = ("/payload/", "/addons/")
+
+
+class Referrer(msgspec.Struct, frozen=True):
+    """An asset that refers to another.
+
+    Attributes:
+        path: JSON pointer into its document, to where it does.
+        to: what it refers to.
+        depth: 1 for what refers to the asset that was asked about, 2 for what refers to that, and so on.
+    """
+
+    id: AssetId
+    path: str
+    to: AssetId
+    depth: int = 1
+
+
+def referrers(
+    behind: Behind, id: AssetId, field: str | None = None, *, most_deep: int | None = 1
+) -> Iterator[Referrer]:
+    """Who refers to the asset `id`, and who to those; each asset's referrers are told once.
+
+    Args:
+        field: only through this one, as `matches` has it: references in one field are one hierarchy
+            over the assets, and those in another are another.
+        most_deep: how far to go; None for the whole subtree.
+    """
+    met = {id}
+    level = [id]
+    depth = 0
+    while level and depth != most_deep:
+        depth += 1
+        ahead: list[AssetId] = []
+        for target in level:
+            for source, path in sorted(behind(target)):
+                if field is None or matches(field, path):
+                    yield Referrer(source, path, target, depth)
+                    if source not in met:
+                        met.add(source)
+                        ahead.append(source)
+        level = ahead
+
+
+def matches(field: str, path: str) -> bool:
+    """Whether a JSON pointer into an asset's document leads into a field.
+
+    Args:
+        field: a JSON pointer, or names with dots between them (`parent`, `members.who`), into the
+            payload; or a JSON pointer that begins with `/payload/` or `/addons/`. In it, `*` stands for any
+            key or index, and indexes may be left out.
+    """
+    pointer = field if field.startswith("/") else "/" + field.replace(".", "/")
+    if not pointer.startswith(_ROOTS):
+        pointer = f"/payload{pointer}"
+    return _leads(pointer.split("/")[1:], path.split("/")[1:])
+
+
+def _leads(wanted: list[str], found: list[str]) -> bool:
+    if not found:
+        return not wanted
+    if wanted and wanted[0] in ("*", found[0]) and _leads(wanted[1:], found[1:]):
+        return True
+    # What a list or a map holds is in its field, whichever of its items it is.
+    return (not wanted or found[0].isdecimal()) and _leads(wanted, found[1:])
+
+
+def behind_in(assets: Iterable[Asset], registry: Registry) -> Behind:
+    """Who refers to what among `assets`, which are gone through once, here."""
+    known: dict[AssetId, list[tuple[AssetId, str]]] = {}
+    for asset in assets:
+        for mention in registry.mentions(asset):
+            known.setdefault(mention.target, []).append((asset.id, mention.path))
+    return lambda id: known.get(id, ())
