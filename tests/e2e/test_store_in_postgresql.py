@@ -1,4 +1,4 @@
-"""Given a store in PostgreSQL, when people use Lehr, all of it works, and a server that dies loses nothing."""
+"""Given a store in PostgreSQL, then every command works on it, and a server that dies loses nothing."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from lehr.model.decision import Reservation
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.operation import DONE
 from lehr.model.types import AnyReference, AssetType, Registry
-from lehr.store import SqliteStore
+from lehr.store import SqliteStore, Store
 from lehr.store.damage import Damage
 from lehr.store.writes import (
     Admit,
@@ -70,7 +70,7 @@ def types(partition: Partition) -> Registry:
     return TYPES
 
 
-def publish(store: SqliteStore, base: int, *things: tuple[str, str, list[str]], removals: str = "") -> None:
+def publish(store: Store, base: int, *things: tuple[str, str, list[str]], removals: str = "") -> None:
     upserts = tuple(
         make_asset(AssetId(id), THING, Thing(value, near), {})
         if id != "rule"
@@ -90,38 +90,40 @@ def publish(store: SqliteStore, base: int, *things: tuple[str, str, list[str]], 
     commit(store, Publish(candidate, mentions, (RULE,), NOW + base, claims))
 
 
+def grow(store: Store) -> None:
+    """Something of everything: six incarnations of which two are pruned, pushes, words, records."""
+    publish(store, 0, ("a", "1", ["b"]), ("b", "1", []), ("rule", "1", []))
+    publish(store, 1, ("a", "2", ["b"]), ("c", "1", ["a", "b"]))
+    publish(store, 2, ("b", "3", []), ("a", "3", ["b"]))
+    publish(store, 3, ("rule", "4", []))
+    publish(store, 4, ("d", "5", []), ("b", "5", []), removals="c")
+    publish(store, 5, ("a", "6", ["b", "d"]), ("b", "6", []), ("rule", "6", []))
+    commit(store, TakeLease(PARTITION))
+    held = Reservation("limit", 9)
+    push = msgspec.structs.replace(operation("o1"), content=6, governing=6)
+    request = msgspec.structs.replace(_admit(store, "o1"), operation=push, reservations=(held,))
+    admitted(store, request)
+    commit(store, finish("o1", DONE, ledger=entry("a", content=6, operation="o1")))
+    admitted(store, msgspec.structs.replace(_admit(store, "o2"), reservations=(held,)))
+    store.commit([Adopt(entry("b", content=4)), Record(decision("a")), Record(decision("b"))])
+    pin = msgspec.structs.replace(control("p1", ControlKind.PIN), incarnation=2)
+    store.commit([SetControl(pin), SetControl(control("c1"))])
+    said = AuditEntry(at=NOW, actor="ana", command="pause", arguments={}, result="ok")
+    tried = Attempt(partition=PARTITION, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=6)
+    store.commit([Audit(PARTITION, said), RecordAttempt(tried)])
+    gone = commit(store, Prune(PARTITION, 1, NOW + 100))
+    assert gone.incarnations == 2  # 3 and 5; 1 is read by the open push, 2 is pinned, 4 is applied
+
+
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """Something of everything: six incarnations of which two are pruned, pushes, words, records."""
     path = tmp_path / "state.sqlite"
     with contextlib.closing(SqliteStore(path)) as store:
-        publish(store, 0, ("a", "1", ["b"]), ("b", "1", []), ("rule", "1", []))
-        publish(store, 1, ("a", "2", ["b"]), ("c", "1", ["a", "b"]))
-        publish(store, 2, ("b", "3", []), ("a", "3", ["b"]))
-        publish(store, 3, ("rule", "4", []))
-        publish(store, 4, ("d", "5", []), ("b", "5", []), removals="c")
-        publish(store, 5, ("a", "6", ["b", "d"]), ("b", "6", []), ("rule", "6", []))
-        commit(store, TakeLease(PARTITION))
-        held = Reservation("limit", 9)
-        push = msgspec.structs.replace(operation("o1"), content=6, governing=6)
-        request = msgspec.structs.replace(_admit(store, "o1"), operation=push, reservations=(held,))
-        admitted(store, request)
-        commit(store, finish("o1", DONE, ledger=entry("a", content=6, operation="o1")))
-        admitted(store, msgspec.structs.replace(_admit(store, "o2"), reservations=(held,)))
-        store.commit([Adopt(entry("b", content=4)), Record(decision("a")), Record(decision("b"))])
-        pin = msgspec.structs.replace(control("p1", ControlKind.PIN), incarnation=2)
-        store.commit([SetControl(pin), SetControl(control("c1"))])
-        said = AuditEntry(at=NOW, actor="ana", command="pause", arguments={}, result="ok")
-        tried = Attempt(
-            partition=PARTITION, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=6
-        )
-        store.commit([Audit(PARTITION, said), RecordAttempt(tried)])
-        gone = commit(store, Prune(PARTITION, 1, NOW + 100))
-        assert gone.incarnations == 2  # 3 and 5; 1 is read by the open push, 2 is pinned, 4 is applied
+        grow(store)
     return path
 
 
-def _admit(store: SqliteStore, id: str) -> Admit:
+def _admit(store: Store, id: str) -> Admit:
     return Admit(operation(id), basis(store, "a"))
 
 

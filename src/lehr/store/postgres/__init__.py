@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import psycopg
-
 from lehr.base.errors import StalledError
 from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.postgres import migrations, publishing
 from lehr.store.postgres.address import Address
+from lehr.store.postgres.errors import DAMAGE
 from lehr.store.postgres.intent import PostgresIntent
 from lehr.store.postgres.locks import keys_of
 from lehr.store.postgres.session import PostgresSession, Readers
@@ -96,7 +95,7 @@ class PostgresStore:
 
         with self._readers.moment() as db:
             began(rows(db))
-            yield from check(db, types, advance, (psycopg.DataError, psycopg.InternalError))
+            yield from check(db, types, advance, DAMAGE)
 
     def close(self) -> None:
         self._readers.close()

@@ -11,6 +11,14 @@ import psycopg
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.store.postgres.address import Address
 
+DAMAGE = (
+    psycopg.DataError,
+    psycopg.InternalError,
+    psycopg.errors.UndefinedColumn,
+    psycopg.errors.UndefinedTable,
+)
+"""What the server raises where tables are damaged, or not those that we made."""
+
 _AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by itself"
 
 

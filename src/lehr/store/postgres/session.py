@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import re
 import select
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,9 @@ _SETTINGS = {
     "client_min_messages": "warning",
 }
 LOCK_SECONDS = 5.0
+
+# What the driver warns of while it cleans up after an error, the error says already.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 

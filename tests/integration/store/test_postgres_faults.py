@@ -1,0 +1,232 @@
+"""Lost connections, a server that is killed, processes that compete: nothing is lost, nothing done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.model.asset import Asset, AssetId
+from lehr.model.incarnation import Incarnation
+from lehr.store.merkle import bucket_of
+from lehr.store.origins import origin_bytes
+from lehr.store.postgres import Address, PostgresStore, publishing, session, writer
+from lehr.store.writes import Record, Refused, TakeLease
+from lehr.testing.conformance.store.subject import (
+    PARTITION,
+    asset,
+    commit,
+    contents,
+    decision,
+    publication,
+    published,
+)
+from tests.integration.store.relay import Break, Relay
+from tests.postgres import PORT, PostgresServer
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def relay(server: PostgresServer) -> Iterator[Relay]:
+    folder = server.folder / f"relay-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    between = Relay(folder, server.sockets)
+    try:
+        yield between
+    finally:
+        between.close()
+        (folder / f".s.PGSQL.{PORT}").unlink()
+        folder.rmdir()
+
+
+@pytest.fixture
+def through(relay: Relay, address: Address) -> Iterator[PostgresStore]:
+    """A store whose connections go through the relay."""
+    behind = Address(f"postgresql://plays@/postgres?host={relay.folder}&port={PORT}&schema={address.schema}")
+    with contextlib.closing(PostgresStore(behind)) as store:
+        commit(store, TakeLease(PARTITION))
+        yield store
+
+
+def decided(store: PostgresStore) -> list[str]:
+    return [item.condition.reason for _number, item in store.records.decisions(PARTITION)][::-1]
+
+
+def test_a_commit_whose_answer_is_lost_is_found_to_be_there(relay: Relay, through: PostgresStore) -> None:
+    relay.at = Break.AFTER
+    assert through.commit([Record(decision("a", "One"))]) == [None]
+    assert relay.broken == 1
+    assert decided(through) == ["One"]
+    assert commit(through, TakeLease(PARTITION)) == 2  # and it goes on
+
+
+@pytest.mark.parametrize("at", [Break.BEFORE, Break.UNHEARD])
+def test_a_commit_that_the_server_never_heard_of_is_not_there(
+    relay: Relay, through: PostgresStore, at: Break
+) -> None:
+    relay.at = at
+    with pytest.raises(TransientError, match="was lost in a commit: the server does not have it"):
+        through.commit([Record(decision("a", "One"))])
+    assert relay.broken == 1
+    assert decided(through) == []
+    through.commit([Record(decision("a", "Two"))])
+    assert decided(through) == ["Two"]
+
+
+def test_who_cannot_find_out_says_that_nobody_knows(
+    relay: Relay, through: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_MOST_TRIES", 3)
+    monkeypatch.setattr(writer, "connect", _away)
+    relay.at = Break.AFTER
+    with pytest.raises(StalledError, match="nobody knows whether the last commit") as caught:
+        through.commit([Record(decision("a", "One"))])
+    assert "start `lehr run` again" in caught.value.fix
+
+
+def _away(address: Address) -> psycopg.Connection[Any]:
+    raise TransientError("it is away")
+
+
+def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
+    server: PostgresServer, address: Address
+) -> None:
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, asset("a", "1"))
+        server.stop()
+        with pytest.raises(TransientError, match="does not answer") as caught:
+            store.intent.newest(PARTITION)
+        assert "Lehr goes on by itself" in caught.value.fix
+        with pytest.raises(TransientError, match="does not answer"):
+            store.commit([Record(decision("a"))])
+        server.start()
+        assert contents(store, 1) == [asset("a", "1")]
+        assert published(store, 1, asset("b", "1")).sequence == 2
+
+
+def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_good_one(
+    server: PostgresServer, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [asset(f"asset-{number:05}", "1") for number in range(3000)]
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, asset("a", "1"))
+        left = iter(range(2000))
+
+        def kill_on_the_way(item: Asset) -> bytes:
+            if next(left, None) == 1000:
+                _kill(server)
+            return origin_bytes(item)
+
+        monkeypatch.setattr(publishing, "origin_bytes", kill_on_the_way)
+        with pytest.raises(TransientError, match="does not answer"):
+            store.commit([publication(1, *many)])
+        monkeypatch.setattr(publishing, "origin_bytes", origin_bytes)
+        server.start()
+        newest = store.intent.newest(PARTITION)
+        assert newest is not None
+        assert newest.sequence == 1
+        assert contents(store, 1) == [asset("a", "1")]
+        assert len(list(store.intent.heads(PARTITION))) == 1
+        # The next try is the whole of it.
+        assert isinstance(commit(store, publication(1, *many)), Incarnation)
+        assert contents(store, 2) == [asset("a", "1"), *many]
+        assert list(store.check(lambda partition: None)) == []
+
+
+def _kill(server: PostgresServer) -> None:
+    """As the machine's end would: no process of the server says good-bye."""
+    pid = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    os.kill(pid, signal.SIGKILL)
+    server.stop()  # what had started it has nothing left to end
+
+
+def test_of_two_who_publish_over_the_same_incarnation_one_is_refused(address: Address) -> None:
+    with (
+        contextlib.closing(PostgresStore(address)) as one,
+        contextlib.closing(PostgresStore(address)) as other,
+    ):
+        assert isinstance(commit(one, publication(0, asset("a", "1"))), Incarnation)
+        refused = commit(other, publication(0, asset("b", "1")))
+        assert isinstance(refused, Refused)
+        assert refused.reason == "Overtaken"
+
+
+def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(session._SETTINGS, "idle_in_transaction_session_timeout", "50ms")
+    with (
+        contextlib.closing(PostgresStore(address)) as stopped,
+        contextlib.closing(PostgresStore(address)) as other,
+    ):
+
+        def stop_on_the_way(id: str) -> int:
+            # Here it is stopped, with its locks in its hands; the other waits until they are taken away.
+            assert commit(other, TakeLease(PARTITION)) == 1
+            return bucket_of(AssetId(id))
+
+        monkeypatch.setattr(publishing, "bucket_of", stop_on_the_way)
+        with pytest.raises(TransientError):
+            stopped.commit([publication(0, asset("a", "1"))])
+        assert stopped.intent.newest(PARTITION) is None
+
+
+def contend(address: Address, limit: int, *assets: list[str]) -> list[dict[str, list[str]]]:
+    """What processes got that began at the same moment."""
+    command = [sys.executable, "-m", "tests.integration.store.contender", address.url]
+    running = [
+        subprocess.Popen(
+            [*command, f"p{number}", str(limit), *wanted],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number, wanted in enumerate(assets)
+    ]
+    try:
+        for process in running:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in running:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        return [json.loads(process.communicate(timeout=50)[0]) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def ready(address: Address) -> Address:
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, *(asset(f"a{number:02}", "1") for number in range(40)))
+        commit(store, TakeLease(PARTITION))
+    return address
+
+
+def test_two_processes_never_both_push_an_asset(ready: Address) -> None:
+    names = [f"a{number:02}" for number in range(40)]
+    one, other = contend(ready, 100, names, names)
+    assert sorted([*one["admitted"], *other["admitted"]]) == names
+    assert set(one["refused"]) | set(other["refused"]) == {"InFlight"}
+
+
+def test_two_processes_never_take_more_of_a_limit_than_there_is(ready: Address) -> None:
+    names = [f"a{number:02}" for number in range(40)]
+    one, other = contend(ready, 7, names[:20], names[20:])
+    assert len(one["admitted"]) + len(other["admitted"]) == 7
+    assert set(one["refused"]) | set(other["refused"]) == {"LimitReached"}
