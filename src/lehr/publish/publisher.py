@@ -258,10 +258,10 @@ class Publisher:
         await self._blocking.run(self._source.keep, work.snapshot.revision)
         write = Publish(
             candidate,
-            dict(work.proposal.mentions),
+            work.proposal.mentions,
             tuple(name for name, item in self._registry.types.items() if item.governs),
             work.at,
-            dict(work.proposal.claims),
+            work.proposal.claims,
         )
         answer = await self._ask(write)
         if isinstance(answer, Refused):

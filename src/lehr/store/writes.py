@@ -26,8 +26,8 @@ class Publish(msgspec.Struct, frozen=True):
     Refused (`Overtaken`) when the newest incarnation is not the candidate's base.
 
     Attributes:
-        mentions: references of each upserted asset, for asking backwards.
-        claims: what each upserted asset alone may change in production.
+        mentions: references of each upserted asset that makes any, for asking backwards.
+        claims: what each upserted asset alone may change in production, if there is any such thing.
         governing_types: types whose assets make up the governance digest.
     """
 

@@ -17,7 +17,7 @@ def claimed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     for change in proposal.changes():
         if change.after is None:
             continue
-        claims = proposal.claims[change.id]
+        claims = proposal.claims.get(change.id, ())
         kept = _claims_before(proposal, change) if claims else ()
         for claim in claims:
             # What an asset has claimed already, no other that has not changed does.

@@ -118,11 +118,12 @@ class DeltaProposal:
         self._predecessor = predecessor
         self._locate = locate
         after = [change.after for change in self._changes.values() if change.after is not None]
-        self._mentions = {asset.id: tuple(registry.mentions(asset)) for asset in after}
-        self._claims = {asset.id: registry.claims(asset) for asset in after}
+        # There may be a million of them, and most refer to nothing.
+        self._mentions = {asset.id: tuple(made) for asset in after if (made := registry.mentions(asset))}
+        self._claims = {asset.id: held for asset in after if (held := registry.claims(asset))}
         self._mentioned_by: dict[AssetId, list[tuple[Asset, Mention]]] = {}
         for asset in after:
-            for mention in self._mentions[asset.id]:
+            for mention in self._mentions.get(asset.id, ()):
                 self._mentioned_by.setdefault(mention.target, []).append((asset, mention))
 
     @property
@@ -162,8 +163,8 @@ class DeltaProposal:
     # --- references ----------------------------------------------------------------
 
     @property
-    def mentions(self) -> Mapping[AssetId, tuple[Mention, ...]]:
-        """The references that each new or changed asset makes."""
+    def mentions(self) -> dict[AssetId, tuple[Mention, ...]]:
+        """The references that each new or changed asset makes, if it makes any."""
         return self._mentions
 
     def mentioned_by(self, id: AssetId) -> Iterator[tuple[Asset, Mention]]:
@@ -192,8 +193,8 @@ class DeltaProposal:
     # --- claims --------------------------------------------------------------------
 
     @property
-    def claims(self) -> Mapping[AssetId, tuple[str, ...]]:
-        """What each new or changed asset alone may change in production."""
+    def claims(self) -> dict[AssetId, tuple[str, ...]]:
+        """What each new or changed asset alone may change in production, if there is any such thing."""
         return self._claims
 
     def claimed_by_others(self, claim: str) -> Iterator[AssetId]:
