@@ -3,17 +3,37 @@
 In: a source file of the workspace, in words about a service. Out: assets of the types that ship
 with Lehr, with the references, orders and affected clusters that belong to them.
 
-    from lehr.models import web_service
+    from lehr.models import modelled
     from lehr.sdk.generator import for_each_file
 
-    @for_each_file("shop.yaml")
-    def shop(file):
-        yield from web_service(file, command=["shop", "{port}"], envoy=["bin/envoy.py"])
+    @for_each_file("services/*.yaml")
+    def services(file):
+        yield from modelled(file)
+
+The first key of such a file, `model`, says which: `service`, `web-service`, `database` or `files`. Each is
+a function as well, for files that belong to one model alone.
 
 Architecture invariant: a model only yields what a generator written by hand could. It is a shorthand,
 never a way round: whoever outgrows it writes the generator out.
 """
 
+from lehr.models.choosing import MODELS, modelled
+from lehr.models.database import Database, database
+from lehr.models.files import Files, files
+from lehr.models.service import Service, service
 from lehr.models.web_service import Cluster, WebService, assets_of, web_service
 
-__all__ = ["Cluster", "WebService", "assets_of", "web_service"]
+__all__ = [
+    "MODELS",
+    "Cluster",
+    "Database",
+    "Files",
+    "Service",
+    "WebService",
+    "assets_of",
+    "database",
+    "files",
+    "modelled",
+    "service",
+    "web_service",
+]

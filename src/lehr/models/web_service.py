@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic
-from lehr.base.documents.yaml_stream import load_yaml
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, TURNDOWN
 from lehr.model.secret import Secret
-from lehr.sdk.generator import DeclaredAsset, SourceFile, UnreadableFileError, asset
+from lehr.models.reading import Problem, read, refused
+from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+
+NOUN = "a web service"
 
 GLOBAL = "global"
 """Stands for all clusters, so none has this name."""
@@ -21,6 +22,7 @@ MOST_REPLICAS = 90
 _BALANCER, _ADMIN, _REPLICAS = 0, 1, 2  # ports of a cluster, counted from its first
 
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_400)]
+Version = Annotated[str, msgspec.Meta(min_length=1)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$")]
 
 
@@ -32,12 +34,16 @@ class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ports: first port of the cluster's own: that of its balancer. The next is the admin interface
             of its Envoy, and those after that are the replicas'.
         weight: parts of all requests that it gets; as many as it has replicas without it.
+        version: that runs here, where it is another one.
+        environment: put over that of the service, one by one.
         turndown: why the cluster is to go. Then it leaves the global balancer, and production.
     """
 
     replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
     ports: Port
     weight: Annotated[int, msgspec.Meta(ge=0, le=1000)] | None = None
+    version: Version | None = None
+    environment: dict[str, str | Secret] = {}
     turndown: str = ""
 
 
@@ -51,14 +57,23 @@ class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         environment: variables of the program; references to secrets among them.
         port: where the service is reached: port of the global balancer. The next is its admin interface.
         clusters: by name.
+        command, envoy, restart_on, envoy_restart_on, needs, schema_of: what `web_service` takes as
+            arguments, which go before these; `schema_of` is its `schema`.
     """
 
+    model: Literal["web-service"] = "web-service"
     name: Name
-    version: Annotated[str, msgspec.Meta(min_length=1)]
+    version: Version
     port: Port
     clusters: Annotated[dict[Name, Cluster], msgspec.Meta(min_length=1)]
     schema: int | None = None
     environment: dict[str, str | Secret] = {}
+    command: list[str] = []
+    envoy: list[str] = []
+    restart_on: list[str] = []
+    envoy_restart_on: list[str] = []
+    needs: list[str] = []
+    schema_of: str = ""
 
     def __post_init__(self) -> None:
         if GLOBAL in self.clusters:
@@ -70,8 +85,8 @@ class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 def web_service(
     file: SourceFile,
     *,
-    command: Sequence[str],
-    envoy: Sequence[str],
+    command: Sequence[str] = (),
+    envoy: Sequence[str] = (),
     restart_on: Sequence[str] = (),
     envoy_restart_on: Sequence[str] = (),
     needs: Sequence[str] = (),
@@ -80,7 +95,7 @@ def web_service(
     """The assets of the `WebService` that `file` describes.
 
     Ids are `NAME/CLUSTER/job`, `.../envoy` and `.../balancer`, and `NAME/global/envoy` and
-    `.../balancer`.
+    `.../balancer`. What is not given here, the file says.
 
     Args:
         command: the program; `{version}` and `{cluster}` stand for those of the replica, and
@@ -92,14 +107,24 @@ def web_service(
         schema: id of the schema that the file's field `schema` is about.
 
     Raises:
-        UnreadableFileError: the file does not describe a web service; says where and why.
+        UnreadableFileError: the file does not describe a web service; has all problems, each with its
+            place.
     """
-    service = _read(file)
-    job: dict[str, Any] = {"restart_on": list(restart_on), "command": list(command)}
-    needed: dict[str, Any] = {"assets": list(needs)}
-    if schema and service.schema is not None:
-        needed["versions"] = [{"asset": schema, "at_least": str(service.schema)}]
-    yield from assets_of(service, job, needed, [*envoy], [*envoy_restart_on])
+    service = read(file, WebService, NOUN)
+    programs = {"command": list(command) or service.command, "envoy": list(envoy) or service.envoy}
+    missing = [name for name, words in programs.items() if not words]
+    if missing:
+        fix = "write it in the file, or pass it to `web_service`"
+        raise refused(file, NOUN, [Problem("", f"`{name}` is missing", fix) for name in missing])
+    job: dict[str, Any] = {
+        "restart_on": list(restart_on) or service.restart_on,
+        "command": programs["command"],
+    }
+    needed: dict[str, Any] = {"assets": list(needs) or service.needs}
+    if (of := schema or service.schema_of) and service.schema is not None:
+        needed["versions"] = [{"asset": of, "at_least": str(service.schema)}]
+    rolled = list(envoy_restart_on) or service.envoy_restart_on
+    yield from assets_of(service, job, needed, programs["envoy"], rolled)
 
 
 def assets_of(
@@ -136,12 +161,12 @@ def _job(service: WebService, name: str, job: Mapping[str, Any]) -> dict[str, An
     return {
         **job,
         "command": [_filled(part, service, name) for part in job["command"]],
-        "environment": service.environment,
+        "environment": {**service.environment, **cluster.environment},
         "replicas": cluster.replicas,
         "ports": [{"name": "http", "base": cluster.ports + _REPLICAS}],
         "health_url": "http://127.0.0.1:{port}/healthz",
         "group": f"{service.name}-{name}",
-        "version": service.version,
+        "version": _version(service, cluster),
     }
 
 
@@ -194,27 +219,9 @@ def _folder(service: WebService, place: str) -> str:
 
 
 def _filled(text: str, service: WebService, cluster: str) -> str:
-    return text.replace("{version}", service.version).replace("{cluster}", cluster)
+    version = _version(service, service.clusters[cluster])
+    return text.replace("{version}", version).replace("{cluster}", cluster)
 
 
-def _read(file: SourceFile) -> WebService:
-    value = file.yaml()
-    try:
-        return msgspec.convert(value, WebService)
-    except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$")
-        # msgspec does not say which key of a mapping it means, so this may lead to the mapping only.
-        pointer = path.rstrip("`").partition("[")[0].replace(".", "/")
-        at = load_yaml(file.path, file.bytes()).documents[0].position(pointer)
-        raise UnreadableFileError(
-            [
-                Diagnostic(
-                    code="GEN034",
-                    what=f"{file.path} does not describe a web service: {what}",
-                    why=f"that is at {path.rstrip('`') or 'the top'}, read as lehr.models.WebService has it",
-                    fix="see docs/reference/models.md for what can be written",
-                    subject=file.path,
-                    at=at,
-                )
-            ]
-        ) from error
+def _version(service: WebService, cluster: Cluster) -> str:
+    return service.version if cluster.version is None else cluster.version

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from pathlib import Path
-
-import msgspec
 
 from lehr import wiring
 from lehr.base.blocking import Inline
 from lehr.generate.client import GenerationWorker
 from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import AssetChange
-from lehr.models import Cluster, WebService
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Limits
 from lehr.testing.samples import MemorySnapshot
@@ -21,7 +17,6 @@ from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "shakespeare"
-REFERENCE = (ROOT / "docs" / "reference" / "models.md").read_text()
 
 
 def files() -> dict[str, str | bytes]:
@@ -82,17 +77,3 @@ def test_one_more_cluster_is_one_more_line() -> None:
     assert {item["asset"] for item in over["payload"]["backends"]["balancers"]} == {
         f"frontend/{cluster}/balancer" for cluster in ("eu", "us", "asia")
     }
-
-
-def test_the_generator_of_the_reference_runs() -> None:
-    blocks = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
-    made = generate({"lehr.yaml": "partition: test\n", **dict(blocks)})
-    assert made.diagnostics == ()
-    assert len(made.assets) == 8
-
-
-def test_the_reference_describes_every_field_of_a_service() -> None:
-    described = set(re.findall(r"^\| `([^`]+)` \|", REFERENCE, re.MULTILINE))
-    fields = {field.name for field in msgspec.structs.fields(WebService)} - {"clusters"}
-    fields |= {f"clusters.NAME.{field.name}" for field in msgspec.structs.fields(Cluster)}
-    assert described == fields

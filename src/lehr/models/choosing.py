@@ -1,0 +1,40 @@
+"""Which model a file is for, by its own word."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+
+from lehr.models.database import database
+from lehr.models.files import files
+from lehr.models.reading import PAGE, Problem, refused
+from lehr.models.service import service
+from lehr.models.web_service import web_service
+from lehr.sdk.generator import DeclaredAsset, SourceFile
+
+MODELS: Mapping[str, Callable[[SourceFile], Iterator[DeclaredAsset]]] = {
+    "service": service,
+    "web-service": web_service,
+    "database": database,
+    "files": files,
+}
+"""All models, by the word that a file says."""
+
+
+def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
+    """The assets of what `file` describes, in the words of the model that it names with `model`.
+
+    Raises:
+        UnreadableFileError: it names none, or does not describe it; has all problems, each with its place.
+    """
+    value = file.yaml()
+    named = value.get("model") if isinstance(value, dict) else None
+    if isinstance(named, str) and named in MODELS:
+        yield from MODELS[named](file)
+        return
+    close = difflib.get_close_matches(str(named), MODELS, n=1)
+    known = f"did you mean `{close[0]}`?" if close else f"write `model:` with one of {', '.join(MODELS)}"
+    what = "it does not say which, by `model`" if named is None else f"there is no model {named!r}"
+    raise refused(
+        file, "a service model", [Problem("" if named is None else "/model", what, f"{known} ({PAGE})")]
+    )

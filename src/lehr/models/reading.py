@@ -1,0 +1,126 @@
+"""Reads what people write for a service model, and finds all that is wrong with it at once."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.documents.yaml_stream import load_yaml
+from lehr.sdk.generator import SourceFile, UnreadableFileError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+PAGE = "docs/reference/models.md"
+
+
+class Problem(NamedTuple):
+    """Something that does not fit.
+
+    Attributes:
+        pointer: JSON pointer to it, or to what should have held it.
+    """
+
+    pointer: str
+    what: str
+    fix: str = f"see {PAGE} for what can be written"
+
+
+def read(file: SourceFile, kind: type[T], noun: str) -> T:
+    """What `file` says, as a `kind`.
+
+    Args:
+        noun: what the file is to describe, with its article.
+
+    Raises:
+        UnreadableFileError: it does not; has all problems, each with its place.
+    """
+    value = file.yaml()
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        found = list(_problems(value, kind, "")) or [Problem("", _said(error))]
+        raise refused(file, noun, found) from error
+
+
+def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableFileError:
+    """What to raise of a file that does not describe `noun`."""
+    document = load_yaml(file.path, file.bytes()).documents[0]
+    return UnreadableFileError(
+        [
+            Diagnostic(
+                code="GEN034",
+                what=f"{file.path} does not describe {noun}: {problem.what}",
+                why=f"that is at {problem.pointer or 'the top'}, and read by a service model",
+                fix=problem.fix,
+                subject=file.path,
+                at=document.position(problem.pointer),
+            )
+            for problem in problems
+        ]
+    )
+
+
+def pointer_part(name: str) -> str:
+    """A key as part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _said(error: msgspec.ValidationError) -> str:
+    return str(error).partition(" - at `")[0]
+
+
+def _problems(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
+    """All problems of the parts of `value`; only where there are none, that of the whole."""
+    inner = list(_of_parts(value, _bare(kind), pointer))
+    if inner:
+        yield from inner
+        return
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        yield Problem(pointer, _said(error))
+
+
+def _of_parts(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
+        yield from _of_fields(value, kind, pointer)
+    elif typing.get_origin(kind) is dict and isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _problems(item, typing.get_args(kind)[1], f"{pointer}/{pointer_part(name)}")
+    elif typing.get_origin(kind) is list and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _problems(item, typing.get_args(kind)[0], f"{pointer}/{index}")
+
+
+def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: str) -> Iterator[Problem]:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    hints = typing.get_type_hints(kind, include_extras=True)
+    meant = set()
+    for name, item in value.items():
+        place = f"{pointer}/{pointer_part(name)}"
+        if name in fields:
+            yield from _problems(item, hints[fields[name].name], place)
+            continue
+        close = difflib.get_close_matches(name, [known for known in fields if known not in value], n=1)
+        meant.update(close)
+        fix = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(fields)}"
+        yield Problem(place, f"unknown field `{name}`", fix)
+    for name, field in fields.items():
+        if field.required and name not in value and name not in meant:
+            yield Problem(pointer, f"`{name}` is missing", f"add `{name}`; {PAGE} says what it is for")
+
+
+def _bare(kind: Any) -> Any:
+    """`kind` without what is said about it, and without None."""
+    if typing.get_origin(kind) is Annotated:
+        return _bare(typing.get_args(kind)[0])
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        kinds = [item for item in typing.get_args(kind) if item is not type(None)]
+        return _bare(kinds[0]) if len(kinds) == 1 else kind
+    return kind

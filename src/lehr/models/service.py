@@ -1,0 +1,192 @@
+"""A service: a program with its files, in one place or in several that differ in some of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER, TURNDOWN
+from lehr.model.secret import Secret
+from lehr.models.reading import Problem, pointer_part, read, refused
+from lehr.models.templates import Value, rendered
+from lehr.models.web_service import Name, Port
+from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+
+NOUN = "a service"
+
+FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+Words = Annotated[list[str], msgspec.Meta(min_length=1)]
+Replicas = Annotated[int, msgspec.Meta(ge=0, le=1000)]
+Path = Annotated[str, msgspec.Meta(pattern="^/")]
+
+
+class ServicePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is different in one place; what is left out is as in the service.
+
+    Attributes:
+        environment, values: put over those of the service, one by one.
+        turndown: why the service is to leave the place.
+    """
+
+    command: Words | None = None
+    version: str | None = None
+    replicas: Replicas | None = None
+    port: Port | None = None
+    environment: dict[str, str | Secret] = {}
+    values: dict[str, Value] = {}
+    turndown: str = ""
+
+
+class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What people write of a service.
+
+    Attributes:
+        name: the first part of its assets' ids.
+        command: the program. `{place}`, `{version}` and `{files}` (the folder of its files) are put in
+            here; `{port}` and `{replica}` are each replica's own.
+        version: of the program; a change rolls the replicas.
+        replicas: how many run.
+        port: of the first replica; each further one has the next.
+        health: path that answers 200 while a replica is well; without it, running is enough.
+        environment: variables; references to secrets among them.
+        files: by name, texts with `{{name}}` for a value. A change rolls the replicas.
+        values: for the files, beside `name`, `place`, `version` and `port`.
+        needs: ids of assets that go first.
+        versions: by id of an asset, the lowest version of it that this one works with.
+        owner: team that answers for it.
+        places: by name. Without any, it runs once, in no place.
+    """
+
+    model: Literal["service"] = "service"
+    name: Name
+    command: Words
+    version: str = ""
+    replicas: Replicas = 1
+    port: Port | None = None
+    health: Path | None = None
+    environment: dict[str, str | Secret] = {}
+    files: dict[FileName, str] = {}
+    values: dict[str, Value] = {}
+    needs: list[str] = []
+    versions: dict[str, int | str] = {}
+    owner: str = ""
+    places: dict[Name, ServicePlace] = {}
+
+    def __post_init__(self) -> None:
+        if (
+            self.health
+            and self.port is None
+            and not all(item.port for item in self.places.values() or [_NONE])
+        ):
+            raise ValueError("`health` needs a `port`")
+
+
+_NONE = ServicePlace()
+
+
+class _Here(msgspec.Struct, frozen=True):
+    """The service as it is in one place; `at` is where the place is written."""
+
+    prefix: str
+    place: str
+    port: int | None
+    version: str
+    values: dict[str, Value]
+    item: ServicePlace
+    at: str
+
+    @property
+    def folder(self) -> str:
+        return f"production/{self.prefix}"
+
+
+def service(file: SourceFile) -> Iterator[DeclaredAsset]:
+    """The assets of the `Service` that `file` describes.
+
+    Ids are `NAME/PLACE/job` and `NAME/PLACE/FILE`; without places, `NAME/job` and `NAME/FILE`.
+
+    Raises:
+        UnreadableFileError: the file does not describe a service; has all problems, each with its place.
+    """
+    said = read(file, Service, NOUN)
+    heres = list(_heres(said))
+    problems = [problem for here in heres for problem in _unknown_values(said, here)]
+    if problems:
+        raise refused(file, NOUN, list(dict.fromkeys(problems)))
+    for here in heres:
+        addons = _addons(said, here)
+        files = {f"{here.prefix}/{name}": (name, text) for name, text in said.files.items()}
+        for id, (name, text) in files.items():
+            payload = {"path": f"{here.folder}/{name}", "content": rendered(text, here.values)}
+            yield asset(id, "lehr.File", payload, addons)
+        needs: dict[str, Any] = {"assets": said.needs}
+        if said.versions:
+            items = said.versions.items()
+            needs["versions"] = [{"asset": id, "at_least": str(version)} for id, version in items]
+        order = {DEPENDS_ON: needs} if said.needs or said.versions else {}
+        yield asset(f"{here.prefix}/job", "lehr.Process", _job(said, here, list(files)), {**addons, **order})
+
+
+def _heres(said: Service) -> Iterator[_Here]:
+    for place, item in said.places.items() or [("", _NONE)]:
+        prefix = f"{said.name}/{place}" if place else said.name
+        port = said.port if item.port is None else item.port
+        version = said.version if item.version is None else item.version
+        known: dict[str, Value] = {"name": said.name, "place": place, "version": version}
+        if port is not None:
+            known["port"] = port
+        values = {**known, **said.values, **item.values}
+        at = f"/places/{pointer_part(place)}" if place else ""
+        yield _Here(prefix, place, port, version, values, item, at)
+
+
+def _unknown_values(said: Service, here: _Here) -> Iterator[Problem]:
+    for name, text in said.files.items():
+        try:
+            rendered(text, here.values)
+        except LookupError as error:
+            where = f" in place {here.place}" if here.place else ""
+            fix = f"add it to `values`; there are {', '.join(sorted(here.values))}"
+            what = f"file {name} asks for the value `{error.args[0]}`, and there is none{where}"
+            yield Problem(f"/files/{pointer_part(name)}", what, fix)
+
+
+def _job(said: Service, here: _Here, files: list[str]) -> dict[str, Any]:
+    own = {"{place}": here.place, "{version}": here.version, "{files}": here.folder}
+    item = here.item
+    payload: dict[str, Any] = {
+        "command": [_filled(word, own) for word in item.command or said.command],
+        "environment": {
+            name: _filled(value, own) if isinstance(value, str) else value
+            for name, value in {**said.environment, **item.environment}.items()
+        },
+        "replicas": said.replicas if item.replicas is None else item.replicas,
+        "restart_on": files,
+        "group": here.prefix.replace("/", "-"),
+        "version": here.version,
+    }
+    if here.port is not None:
+        payload["ports"] = [{"name": "http", "base": here.port}]
+    if said.health:
+        payload["health_url"] = f"http://127.0.0.1:{{port}}{said.health}"
+    return payload
+
+
+def _filled(text: str, own: Mapping[str, str]) -> str:
+    for name, value in own.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _addons(said: Service, here: _Here) -> dict[str, Any]:
+    labels = {"service": said.name, **({"place": here.place} if here.place else {})}
+    addons: dict[str, Any] = {LABELS: {"labels": labels}}
+    if here.place:
+        addons[AFFECTED_CLUSTERS] = {"clusters": [here.place]}
+    if said.owner:
+        addons[OWNER] = {"team": said.owner}
+    if here.item.turndown:
+        addons[TURNDOWN] = {"reason": here.item.turndown}
+    return addons
