@@ -161,7 +161,7 @@ def test_files_are_rendered_for_every_place() -> None:
         (
             DATABASE.replace("  lines:\n", "  line:\n"),
             "rows of line, which is no table",
-            11,
+            10,
             "there are lines",
         ),
         (
