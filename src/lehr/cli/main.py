@@ -38,7 +38,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     "Look": {
         "status": Lazy("lehr.cli.status:status", "Show how everything stands."),
         "why": Lazy("lehr.cli.why:why", "Say why an asset is as it is, and what would change that."),
-        "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations, orphans or referrers."),
+        "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations, orphans, referrers."),
         "describe": Lazy("lehr.cli.describe:describe", "Show all that is known of an asset."),
         "blame": Lazy("lehr.cli.blame:blame", "Say which files, lines and people an asset comes from."),
         "graph": Lazy("lehr.cli.graph:graph", "Show what generators read and make, or how assets refer."),
