@@ -115,7 +115,12 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
             clock,
             secrets=secrets(deployment, "command"),
         ),
-        DatabasePlugin(base, Threads("database", DatabasePlugin.threads), clock),
+        DatabasePlugin(
+            base,
+            Threads("database", DatabasePlugin.threads),
+            clock,
+            secrets=secrets(deployment, "database"),
+        ),
         BalancerPlugin(base, Threads("balancer", BalancerPlugin.traits.turns), clock),
         ProcessPlugin(
             state,

@@ -84,7 +84,7 @@ def _postgres(text: str) -> PostgresAddress:
     if parts.password is not None or "password" in given:
         raise ValueError(
             "`connection` holds a password, and intent is read by many: "
-            "use a socket, a certificate or `passfile`"
+            "use a socket, a certificate or `passfile`, or refer to it in `password`"
         )
     for name in given:
         if name not in _PARAMETERS:

@@ -13,6 +13,7 @@ from lehr.plugins.database import sqlite
 from lehr.plugins.database.connection import SqliteAddress, parse
 from lehr.plugins.database.payload import DatabaseSchema
 from lehr.plugins.database.session import Answer, Session
+from lehr.sdk.secrets import SecretValue
 from lehr.sdk.source import Rows
 
 T = TypeVar("T")
@@ -33,13 +34,13 @@ class Databases:
         self._sessions: set[Session] = set()
 
     @contextlib.contextmanager
-    def open(self, schema: DatabaseSchema) -> Iterator[Session | None]:
+    def open(self, schema: DatabaseSchema, password: SecretValue | None = None) -> Iterator[Session | None]:
         """A session of the database of `schema`; None if it is not there, and is to be made.
 
         Raises:
             StalledError, TransientError: it cannot be opened; or it is not there, and not to be made.
         """
-        with self._opened(schema) as session:
+        with self._opened(schema, password) as session:
             if session is None:
                 if not schema.create_database:
                     raise _no_database(schema)
@@ -51,7 +52,7 @@ class Databases:
             finally:
                 self._sessions.discard(session)
 
-    def create(self, schema: DatabaseSchema) -> None:
+    def create(self, schema: DatabaseSchema, password: SecretValue | None = None) -> None:
         """Make the database of `schema`, unless it is there.
 
         Raises:
@@ -63,20 +64,22 @@ class Databases:
             return
         with _driver():
             from lehr.plugins.database import postgres  # noqa: PLC0415
-        postgres.create_database(address, self._base)
+        postgres.create_database(address, self._base, password)
 
     def interrupt(self) -> None:
         """Have all that is under way fail, from another thread."""
         for session in tuple(self._sessions):
             session.interrupt()
 
-    def _opened(self, schema: DatabaseSchema) -> AbstractContextManager[Session | None]:
+    def _opened(
+        self, schema: DatabaseSchema, password: SecretValue | None
+    ) -> AbstractContextManager[Session | None]:
         address = schema.address
         if isinstance(address, SqliteAddress):
             return sqlite.session(address, self._base)
         with _driver():
             from lehr.plugins.database import postgres  # noqa: PLC0415
-        return postgres.session(address, schema.schema, self._base)
+        return postgres.session(address, schema.schema, self._base, password)
 
 
 def column(connection: str, query: str, base: Path) -> frozenset[str]:

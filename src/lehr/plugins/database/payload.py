@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 
+from lehr.model.secret import Secret
 from lehr.model.types import AssetType
 from lehr.plugins.database.connection import Address, SqliteAddress, parse
+from lehr.sdk.secrets import SecretValue
 
 DATABASE_SCHEMA = "lehr.DatabaseSchema"
 
@@ -135,6 +137,7 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         connection: `postgresql://[user@][host][:port]/database[?...]` or `sqlite:PATH`, without a
             password. A host with a slash is the directory of a Unix socket. Relative paths are
             relative to the base directory of the deployment.
+        password: where the password is kept, for PostgreSQL.
         version: what others require of the schema; raised with each change that they rely on. 0 for
             one of which nobody requires anything: then none is kept.
         schema: PostgreSQL's schema; SQLite has none.
@@ -143,6 +146,7 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """
 
     connection: str
+    password: Secret | None = None
     version: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)]
     schema: Name = "public"
     tables: dict[Name, Table] = {}
@@ -151,6 +155,8 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     def __post_init__(self) -> None:
         if isinstance(self.address, SqliteAddress) and self.schema != "public":
             raise ValueError("SQLite has no schemas: leave `schema` out")
+        if isinstance(self.address, SqliteAddress) and self.password is not None:
+            raise ValueError("SQLite has no passwords: leave `password` out")
         indexes = [name for table in self.tables.values() for name in table.indexes]
         _once("table or index", [*self.tables, *indexes])
         for name in (*self.tables, *indexes):
@@ -161,6 +167,13 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     def address(self) -> Address:
         """Where the database is."""
         return parse(self.connection)
+
+
+class Intended(NamedTuple):
+    """A schema as it is to be, and the password to get there with."""
+
+    schema: DatabaseSchema
+    password: SecretValue | None = None
 
 
 def is_default(text: str) -> bool:

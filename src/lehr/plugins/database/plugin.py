@@ -25,10 +25,11 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.database import discovering
 from lehr.plugins.database.databases import Databases
-from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema
+from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Intended
 from lehr.plugins.database.plan import Plan, missing_database, plan
 from lehr.plugins.database.session import ConnectionLostError
 from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
+from lehr.sdk.secrets import NoSecrets, Secrets
 
 _WATCH_EVERY = 2.0  # seconds
 _WATCH_AT_ONCE = 2  # databases: one that hangs delays the others' hints, and nothing else
@@ -39,7 +40,7 @@ _NOTHING = digest("no database")
 class _Watched(msgspec.Struct, frozen=True):
     """What the last diff saw; `seen` is None if it saw nothing."""
 
-    schema: DatabaseSchema
+    intended: Intended
     seen: Digest | None
     until: float
 
@@ -62,39 +63,43 @@ class DatabasePlugin(AssetPlugin):
         base: what relative paths are relative to.
         blocking: a pool of this plugin's own, of `threads`, closed with it.
         clock: time.
+        secrets: has passwords.
     """
 
     types = (DATABASE_SCHEMA,)
     traits = Traits(goals=frozenset(), turns=8, pushes=4, push_timeout=3600.0)
     threads: ClassVar[int] = traits.turns + traits.pushes + _WATCH_AT_ONCE
 
-    def __init__(self, base: Path, blocking: Blocking, clock: Clock) -> None:
+    def __init__(
+        self, base: Path, blocking: Blocking, clock: Clock, *, secrets: Secrets | None = None
+    ) -> None:
         self._databases = Databases(base.absolute())
         self._blocking = blocking
         self._steps = Tracked(blocking)
         self._clock = clock
+        self._secrets = secrets or NoSecrets()
         self._watched: dict[AssetKey, _Watched] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the catalogue with intent; see `plan.plan` for the paths."""
-        schema = _intended(target, read)
+        intended = await self._intended(target, read)
         before = self._watched.get(target.key)
-        self._note(target.key, schema, None if before is None else before.seen)
-        found, seen = await self._blocking.run(self._look, schema)
-        self._note(target.key, schema, seen)
+        self._note(target.key, intended, None if before is None else before.seen)
+        found, seen = await self._blocking.run(self._look, intended)
+        self._note(target.key, intended, seen)
         return found
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one step after the other, each from what there is then, until none is left."""
-        schema, approved = _intended(target, read), push.operation.diff_digest
+        intended, approved = await self._intended(target, read), push.operation.diff_digest
         # The database, the transaction, each index, the version. What differs still is for the
         # diff that follows to say.
-        most = 3 + sum(len(table.indexes) for table in schema.tables.values())
+        most = 3 + sum(len(table.indexes) for table in intended.schema.tables.values())
         try:
             for _ in range(most):
                 if push.superseded:
                     return Outcome(Result.FAILED, "superseded")
-                done = await self._steps.run(target.key, self._advance, schema, approved)
+                done = await self._steps.run(target.key, self._advance, intended, approved)
                 if done is None:
                     break
                 push.progress(done)
@@ -115,7 +120,7 @@ class DatabasePlugin(AssetPlugin):
 
         async def look(item: _Watched) -> Digest | None:
             async with places:
-                return await self._blocking.run(self._fingerprint, item.schema)
+                return await self._blocking.run(self._fingerprint, item.intended)
 
         while True:
             await self._clock.sleep(_WATCH_EVERY)
@@ -128,7 +133,7 @@ class DatabasePlugin(AssetPlugin):
                     del self._watched[key]
                 elif seen != item.seen:
                     # Said once; the diff that follows notes what there is then.
-                    self._watched[key] = _Watched(item.schema, seen, item.until)
+                    self._watched[key] = _Watched(item.intended, seen, item.until)
                     yield key
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
@@ -140,39 +145,47 @@ class DatabasePlugin(AssetPlugin):
         self._blocking.close()
         self._databases.interrupt()  # or whoever ends this process would wait for a long build
 
-    def _note(self, key: AssetKey, schema: DatabaseSchema, seen: Digest | None) -> None:
-        self._watched[key] = _Watched(schema, seen, self._clock.monotonic() + _WATCH_FOR)
+    async def _intended(self, target: Target, read: Reader) -> Intended:
+        schema = _payload(target, read)
+        if schema.password is None:
+            return Intended(schema)
+        return Intended(schema, await self._secrets.read(schema.password))
+
+    def _note(self, key: AssetKey, intended: Intended, seen: Digest | None) -> None:
+        self._watched[key] = _Watched(intended, seen, self._clock.monotonic() + _WATCH_FOR)
 
     # --- in a thread -------------------------------------------------------------
 
-    def _look(self, schema: DatabaseSchema) -> tuple[Diff, Digest]:
-        with self._databases.open(schema) as session:
+    def _look(self, intended: Intended) -> tuple[Diff, Digest]:
+        schema = intended.schema
+        with self._databases.open(*intended) as session:
             if session is None:
                 return missing_database(schema.address.place, schema.version), _NOTHING
             with session.transaction(write=False):
                 observed = session.observed(schema)
                 return plan(session.intended(schema), observed).diff, digest(observed)
 
-    def _fingerprint(self, schema: DatabaseSchema) -> Digest | None:
+    def _fingerprint(self, intended: Intended) -> Digest | None:
         """Digest of all that `diff` compares with; None while it cannot be seen."""
         try:
-            with self._databases.open(schema) as session:
+            with self._databases.open(*intended) as session:
                 if session is None:
                     return _NOTHING
                 with session.transaction(write=False):
-                    return digest(session.observed(schema))
+                    return digest(session.observed(intended.schema))
         except LehrError:
             return None
 
-    def _advance(self, schema: DatabaseSchema, approved: Digest) -> str | None:
+    def _advance(self, intended: Intended, approved: Digest) -> str | None:
         """Take the first step of what is to be done now; returns which, or None if there was none.
 
         Invariant: I4. What destroys is carried out only as part of the very diff that the push was
         admitted with, in the transaction that has found it again.
         """
-        with self._databases.open(schema) as session:
+        schema = intended.schema
+        with self._databases.open(*intended) as session:
             if session is None:
-                self._databases.create(schema)
+                self._databases.create(*intended)
                 return "made the database"
             with session.transaction(write=True):
                 todo = plan(session.intended(schema), session.observed(schema))
@@ -187,7 +200,7 @@ class DatabasePlugin(AssetPlugin):
         return None
 
 
-def _intended(target: Target, read: Reader) -> DatabaseSchema:
+def _payload(target: Target, read: Reader) -> DatabaseSchema:
     schema = read.payload(target.id, DatabaseSchema)
     if target.goal is not Goal.PRESENT:
         raise StalledError(

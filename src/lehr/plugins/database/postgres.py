@@ -26,6 +26,7 @@ from lehr.plugins.database.plan import CreateIndex, Edit
 from lehr.plugins.database.postgres_errors import refused, translated
 from lehr.plugins.database.session import Answer
 from lehr.plugins.database.statements import literal, quoted, statements
+from lehr.sdk.secrets import SecretValue
 
 T = TypeVar("T")
 
@@ -254,14 +255,16 @@ class PostgresSession:
 
 
 @contextlib.contextmanager
-def session(address: PostgresAddress, schema: str, base: Path) -> Iterator[PostgresSession | None]:
+def session(
+    address: PostgresAddress, schema: str, base: Path, password: SecretValue | None = None
+) -> Iterator[PostgresSession | None]:
     """A session for `schema`; None if the server has no such database.
 
     Raises:
         TransientError: the server is down, or starting up.
         StalledError: it refuses us.
     """
-    connection = _connect(_parameters(address, base))
+    connection = _connect(_parameters(address, base, password))
     if connection is None:
         yield None
         return
@@ -278,9 +281,9 @@ def session(address: PostgresAddress, schema: str, base: Path) -> Iterator[Postg
             opened.unlock()
 
 
-def create_database(address: PostgresAddress, base: Path) -> None:
+def create_database(address: PostgresAddress, base: Path, password: SecretValue | None = None) -> None:
     """Make the database, unless somebody else has."""
-    parameters = _parameters(address, base) | {"dbname": "postgres"}
+    parameters = _parameters(address, base, password) | {"dbname": "postgres"}
     connection = _connect(parameters)
     if connection is None:
         raise StalledError(
@@ -311,7 +314,7 @@ def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answe
         return take(Answer(columns, rows if first is None else itertools.chain([first], rows)))
 
 
-def _parameters(address: PostgresAddress, base: Path) -> dict[str, Any]:
+def _parameters(address: PostgresAddress, base: Path, password: SecretValue | None = None) -> dict[str, Any]:
     """What libpq is to be told."""
     known: dict[str, Any] = dict(address.parameters)
     for name in address.paths:
@@ -324,6 +327,8 @@ def _parameters(address: PostgresAddress, base: Path) -> dict[str, Any]:
             fix="have the server put its socket in a directory with a shorter path",
         )
     known |= {"host": host, "port": address.port, "user": address.user, "dbname": address.database}
+    if password is not None:
+        known["password"] = password.text()
     return {name: value for name, value in known.items() if value} | {
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": "lehr",
