@@ -1,4 +1,4 @@
-"""The embedded store against a model of dictionaries, over random publications, pins and pruning."""
+"""The store against a model of dictionaries, over random publications, pins and pruning."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
 from lehr.model.incarnation import Incarnation
-from lehr.store import PrunedError, SqliteStore
+from lehr.store import CheckableStore, PrunedError, SqliteStore
 from lehr.store.merkle import bucket_of, incarnation_digest
 from lehr.store.writes import LiftControl, Prune, Pruned, Refused, SetControl, TakeLease, Write
 from lehr.testing.conformance.store.subject import (
@@ -53,9 +53,13 @@ class StoreOfIncarnations(RuleBasedStateMachine):
         self.gone: set[int] = set()
         self.words = 0
 
+    def opened(self) -> CheckableStore:
+        """The store, anew."""
+        return SqliteStore(self.folder / "state")
+
     @initialize()
     def begin(self) -> None:
-        self.store = SqliteStore(self.folder / "state")
+        self.store = self.opened()
 
     @rule(
         upserts=st.lists(versions, max_size=5, unique_by=lambda item: item.id),
@@ -120,7 +124,7 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     @rule()
     def open_again(self) -> None:
         self.store.close()
-        self.store = SqliteStore(self.folder / "state")
+        self.store = self.opened()
 
     @precondition(lambda self: self.headers)
     @rule(pair=st.tuples(st.integers(0, 100), st.integers(0, 100)))

@@ -1,0 +1,127 @@
+"""Tables of older and newer versions: brought up to date by who writes, refused with advice by who reads."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from lehr.base.errors import StalledError, TransientError
+from lehr.store.postgres import Address, PostgresStore, migrations, schema
+from lehr.testing.conformance.store.subject import PARTITION, asset, contents, published
+from tests.postgres import PostgresServer
+
+STEP = "ALTER TABLE audit ADD COLUMN note text; CREATE INDEX audit_note ON audit (note)"
+
+
+@contextlib.contextmanager
+def database(address: Address) -> Iterator[psycopg.Connection[Any]]:
+    with contextlib.closing(psycopg.connect(address.conninfo, autocommit=True)) as db:
+        db.execute(f"SET search_path = {address.schema}".encode())
+        yield db
+
+
+def rows(address: Address, query: str) -> list[Any]:
+    with database(address) as db:
+        return db.execute(query.encode()).fetchall()
+
+
+@pytest.fixture
+def old(address: Address, monkeypatch: pytest.MonkeyPatch) -> Address:
+    """A store that the Lehr before has written."""
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, asset("a", "1"))
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setattr(migrations, "STEPS", {schema.VERSION - 1: STEP})
+    return address
+
+
+def test_every_older_version_has_a_step() -> None:
+    assert list(migrations.STEPS) == list(range(1, schema.VERSION))
+
+
+def test_an_older_store_is_brought_up_to_date_and_goes_on(old: Address) -> None:
+    with contextlib.closing(PostgresStore(old)) as store:
+        assert contents(store, 1) == [asset("a", "1")]
+        assert published(store, 1, asset("b", "1")).sequence == 2
+    assert rows(old, "SELECT number FROM version") == [(schema.VERSION,)]
+    assert rows(old, "SELECT note FROM audit") == []
+
+
+def test_a_step_that_fails_leaves_the_tables_as_they_were(
+    old: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "STEPS", {schema.VERSION - 1: f"{STEP}; SELECT 1 / 0"})
+    with pytest.raises(StalledError, match="division by zero"):
+        PostgresStore(old)
+    assert rows(old, "SELECT number FROM version") == [(schema.VERSION - 1,)]
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        rows(old, "SELECT note FROM audit")
+
+
+def test_who_only_reads_an_older_store_is_told_what_to_do(old: Address) -> None:
+    with pytest.raises(StalledError, match=f"this Lehr reads version {schema.VERSION}") as caught:
+        PostgresStore(old, read_only=True)
+    assert "start `lehr run`" in caught.value.fix
+    assert rows(old, "SELECT number FROM version") == [(schema.VERSION - 1,)]
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_newer_store_is_refused_and_left_alone(address: Address, read_only: bool) -> None:
+    PostgresStore(address).close()
+    with database(address) as db:
+        db.execute("UPDATE version SET number = number + 1")
+    with pytest.raises(StalledError, match="use the Lehr that made it"):
+        PostgresStore(address, read_only=read_only)
+    assert rows(address, "SELECT number FROM version") == [(schema.VERSION + 1,)]
+
+
+def test_where_nothing_was_written_a_reader_is_told_so(address: Address) -> None:
+    with pytest.raises(StalledError, match="nothing was written yet"):
+        PostgresStore(address, read_only=True)
+    assert rows(address, f"SELECT to_regnamespace('{address.schema}') IS NULL") == [(True,)]
+
+
+def test_another_programs_tables_are_left_alone(address: Address) -> None:
+    with database(address) as db:
+        db.execute(f"CREATE SCHEMA {address.schema}; CREATE TABLE {address.schema}.audit (x int)".encode())
+    for read_only in (True, False):
+        with pytest.raises(StalledError, match="not Lehr's: it has tables of another program") as caught:
+            PostgresStore(address, read_only=read_only)
+        assert "?schema=NAME" in caught.value.fix
+
+
+def test_several_who_come_first_at_the_same_time_make_the_tables_once(address: Address) -> None:
+    opened: list[PostgresStore] = []
+    coming = [threading.Thread(target=lambda: opened.append(PostgresStore(address))) for _ in range(4)]
+    for thread in coming:
+        thread.start()
+    for thread in coming:
+        thread.join()
+    assert len(opened) == 4
+    for store in opened:
+        store.close()
+    assert rows(address, "SELECT number FROM version") == [(schema.VERSION,)]
+
+
+def test_who_may_only_read_reads(server: PostgresServer, address: Address) -> None:
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, asset("a", "1"))
+    server.run("CREATE ROLE reader LOGIN")
+    with database(address) as db:
+        db.execute(f"GRANT USAGE ON SCHEMA {address.schema} TO reader".encode())
+        db.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {address.schema} TO reader".encode())
+    reader = Address(address.url.replace("user=plays", "user=reader"))
+    with contextlib.closing(PostgresStore(reader, read_only=True)) as store:
+        assert contents(store, 1) == [asset("a", "1")]
+        assert store.intent.partitions() == [PARTITION]
+        assert list(store.check(lambda partition: None)) == []
+        with pytest.raises(StalledError, match="for reading only"):
+            store.commit([])
+    with pytest.raises((StalledError, TransientError), match="permission denied") as caught:
+        PostgresStore(reader)
+    assert caught.value.fix
