@@ -102,7 +102,7 @@ def test_answers_as_the_specification_says(test: dict[str, list[Any]]) -> None:
     declared = (item["name"][0].decode() for item in test.get("type_env", ()) if "name" in item)
     names = tuple(dict.fromkeys((*given, *declared)))
     try:
-        answer = compile_expression(text, names)(given)
+        answer = compile_expression(text, names).answer(given)
     except (NoAnswerError, ValueError, KeyError):
         assert "eval_error" in test or "any_eval_errors" in test, text
         return

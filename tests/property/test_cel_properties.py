@@ -127,4 +127,4 @@ def test_closures_answer_as_the_library_does(text: str, type: Any, payload: Any,
 )
 def test_what_has_no_closure_is_asked_of_the_library(text: str, expected: Any) -> None:
     given = {"type": "aaa", "payload": {"b": 1}, "addons": {}}
-    assert compile_expression(text, VARIABLES)(given) == expected
+    assert compile_expression(text, VARIABLES).answer(given) == expected

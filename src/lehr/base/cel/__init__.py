@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lehr.base.cel.operators import NoAnswerError, type_name
+from lehr.base.cel.tree import Node, UnsupportedError, read_tree
 
-__all__ = ["Condition", "Expression", "NoAnswerError", "compile_condition", "compile_expression"]
+__all__ = ["Compiled", "Condition", "Expression", "NoAnswerError", "compile_condition", "compile_expression"]
 
 Expression = Callable[[Mapping[str, Any]], Any]
 """Takes a value for each variable. Raises `NoAnswerError` when there is no answer for them."""
@@ -31,8 +32,15 @@ Condition = Callable[[Mapping[str, Any]], bool]
 """An expression that answers yes or no. Raises `NoAnswerError` also when it answers anything else."""
 
 
+class Compiled(NamedTuple):
+    """An expression, and its tree, for whoever wants to know what it asks for; None if that is not known."""
+
+    answer: Expression
+    tree: Node | None
+
+
 @functools.lru_cache(maxsize=1024)
-def compile_expression(text: str, variables: tuple[str, ...]) -> Expression:
+def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
     """The expression that `text` writes over `variables`.
 
     Raises:
@@ -40,13 +48,16 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Expression:
     """
     from lehr.base.cel.closures import closure_of  # noqa: PLC0415
     from lehr.base.cel.library import compile_text  # noqa: PLC0415
-    from lehr.base.cel.tree import UnsupportedError, read_tree  # noqa: PLC0415
 
     compiled = compile_text(text, variables)
     try:
-        return closure_of(read_tree(compiled.serialized()), variables)
+        tree = read_tree(compiled.serialized())
     except UnsupportedError:
-        return compiled.answer
+        return Compiled(compiled.answer, None)
+    try:
+        return Compiled(closure_of(tree, variables), tree)
+    except UnsupportedError:
+        return Compiled(compiled.answer, tree)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -56,7 +67,7 @@ def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
     Raises:
         ValueError: it cannot be understood; the text says where.
     """
-    expression = compile_expression(text, variables)
+    expression = compile_expression(text, variables).answer
 
     def condition(values: Mapping[str, Any]) -> bool:
         answer = expression(values)

@@ -1,0 +1,223 @@
+"""Filters: which assets, in CEL over `id`, `type`, `payload` and `addons`.
+
+A filter is answered in two steps. What it says of ids and types makes `Bounds`, which a store answers
+from its indexes; that may be too much, never too little. Then the filter itself is asked of each asset,
+of whose body only those parts are decoded that it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from lehr.base.cel import NoAnswerError, compile_condition, compile_expression
+from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset
+
+VARIABLES = ("id", "type", "payload", "addons")
+
+_EXAMPLE = "type == 'lehr.File' && payload.mode == '0600'"
+
+Strings = frozenset[str]
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Where to look: every asset that a filter matches lies within.
+
+    Attributes:
+        ids, types: the id, the type is one of these; None for any.
+        prefix: the id begins with this.
+    """
+
+    ids: Strings | None = None
+    types: Strings | None = None
+    prefix: str = ""
+
+    def told(self) -> list[str]:
+        """For people, one line for each bound."""
+        lines = []
+        for name, values in (("id", self.ids), ("type", self.types)):
+            if values is not None:
+                lines.append(f"{name} is one of {', '.join(sorted(values)) or 'nothing'}")
+        if self.prefix:
+            lines.append(f"id begins with {self.prefix}")
+        return lines
+
+
+ANYWHERE = Bounds()
+
+
+class Filter:
+    """A condition on assets.
+
+    Attributes:
+        text: as it was written.
+        bounds: where to look.
+        fast: False if the library has to be asked, which takes several times as long.
+        unanswered: why it had no answer for some assets, which then do not match: the first reason, and
+            how many they were.
+    """
+
+    def __init__(self, text: str) -> None:
+        """The filter that `text` writes.
+
+        Raises:
+            LehrError: it cannot be understood.
+        """
+        self.text = text
+        try:
+            self._condition = compile_condition(text, VARIABLES)
+            compiled = compile_expression(text, VARIABLES)
+        except ValueError as error:
+            raise LehrError(
+                f"the filter {text!r} cannot be understood",
+                why=str(error),
+                fix=f"write CEL over id, type, payload and addons: {_EXAMPLE}",
+            ) from error
+        tree = compiled.tree
+        self.bounds = ANYWHERE if tree is None else _bounds(tree)
+        self._values = _whole if tree is None else _values_for(tree)
+        self.unanswered: tuple[str, int] = ("", 0)
+
+    def matches(self, asset: Asset) -> bool:
+        """True if the condition holds of `asset`; False also where it has no answer."""
+        try:
+            return self._condition(self._values(asset))
+        except NoAnswerError as error:
+            why, count = self.unanswered
+            self.unanswered = why or f"{asset.id}: {error}", count + 1
+            return False
+
+    def of(self, assets: Iterable[Asset]) -> Iterator[Asset]:
+        """Those of `assets` that match."""
+        return filter(self.matches, assets)
+
+
+# --- where to look -------------------------------------------------------------------------
+
+
+def _bounds(node: Node) -> Bounds:
+    match node:
+        case Call("_&&_", (one, other)):
+            return _both(_bounds(one), _bounds(other))
+        case Call("_||_", (one, other)):
+            return _either(_bounds(one), _bounds(other))
+        case Call("_==_", (Variable(name), Constant(str(value)))):
+            return _one_of(name, [value])
+        case Call("_==_", (Constant(str(value)), Variable(name))):
+            return _one_of(name, [value])
+        case Call("@in", (Variable(name), ListOf(items))):
+            values = [item.value for item in items if isinstance(item, Constant)]
+            return _one_of(name, values) if len(values) == len(items) else ANYWHERE
+        case Call("startsWith", (Variable("id"), Constant(str(prefix)))):
+            return Bounds(prefix=prefix)
+    return ANYWHERE
+
+
+def _one_of(name: str, values: Iterable[Any]) -> Bounds:
+    among = frozenset(value for value in values if isinstance(value, str))
+    match name:
+        case "id":
+            return Bounds(ids=among)
+        case "type":
+            return Bounds(types=among)
+    return ANYWHERE
+
+
+def _both(one: Bounds, other: Bounds) -> Bounds:
+    prefixes = sorted((one.prefix, other.prefix), key=len)
+    if not prefixes[1].startswith(prefixes[0]):
+        return Bounds(ids=frozenset())
+    return Bounds(_within(one.ids, other.ids), _within(one.types, other.types), prefixes[1])
+
+
+def _either(one: Bounds, other: Bounds) -> Bounds:
+    """Wide enough for both. An id in a set on one side and a prefix on the other bound nothing together."""
+    ids = None if one.ids is None or other.ids is None else one.ids | other.ids
+    types = None if one.types is None or other.types is None else one.types | other.types
+    return Bounds(ids, types, one.prefix if one.prefix == other.prefix else "")
+
+
+def _within(one: Strings | None, other: Strings | None) -> Strings | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
+
+# --- what to decode ------------------------------------------------------------------------
+
+_UNUSED: dict[str, Any] = {}
+
+
+def _values_for(tree: Node) -> Callable[[Asset], Mapping[str, Any]]:
+    """What gives the variables of `tree` their values, decoding as little as possible."""
+    used: dict[str, set[str] | None] = {}
+    _collect(tree, used)
+    if "payload" not in used and "addons" not in used:
+        return lambda asset: {"id": asset.id, "type": asset.type, "payload": _UNUSED, "addons": _UNUSED}
+    fields = used.get("payload", set())
+    if "addons" in used or fields is None:
+        return _whole
+    return _only(sorted(fields))
+
+
+def _collect(node: Node, used: dict[str, set[str] | None]) -> None:
+    """Note which variables `node` uses, and which of their fields; None for more than fields."""
+    match node:
+        case Variable(name):
+            used[name] = None
+        case Select(Variable(name), field):
+            known = used.setdefault(name, set())
+            if known is not None:
+                known.add(field)
+        case Select(operand):
+            _collect(operand, used)
+        case Call(_, nodes) | ListOf(nodes):
+            for item in nodes:
+                _collect(item, used)
+        case MapOf(entries):
+            for key, value in entries:
+                _collect(key, used)
+                _collect(value, used)
+        case Fold():
+            for part in (node.over, node.initial, node.goes_on, node.step, node.result):
+                _collect(part, used)
+
+
+class _Body(msgspec.Struct):
+    payload: Any
+    addons: dict[str, Any]
+
+
+_body = msgspec.json.Decoder(_Body)
+
+
+def _whole(asset: Asset) -> Mapping[str, Any]:
+    body = _body.decode(asset.body)
+    return {"id": asset.id, "type": asset.type, "payload": body.payload, "addons": body.addons}
+
+
+def _only(fields: list[str]) -> Callable[[Asset], Mapping[str, Any]]:
+    """Decodes some fields of the payload alone: of a body of 600 bytes, in a quarter of the time."""
+    names = [f"f{number}" for number in range(len(fields))]
+    payload = msgspec.defstruct(
+        "Payload",
+        [(name, Any, msgspec.UNSET) for name in names],
+        rename=dict(zip(names, fields, strict=True)),
+        gc=False,
+    )
+    decoder = msgspec.json.Decoder(msgspec.defstruct("Body", [("payload", payload)], gc=False))
+
+    def values(asset: Asset) -> Mapping[str, Any]:
+        try:
+            body: Any = decoder.decode(asset.body)
+        except msgspec.ValidationError:  # a payload that is no mapping
+            return _whole(asset)
+        found = zip(fields, msgspec.structs.astuple(body.payload), strict=True)
+        present = {field: value for field, value in found if value is not msgspec.UNSET}
+        return {"id": asset.id, "type": asset.type, "payload": present, "addons": _UNUSED}
+
+    return values
