@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import jsonschema_rs
 import msgspec
 
+from lehr.base.digest import canonical
+from lehr.base.documents import MAX_PROBLEMS
+from lehr.generate.schema_cost import MOST_LOOKS, looks
+from lehr.model.asset import MAX_ASSET_BYTES
 from lehr.model.types import Schema
 
 _SHOWN = 60
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NAMES = {
     "string": "a string",
     "integer": "an integer",
@@ -70,10 +76,19 @@ _declared: weakref.WeakKeyDictionary[Schema, Any] = weakref.WeakKeyDictionary()
 
 def schema_problem(document: Any) -> str | None:
     """Why a JSON schema cannot be used; None when it can."""
+    named = document.get("$schema", _DRAFT) if isinstance(document, dict) else _DRAFT
+    if named not in (_DRAFT, _DRAFT + "#"):  # the library would fetch it
+        return f"its $schema is {show(named)}, and only {_DRAFT} is known"
     try:
         jsonschema_rs.meta.validate(document)
+        if isinstance(document, dict) and looks(document) > MOST_LOOKS:
+            raise RecursionError
         _validator(document)
-    except (ValueError, TypeError) as err:  # every error of the library is a ValueError
+    except RecursionError:
+        return (
+            f"its parts refer to each other so that a value would be checked more than {MOST_LOOKS:,} times"
+        )
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as err:
         return _short_message(str(err).partition("\n")[0])
     return None
 
@@ -84,7 +99,23 @@ def schema_problems(value: Any, schema: Schema) -> list[Problem]:
     if validator is None:
         validator = _declared[schema] = _validator(schema.document)
     document = dict(schema.document)
-    return [item for error in validator.iter_errors(value) for item in _explain(error, document, ())]
+    return _first(item for error in _errors(validator, value) for item in _explain(error, document, ()))
+
+
+def _errors(validator: Any, value: Any) -> Iterable[Any]:
+    """What is wrong with `value`; only the first of what is too large for an asset anyway."""
+    if len(canonical(value)) <= MAX_ASSET_BYTES:
+        return cast("Iterable[Any]", validator.iter_errors(value))
+    try:
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    return []
+
+
+def _first(problems: Iterator[Problem]) -> list[Problem]:
+    """As many as are reported of one file, and one more, which says that there are more."""
+    return list(itertools.islice(problems, MAX_PROBLEMS + 1))
 
 
 def _validator(document: Any) -> Any:
@@ -110,8 +141,8 @@ def _listed(value: Any, kind: Any) -> list[Problem]:
         return []
     schema, validator = known
     try:
-        return [item for error in validator.iter_errors(value) for item in _explain(error, schema, ())]
-    except (ValueError, TypeError):  # a value that is not JSON; msgspec has said what is wrong
+        return _first(item for error in _errors(validator, value) for item in _explain(error, schema, ()))
+    except (ValueError, TypeError, RecursionError):  # not JSON; msgspec has said what is wrong
         return []
 
 
@@ -136,7 +167,7 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...]) ->
         case "anyOf":
             yield from _any_of(error, schema, path)
         case _:
-            yield Problem(at, f"{field}: {_short(error.message)}")
+            yield Problem(at, f"{field}: {_cut(error.message)}")
 
 
 def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
@@ -176,7 +207,7 @@ def _dotted(path: Sequence[str | int]) -> str:
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
+    return _cut(text)
 
 
 def show(value: Any) -> str:
@@ -199,6 +230,11 @@ def quoted(text: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _cut(text: str) -> str:
+    """`text` without its middle where it is long: what is wrong stands at the end."""
+    return text if len(text) <= 2 * _SHOWN else f"{text[: _SHOWN // 2]}...{text[-_SHOWN:]}"
 
 
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)

@@ -7,7 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from lehr.generate.problems import problems_of, quoted
+from lehr.base.documents import MAX_PROBLEMS
+from lehr.generate.problems import problems_of, quoted, schema_problem, schema_problems
+from lehr.model.types import Schema
 
 
 class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,3 +90,52 @@ def test_a_value_nested_beyond_reason_is_a_problem_and_no_crash() -> None:
 def test_what_users_wrote_is_quoted_short_and_without_control_characters() -> None:
     assert quoted("a\x1b[2J") == "`a\\x1b[2J`"
     assert len(quoted("x" * 1000)) < 100
+
+
+def test_of_many_problems_as_many_are_listed_as_anybody_reads() -> None:
+    assert len(listed({"name": "x", "many": {str(number): 1 for number in range(5_000)}})) == MAX_PROBLEMS + 1
+    assert len(listed({"name": "x", **{f"field-{number}": 1 for number in range(3_000)}})) == MAX_PROBLEMS + 1
+
+
+def test_of_what_is_too_large_for_an_asset_one_problem_is_enough() -> None:
+    assert len(listed({"name": "x", "many": {str(number): 1 for number in range(50_000)}})) == 1
+    schema = Schema({"items": {"type": "string"}}, {})
+    assert [item.pointer for item in schema_problems([1] * 100_000, schema)] == ["/0"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "what"),
+    [
+        ({"maxLength": 3}, "is longer than 3 characters"),
+        ({"pattern": "^b+$"}, 'does not match "^b+$"'),
+        ({"pattern": "^(a+)+$"}, 'does not match "^(a+)+$"'),
+        ({"pattern": r"^(?:(a+)+)+\1b$"}, r'does not match "^(?:(a+)+)+\1b$"'),  # which never ends elsewhere
+    ],
+)
+def test_what_is_wrong_with_a_long_value_is_said_at_the_end_of_a_short_text(schema: Any, what: str) -> None:
+    (problem,) = schema_problems("a" * 100_000 + "!", Schema(schema, {}))
+    assert problem.what.endswith(what)
+    assert len(problem.what) < 200
+
+
+@pytest.mark.parametrize("name", ["http://127.0.0.1:1/schema", "file:///etc/passwd", 3])
+def test_a_schema_names_no_other_dialect_for_that_would_be_fetched(name: Any) -> None:
+    problem = schema_problem({"$schema": name})
+    assert problem is not None
+    assert "only https://json-schema.org/draft/2020-12/schema is known" in problem
+
+
+def test_a_schema_may_name_its_own_dialect() -> None:
+    assert (
+        schema_problem({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}) is None
+    )
+
+
+def test_a_schema_that_would_never_come_to_an_end_is_refused() -> None:
+    doubled = {f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(60)}
+    chain = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(60)}
+    for definitions, last in ((doubled, "d60"), (chain, "d60")):
+        problem = schema_problem({"$ref": "#/$defs/d0", "$defs": {**definitions, last: {"type": "string"}}})
+        assert (problem is not None and "more than 10,000 times" in problem) == (definitions is doubled)
+    chain = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(5_000)}
+    assert schema_problem({"$ref": "#/$defs/d0", "$defs": {**chain, "d5000": {}}}) is not None

@@ -16,6 +16,6 @@ from __future__ import annotations
 
 from lehr.base.documents.document import Document, Documents
 from lehr.base.documents.load import SUFFIXES, load
-from lehr.base.documents.text import MAX_BYTES, MAX_DEPTH
+from lehr.base.documents.text import MAX_BYTES, MAX_DEPTH, MAX_PROBLEMS
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "SUFFIXES", "Document", "Documents", "load"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_PROBLEMS", "SUFFIXES", "Document", "Documents", "load"]

@@ -1,0 +1,144 @@
+"""How much work a JSON schema asks for, estimated without a value to look at.
+
+Subschemas that refer to each other can double the work at every step, as aliases of YAML can double
+text: thirty lines that would take for ever. So it is counted beforehand how often one place of a value
+would be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from lehr.base.documents import MAX_DEPTH
+from lehr.model.references import parts_of
+
+MOST_LOOKS = 10_000
+"""Subschemas that one place of a value may be held against."""
+
+_HERE = ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas")
+_REFERENCES = ("$ref", "$dynamicRef")
+_BELOW = (
+    # In a mapping; in a list. Of the first keywords, one subschema is for a place; of the others, all may be.
+    (("properties", "additionalProperties", "unevaluatedProperties"), ("patternProperties", "propertyNames")),
+    (("prefixItems", "items", "unevaluatedItems"), ("contains",)),
+)
+_NAMED = ("dependentSchemas", "patternProperties", "properties")  # mappings of subschemas
+
+Node = Mapping[str, Any]
+
+
+def looks(document: Node) -> int:
+    """How often one place of a value would be looked at; `MOST_LOOKS + 1` stands for more.
+
+    What refers to itself at the same place is counted once.
+
+    Raises:
+        RecursionError: hundreds of subschemas follow from each other at the same place.
+    """
+    graph = _Graph(document)
+    most = 0
+    counts: Mapping[int, int] = {}
+    for level in range(MAX_DEPTH + 1):
+        counts = graph.counts(level, counts)
+        most = max(most, counts[id(document)])
+        if most > MOST_LOOKS or not any(counts.values()):
+            break
+    return most
+
+
+class _Graph:
+    """Subschemas, and which of them follow from which."""
+
+    def __init__(self, document: Node) -> None:
+        self._document = document
+        self._roots: dict[str, Node] = {"": document}
+        self._anchors: dict[str, Node] = {}
+        for item in _mappings_in(document):
+            for key, index in (("$id", self._roots), ("$anchor", self._anchors)):
+                if isinstance(item.get(key), str):
+                    index.setdefault(item[key], item)
+        self._here: dict[int, list[Node]] = {}
+        self._below: dict[int, list[_Within]] = {}
+        rest = [document]
+        while rest:
+            node = rest.pop()
+            if id(node) not in self._here:
+                here = self._here[id(node)] = list(self._for_the_same_place(node))
+                below = self._below[id(node)] = [_Within(node, *keywords) for keywords in _BELOW]
+                rest += here
+                rest += [item for within in below for item in (*within.one, *within.all)]
+
+    def counts(self, level: int, above: Mapping[int, int]) -> dict[int, int]:
+        """By subschema, how often a place is looked at that lies `level` levels within what it is for.
+
+        Args:
+            above: the same for one level less.
+        """
+        counts: dict[int, int] = {}
+
+        def count(node: int) -> int:
+            if node not in counts:
+                counts[node] = 0  # as long as it is not known: whoever comes round to it adds nothing
+                found = sum(count(id(item)) for item in self._here[node])
+                found += 1 if level == 0 else max(within.count(above) for within in self._below[node])
+                counts[node] = min(found, MOST_LOOKS + 1)
+            return counts[node]
+
+        for node in self._here:
+            count(node)
+        return counts
+
+    def _for_the_same_place(self, node: Node) -> Iterator[Node]:
+        for name in _HERE:
+            yield from _subschemas(node, name)
+        for name in _REFERENCES:
+            target = self._target(node.get(name))
+            if isinstance(target, Mapping):
+                yield target
+
+    def _target(self, reference: Any) -> Any:
+        if not isinstance(reference, str):
+            return None
+        root, _, fragment = reference.partition("#")
+        target: Any = self._roots.get(root)
+        if fragment and not fragment.startswith("/"):
+            return self._anchors.get(fragment)
+        for part in parts_of(unquote(fragment)):
+            if isinstance(target, list) and part.isdecimal() and int(part) < len(target):
+                target = target[int(part)]
+            else:
+                target = target.get(part) if isinstance(target, Mapping) else None
+        return target
+
+
+class _Within:
+    """Subschemas for what lies within a mapping, or within a list: of `one`, at most one for each place."""
+
+    def __init__(self, node: Node, one: Iterable[str], every: Iterable[str]) -> None:
+        self.one = [item for name in one for item in _subschemas(node, name)]
+        self.all = [item for name in every for item in _subschemas(node, name)]
+
+    def count(self, counts: Mapping[int, int]) -> int:
+        one = max((counts[id(item)] for item in self.one), default=0)
+        return one + sum(counts[id(item)] for item in self.all)
+
+
+def _subschemas(node: Node, keyword: str) -> Iterator[Node]:
+    value = node.get(keyword)
+    items: Iterable[Any] = value if isinstance(value, list) else (value,)
+    if keyword in _NAMED:
+        items = value.values() if isinstance(value, Mapping) else ()
+    yield from (item for item in items if isinstance(item, Mapping))
+
+
+def _mappings_in(value: Any) -> Iterator[Node]:
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, Mapping):
+            yield item
+            rest += item.values()
+        elif isinstance(item, list):
+            rest += item
