@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.documents import MAX_PROBLEMS
 from lehr.base.errors import StalledError
 from lehr.generate.defaults import with_defaults
 from lehr.generate.messages import normalised, renamed
@@ -27,6 +29,7 @@ from lehr.model.provenance import Derivation
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Registry
 
+_SUBJECT = 200  # characters that a sound id has at most
 _FIELDS = ("id", "type", "version", "payload", "addons")
 _MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
@@ -168,7 +171,7 @@ def _outline(value: Any) -> list[Problem]:
     if not isinstance(value, dict):
         return [Problem("", f"an asset is expected here, and this is {show(value)}", _SHAPE, _MAPPING)]
     problems = []
-    for name in value:
+    for name in itertools.islice(value, MAX_PROBLEMS + 1):
         if name not in _FIELDS:
             fix = did_you_mean(str(name), _FIELDS, "what describes the asset itself goes under `payload`")
             problems.append(Problem(pointer([name]), f"an asset has no field {quoted(name)}", _SHAPE, fix))
@@ -209,6 +212,6 @@ def _diagnostic(code: str, problem: Problem, subject: str, place: Place) -> Diag
         what=problem.what,
         why=problem.why,
         fix=problem.fix,
-        subject=subject,
+        subject=subject if len(subject) <= _SUBJECT else subject[: _SUBJECT - 3] + "...",
         at=place(problem.pointer),
     )

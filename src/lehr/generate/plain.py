@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from lehr.base import documents
-from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.diagnostics import Position
+from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Converted, convert
 from lehr.generate.output import Output
 from lehr.model.asset import Asset
@@ -20,17 +21,19 @@ from lehr.model.types import Registry
 def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> Output:
     """The assets that the file declares, and all problems in it."""
     loaded = documents.load(path, content)
-    diagnostics: list[Diagnostic] = list(loaded.diagnostics)
+    problems = Collected(path, loaded.diagnostics)
     assets: list[Asset] = []
     first = _first_line(path, content) if len(loaded.documents) == 1 else None
     for document in loaded.documents:
         for base, value in _declared(document.value):
+            if problems.full:
+                break
             origin = first if base == "" else None
             asset, found = _convert(document, base, value, origin, registry)
-            diagnostics += found
+            problems.add(found)
             if asset is not None:
                 assets.append(asset)
-    return Output(inputs, tuple(assets), (), tuple(diagnostics))
+    return Output(inputs, tuple(assets), (), problems.all())
 
 
 class Declared(NamedTuple):

@@ -11,6 +11,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Answer, Record
+from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Place, convert, typed_addon
 from lehr.generate.output import Addition, Output
 from lehr.generate.problems import quoted
@@ -29,17 +30,19 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
     """
     assets: list[Asset] = []
     additions: list[Addition] = []
-    diagnostics = list(answer.diagnostics)
+    problems = Collected(generator.name, answer.diagnostics)
     called = _derivations(generator, item)
     origin = Position(item) if generator.found.declaration.reads is Reads.FILE else None
     for record in answer.records:
+        if problems.full:
+            break
         at = Position(generator.path, record.line)
         value = _decoded(record)
         if value is _UNREADABLE:
-            diagnostics.append(_unreadable(generator, record, at))
+            problems.add([_unreadable(generator, record, at)])
         elif record.addon is not None:
             addon, found = typed_addon(record.addon, value, registry, record.id, _always(at))
-            diagnostics += found
+            problems.add(found)
             if not found:
                 version = registry.evolution(record.addon).version
                 additions.append(
@@ -47,12 +50,12 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
                 )
         else:
             asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
-            diagnostics += found
+            problems.add(found)
             if asset is not None and _undeclared(generator, asset):
-                diagnostics.append(_not_made(generator, asset, at))
+                problems.add([_not_made(generator, asset, at)])
             elif asset is not None:
                 assets.append(asset)
-    return Output(inputs, tuple(assets), tuple(additions), tuple(diagnostics), answer.repeatable)
+    return Output(inputs, tuple(assets), tuple(additions), problems.all(), answer.repeatable)
 
 
 def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]:

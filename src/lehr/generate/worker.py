@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.generate.build import Build
+from lehr.generate.collecting import reported
 from lehr.generate.denials import preload
 from lehr.generate.protocol import (
     LENGTH_BYTES,
@@ -87,7 +88,7 @@ def _answer(channel: Channel, built: Built) -> None:
     for start in range(0, last, _MOST_ASSETS):
         channel.send(Part(built.upserts[start : start + _MOST_ASSETS]))
     sent = -(-last // _MOST_ASSETS) * _MOST_ASSETS
-    channel.send(replace(built, upserts=built.upserts[sent:]))
+    channel.send(replace(built, upserts=built.upserts[sent:], diagnostics=reported(built.diagnostics)))
 
 
 def _own_pipes() -> Channel:

@@ -519,6 +519,11 @@ SWALLOW = """
             while True: pass
         except BaseException: pass
 """
+ENDLESS = """    n = 0
+    while True:
+        n += 1
+        yield asset(f"a{n}", "sample.Policy", {"text": ""})
+"""
 GARBLE = """
     import os
     for descriptor in range(3, 64):
@@ -540,12 +545,7 @@ GARBLE = """
             "GEN025",
             4,
         ),
-        (
-            "    n = 0\n    while True:\n        n += 1\n"
-            "        yield asset(f'a{n}', 'sample.Policy', {'text': ''})",
-            "GEN025",
-            7,
-        ),
+        (ENDLESS, "GEN025", 7),
         ("    found = []\n    while True: found.append(object())\n    yield", "GEN025", None),
         ("    import os\n    os._exit(3)\n    yield", "GEN026", 2),
         ("    import signal\n    signal.raise_signal(9)\n    yield", "GEN026", 2),

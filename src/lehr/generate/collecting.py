@@ -1,0 +1,66 @@
+"""Problems as they are found, up to as many as anybody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, in_order
+from lehr.base.documents import MAX_PROBLEMS
+
+MAX_REPORTED = 10_000
+"""Problems of a whole workspace that are reported."""
+
+
+class Collected:
+    """What is wrong with one file, or with what one call of a generator yielded.
+
+    Args:
+        subject: that file or generator.
+    """
+
+    def __init__(self, subject: str, diagnostics: Iterable[Diagnostic] = ()) -> None:
+        self._subject = subject
+        self._diagnostics: list[Diagnostic] = []
+        self._errors = 0
+        self.add(diagnostics)
+
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """These, too."""
+        found = list(diagnostics)
+        self._diagnostics += found
+        self._errors += len(errors(found))
+
+    @property
+    def full(self) -> bool:
+        """True once there are so many errors that there is no use in looking for more."""
+        return self._errors > MAX_PROBLEMS
+
+    def all(self) -> tuple[Diagnostic, ...]:
+        """In the order found. When there are too many, the last one says so."""
+        if not self.full:
+            return tuple(self._diagnostics)
+        shown, rest = self._diagnostics[:MAX_PROBLEMS], self._diagnostics[MAX_PROBLEMS:]
+        what = f"{self._subject} has more than {MAX_PROBLEMS:,} problems"
+        return (*shown, _more(what, self._subject, rest[0].at, Severity.ERROR))
+
+
+def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Those of a whole workspace that are worth sending and storing: errors before warnings."""
+    if len(diagnostics) <= MAX_REPORTED:
+        return tuple(diagnostics)
+    listed = sorted(in_order(diagnostics), key=lambda item: item.severity is not Severity.ERROR)
+    first = listed[MAX_REPORTED]
+    what = f"there are {len(listed) - MAX_REPORTED:,} problems more"
+    return (*listed[:MAX_REPORTED], _more(what, first.subject, first.at, first.severity))
+
+
+def _more(what: str, subject: str, at: Position | None, severity: Severity) -> Diagnostic:
+    return Diagnostic(
+        code="GEN036",
+        what=what,
+        why="nobody reads them all, and they would take more room than what they are about",
+        fix="mend those that are shown first",
+        subject=subject,
+        at=at,
+        severity=severity,
+    )
