@@ -99,6 +99,39 @@ def _away(address: Address) -> psycopg.Connection[Any]:
     raise TransientError("it is away")
 
 
+def test_a_store_that_is_closed_waits_for_no_server(
+    relay: Relay, address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = Address(f"postgresql://plays@/postgres?host={relay.folder}&port={PORT}&schema={address.schema}")
+    store = PostgresStore(behind)
+
+    def close_then_away(address: Address) -> psycopg.Connection[Any]:
+        store.close()
+        raise TransientError("it is away")
+
+    monkeypatch.setattr(writer, "connect", close_then_away)
+    relay.at = Break.AFTER
+    with pytest.raises(StalledError, match="nobody knows whether the last commit"):
+        store.commit([Record(decision("a", "One"))])
+    store.close()  # again, which changes nothing
+
+
+def test_a_transaction_under_way_ends_with_the_store(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(address)
+
+    def close_on_the_way(id: str) -> int:
+        store.close()
+        return bucket_of(AssetId(id))
+
+    monkeypatch.setattr(publishing, "bucket_of", close_on_the_way)
+    with contextlib.suppress(TransientError):
+        store.commit([publication(0, asset("a", "1"))])
+    with contextlib.closing(PostgresStore(address)) as again:
+        assert list(again.check(lambda partition: None)) == []
+
+
 def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
     server: PostgresServer, address: Address
 ) -> None:

@@ -22,6 +22,8 @@ _LONGEST_PAUSE = 5.0
 _MOST_TRIES = 240
 """About twenty minutes: then a person has to see to the server anyway."""
 
+_CANCEL_SECONDS = 5.0
+
 
 class Writer:
     """Carries out transactions one at a time, and knows of each whether it was committed.
@@ -40,7 +42,8 @@ class Writer:
         self._address = address
         self._chance = Chance()
         self._commits = 0
-        self._closing, self._close = os.pipe()
+        self._working = self._closed = False
+        self._pipe: tuple[int, ...] = os.pipe()  # one end becomes readable when the other is written to
         try:
             self._connection = connect(address)
         except BaseException:
@@ -68,6 +71,17 @@ class Writer:
         Raises:
             TransientError, StalledError: nothing was written.
         """
+        self._working = True
+        try:
+            return self._transact(locks, work, pipelined=pipelined)
+        finally:
+            self._working = False
+            if self._closed:
+                self._release()
+
+    def _transact(
+        self, locks: Sequence[int], work: Callable[[PostgresSession], list[Any]], *, pipelined: bool
+    ) -> list[Any]:
         with translated(self._address):
             connection = self._connected()
             try:
@@ -87,10 +101,21 @@ class Writer:
         return answers
 
     def close(self) -> None:
-        """End the connection, and waiting for a server that is away."""
-        os.write(self._close, b".")
-        with contextlib.suppress(psycopg.Error):
-            if alive(self._connection):
+        """End the connection; also a transaction in another thread, and waiting for a server that is away."""
+        if self._closed:
+            return
+        self._closed = True
+        os.write(self._pipe[1], b".")
+        if self._working:
+            with contextlib.suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        if not self._working:
+            self._release()
+
+    def _release(self) -> None:
+        """By whoever uses the connection last."""
+        if not self._connection.closed and alive(self._connection):
+            with contextlib.suppress(psycopg.Error):
                 self._connection.execute("DELETE FROM writer WHERE id = %s", [self._id])
         self._connection.close()
         self._close_pipe()
@@ -149,7 +174,7 @@ class Writer:
             with contextlib.suppress(TransientError, psycopg.OperationalError):
                 return self._counted(self._connected())
             pause = delay(failures, self._chance.uniform(0, 1), first=0.1, longest=_LONGEST_PAUSE)
-            if select.select([self._closing], [], [], pause)[0]:
+            if select.select([self._pipe[0]], [], [], pause)[0]:
                 break
         raise StalledError(
             f"nobody knows whether the last commit reached {self._address.place}",
@@ -177,8 +202,9 @@ class Writer:
         return int(row[0]) == self._commits + 1
 
     def _close_pipe(self) -> None:
-        os.close(self._closing)
-        os.close(self._close)
+        for end in self._pipe:
+            os.close(end)
+        self._pipe = ()
 
 
 @contextlib.contextmanager
