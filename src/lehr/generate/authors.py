@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.abc import Loader, MetaPathFinder
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.documents.text import number_problem
 from lehr.generate.denials import DeniedError
 from lehr.generate.problems import quoted, show
 from lehr.generate.protocol import SandboxLimits
@@ -109,6 +111,8 @@ class WrongYieldError(Exception):
 
 _MESSAGE = 500
 _FRAMING = 40  # bytes that a record takes in an answer beside what was yielded
+_ODD = re.compile(rb"null|[0-9]{20}")
+"""What the encoder makes of a number that is not finite; and what only large integers have."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -254,10 +258,25 @@ def _record(item: object, line: int) -> Record:
     try:
         body = msgspec.json.encode(value)
         item.id.encode()
+        if _ODD.search(body):
+            _check_numbers(msgspec.to_builtins(value))
         return Record(item.id, body, addon, line)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as err:
         what = f"it yielded {quoted(item.id)} with a value that is not plain data: {err}"
         raise WrongYieldError("GEN027", what, "use mappings, lists, strings and numbers", line) from err
+
+
+def _check_numbers(value: object) -> None:
+    """Raise `ValueError` for a number in plain data that a document could not hold either."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            rest += item.values()
+        elif isinstance(item, list | tuple):
+            rest += item
+        elif isinstance(item, int | float) and (problem := number_problem(item)) is not None:
+            raise ValueError(f"{show(item)} is in it, and {problem}")
 
 
 def _kind(value: object) -> str:
