@@ -202,10 +202,27 @@ def _disk(state: Path) -> Finding:
     return Finding("disk", Level.OK, said)
 
 
+def _secrets(state: Path) -> Finding:
+    from lehr.secrets import IDENTITY, IDENTITY_FILE, IDENTITY_NAME
+    from lehr.secrets.identities import identities
+
+    named = any(os.environ.get(name) for name in (IDENTITY, IDENTITY_FILE))
+    sops = "sops is there" if shutil.which("sops") else "sops is not there"
+    if not named and not (state / IDENTITY_NAME).exists():
+        return Finding(
+            "secrets", Level.OK, f"no private key of age; {sops}; needed where intent refers to them"
+        )
+    try:
+        found = identities(os.environ, state)
+    except LehrError as error:
+        return Finding("secrets", Level.WARN, f"{error.what}: {error.why}".rstrip(": "), error.fix)
+    return Finding("secrets", Level.OK, f"private keys of age: {len(found)}; {sops}")
+
+
 def _running(state: Path) -> Finding:
     said = "answers at its socket" if running(state) else "is not running"
     return Finding("lehr run", Level.OK, said)
 
 
-STATE: tuple[Callable[[Path], Finding], ...] = (_rights, _store, _disk, _running)
+STATE: tuple[Callable[[Path], Finding], ...] = (_rights, _store, _disk, _secrets, _running)
 """What is looked at where there is a state."""

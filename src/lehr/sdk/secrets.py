@@ -11,7 +11,7 @@ The contract, for authors:
 
 * Ask as late as you can, and keep nothing: what was read goes to production and nowhere else.
 * No diff, message, log or exception has a secret, nor a digest of one, which can be guessed at. Where
-  production can be read, compare in memory, and say "differs (secret)".
+  production can be read, compare in memory, and say `DIFFERS`.
 * What a program prints may repeat what it was given: show it through `Hidden`.
 """
 
@@ -28,7 +28,7 @@ from lehr.model.secret import Secret
 HIDDEN = "[secret]"
 """What stands in the place of a secret."""
 
-DIFFERS = "differs (secret)"
+DIFFERS = "something else (secret)"
 """What a diff says of a secret in production that is not the intended one."""
 
 _LEAST = 4

@@ -50,6 +50,8 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
             continue
         for found in _differences(_payload(before, proposal), after.document()["payload"]):
             if _is_filled(found.before) and _is_blank(found.after):
+                if _is_of_reference(found.pointer, after, proposal):
+                    continue
                 blank.setdefault((after.type, found.field), []).append((after, found))
             elif _jumps(found, proposal.limits.jump.factor):
                 jumps.setdefault((after.type, found.field), []).append((after, found))
@@ -88,6 +90,13 @@ def _differences(before: Any, after: Any, pointer: str = "", field: str = "") ->
         return
     if pointer:
         yield _Difference(f"/payload{pointer}", field, before, after)
+
+
+def _is_of_reference(pointer: str, asset: Asset, proposal: DeltaProposal) -> bool:
+    """Whether this is what a reference to a secret no longer needs: it leads elsewhere now."""
+    place, _, name = pointer.rpartition("/")
+    known = proposal.registry.secrets(asset) if name in ("digest", "version") else ()
+    return any(place == path for path, _ in known)
 
 
 def _is_filled(value: Any) -> bool:

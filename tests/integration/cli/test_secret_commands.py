@@ -265,3 +265,19 @@ def test_a_person_is_asked_twice_and_what_is_typed_is_not_seen(workspace: Path, 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown.decode()
     assert CANARY.encode() not in shown
     assert yaml.safe_load(decrypted("typed.yaml.age")) == {"a": CANARY}
+
+
+def test_the_doctor_says_whether_a_private_key_can_be_used(
+    workspace: Path, keys: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lehr.cli.doctor import doctor
+
+    def said() -> dict[str, str]:
+        result = CliRunner().invoke(doctor, ["-o", "json", "--state", str(workspace / ".lehr")])
+        return next(item for item in json.loads(result.stdout) if item["name"] == "secrets")
+
+    assert "private keys of age: 1" in said()["said"]
+    (workspace / ".lehr/age-identity.txt").chmod(0o644)
+    assert said()["level"] == "WARN"
+    (workspace / ".lehr/age-identity.txt").unlink()
+    assert "no private key" in said()["said"]

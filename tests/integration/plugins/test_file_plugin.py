@@ -135,7 +135,7 @@ def test_a_diff_of_secret_content_tells_neither_size_nor_digest(tmp_path: Path) 
     assert changes() == (Change("content", {"secret": "env:A"}, None),)
     (tmp_path / "a").write_text("something else")
     (tmp_path / "a").chmod(0o600)
-    assert changes() == (Change("content", {"secret": "env:A"}, "differs (secret)"),)
+    assert changes() == (Change("content", {"secret": "env:A"}, "something else (secret)"),)
     (tmp_path / "a").write_text(SECRET)
     assert changes() == ()
     secrets.values["env:A"] = "rotated"

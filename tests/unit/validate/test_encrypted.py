@@ -21,6 +21,19 @@ class Account(msgspec.Struct):
 REGISTRY = Registry([AssetType("test.Account", Account)])
 
 
+def test_a_reference_that_leads_elsewhere_has_not_gone_blank() -> None:
+    def assets(secret: Secret) -> dict[AssetId, Asset]:
+        ids = [AssetId(f"a{number}") for number in range(5)]
+        return {id: make_asset(id, "test.Account", Account(secret), {}) for id in ids}
+
+    before, after = assets(Secret("age:a.age", "2", "digest")), assets(Secret("env:A"))
+    changes = [AssetChange(id, before[id], after[id]) for id in before]
+    proposal = DeltaProposal(
+        Partition("shop"), REGISTRY, Limits(), changes, MappingPredecessor(before, REGISTRY)
+    )
+    assert validate(proposal) == []
+
+
 def found(secret: Secret) -> list[str]:
     def locate(asset: Asset, pointer: str) -> Position:
         return Position("assets/a.yaml", 4, len(pointer))
