@@ -17,11 +17,14 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import digest_all
 from lehr.base.errors import LehrError
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
+from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
 from lehr.sdk.source import FileEntry, LeavesOut, Snapshot, Source, SourcesError
 
 Open = Callable[[str, DeclaredSource], Source]
 """Opens the source that is declared by a name. May raise `StalledError`."""
+
+_Declarations = tuple[dict[str, DeclaredSource], dict[str, Position], list[Diagnostic]]
+"""What is declared, where it is, and what stands in the way of its files."""
 
 _HELD = 3
 
@@ -112,6 +115,7 @@ class CompositeSource:
         self._mounted: dict[str, _Mounted] = {}
         self._held: dict[str, tuple[tuple[Source, SourceRevision], ...]] = {}
         self._last: CompositeSnapshot | None = None
+        self._read: tuple[Snapshot, _Declarations] | None = None
 
     @property
     def name(self) -> str:
@@ -129,8 +133,8 @@ class CompositeSource:
 
     def mounted(self, primary: Snapshot) -> Snapshot:
         """`primary` with the newest snapshot of every source that it declares. Raises as `newest` does."""
-        declared, places = _declared(primary)
-        problems = [*_collisions(primary, declared, places)]
+        declared, places, collisions = self._declarations(primary)
+        problems = list(collisions)
         parts: dict[str, _Part] = {}
         mounted: dict[str, _Mounted] = {}
         for name, item in sorted(declared.items()):
@@ -179,6 +183,13 @@ class CompositeSource:
             await asyncio.gather(*waiting.values(), return_exceptions=True)
             for iterator in hints.values():
                 await _close(iterator)
+
+    def _declarations(self, primary: Snapshot) -> _Declarations:
+        """What `primary` declares; read once for each snapshot."""
+        if self._read is None or self._read[0] is not primary:
+            declared, places = _declared(primary)
+            self._read = primary, (declared, places, _collisions(primary, places))
+        return self._read[1]
 
     def _opened(self, name: str, declared: DeclaredSource) -> _Part:
         part = self._parts.get(name)
@@ -239,15 +250,16 @@ def _declared(primary: Snapshot) -> tuple[dict[str, DeclaredSource], dict[str, P
     return found, {name: document.position(f"/sources/{name}") for name in found}
 
 
-def _collisions(
-    primary: Snapshot, declared: Mapping[str, DeclaredSource], places: Mapping[str, Position]
-) -> list[Diagnostic]:
+def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagnostic]:
+    """Files of `primary` where those of a declared source are to be; `places` has the names."""
+    if not places:
+        return []
+    taken = [path for path in (*primary.files(), *_skipped(primary)) if path.startswith(FOLDER)]
     problems = []
-    taken = [path for path in primary.files() if path.startswith("sources")]
-    for name in declared:
+    for name, at in places.items():
         folder = mount_of(name)
-        found = next((path for path in taken if path == folder or path.startswith(folder + "/")), None)
-        found = found or next((path for path in taken if path == "sources"), None)
+        alike = (path for path in taken if path in (FOLDER, folder) or path.startswith(f"{folder}/"))
+        found = next(alike, None)
         if found is not None:
             problems.append(
                 Diagnostic(
@@ -256,7 +268,7 @@ def _collisions(
                     why=f"they are read below {folder}/, and nobody could tell which are which",
                     fix="move the file elsewhere, or give the source another name",
                     subject=WORKSPACE_FILE,
-                    at=places[name],
+                    at=at,
                 )
             )
     return problems

@@ -10,7 +10,7 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace
-from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
+from lehr.sdk.source import LeavesOut, Snapshot, Source, SourcesError, revisions_of
 from lehr.sources import DirectorySource
 from lehr.sources.composite import CompositeSource
 
@@ -127,6 +127,22 @@ def test_no_file_may_stand_where_a_source_is_mounted(here: Path, path: str) -> N
     place.write_text("")
     found = problems(opened(here))
     assert ("SRC001", "lehr.yaml", "lehr.yaml:3:3") in found
+
+
+@pytest.mark.parametrize("path", ["sources", "sources/one"])
+def test_no_link_may_stand_where_a_source_is_mounted_either(here: Path, path: str) -> None:
+    place = here / "intent" / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(here / "two")
+    assert ("SRC001", "lehr.yaml", "lehr.yaml:3:3") in problems(opened(here))
+
+
+def test_links_in_a_declared_source_are_not_followed_and_listed(here: Path) -> None:
+    (here / "one" / "out.yaml").symlink_to(here / "two" / "deep" / "b.yaml")
+    snapshot = opened(here).newest()
+    assert isinstance(snapshot, LeavesOut)
+    assert snapshot.skipped == ("sources/one/out.yaml",)
+    assert "sources/one/out.yaml" not in snapshot.files()
 
 
 def test_files_beside_what_is_mounted_are_no_trouble(here: Path) -> None:
