@@ -1,4 +1,4 @@
-"""The benches of generation run on a small workspace, and report what they promise."""
+"""The benches of generation and of the store run on little, and report what they promise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import pytest
 from benchmarks.manifests import PLACES, manifest
 
 FIGURES = [
-    ("generate_cold", ["generate_cold", "memory", "stored"]),
+    ("generate_cold", ["generate_cold", "cpu", "memory", "stored"]),
+    (
+        "store",
+        [
+            *("first", "publish_100_p50", "publish_100_p99", "stored"),
+            *("compare_p50", "compare_p99", "read_p50", "read_p99"),
+        ],
+    ),
 ]
 
 
