@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
@@ -78,7 +79,7 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
     Raises:
         StalledError: one asset's file would have to be a folder for another's.
     """
-    files = {f"{asset.type}/{asset.id}.json": canonical(asset.document()) + b"\n" for asset in assets}
+    files = {f"{asset.type}/{asset.id}.json": canonical(_document(asset)) + b"\n" for asset in assets}
     for path in files:
         above = next((str(folder) for folder in PurePosixPath(path).parents if str(folder) in files), None)
         if above is not None:
@@ -88,3 +89,10 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
                 fix="give one of the two assets another id, and promote again",
             )
     return files
+
+
+def _document(asset: Asset) -> dict[str, Any]:
+    """As an asset file has it. The version is said: whoever reads it may know a later one of the type."""
+    document = asset.document()
+    document.pop("versions", None)
+    return document | {"version": asset.version(asset.type)}
