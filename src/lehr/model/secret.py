@@ -40,6 +40,7 @@ class Sensitive(msgspec.Struct, frozen=True):
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_RESERVED = "LEHR_"
 _LONGEST = 1000
 _FORMS = (
     "`secret` is `env:NAME`, `file:PATH`, `age:FILE` or `sops:FILE`; after a `#` in the last two comes the "
@@ -159,6 +160,10 @@ def _problem(text: str) -> str | None:
         return _FORMS
     keeper = Keeper(scheme)
     if keeper is Keeper.ENV:
+        if rest.startswith(_RESERVED):
+            return (
+                f"variables whose names start with {_RESERVED} are Lehr's own: its private key may be in one"
+            )
         return None if _VARIABLE.fullmatch(rest) else "`env:` is followed by the name of a variable"
     if keeper is Keeper.FILE:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import stat
 import sys
@@ -20,9 +21,10 @@ from lehr.model.diff import Diff, Goal
 from lehr.model.operation import DONE, Outcome
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
-from lehr.plugins.process import procfs
+from lehr.plugins.process import procfs, rpc
 from lehr.plugins.process.payload import PROCESS, TYPES, Process
 from lehr.plugins.process.plugin import ProcessPlugin
+from lehr.testing.conformance.asset_plugin import RULES, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
 
 REGISTRY = Registry(TYPES)
@@ -30,7 +32,7 @@ CANARY = "canary-4711-canary"
 NOTES = """
 import os, pathlib, sys, time
 pathlib.Path("got").write_text(os.environ["TOKEN"])
-if os.environ.get("DIES"):
+if os.environ.get("DIES") or os.path.exists("fail"):
     sys.exit(f"cannot log in with {os.environ['TOKEN']}")
 time.sleep(1000)
 """
@@ -117,6 +119,33 @@ def test_a_secret_is_not_asked_for_to_stop_a_program_and_goes_with_it(stage: Sta
     stage.secrets.values.clear()
     assert stage.push(stage.asset(), Goal.ABSENT) == DONE
     assert not [path for path in stage.state.rglob("*") if path.is_file() and CANARY in path.read_text()]
+
+
+@pytest.mark.parametrize("name", ["secrets_are_not_shown"])
+def test_keeps_the_contract_with_secrets(name: str, stage: Stage) -> None:
+    asset = stage.asset("1")
+
+    def stop() -> None:
+        rpc.call(stage.state.resolve() / "supervisor" / "test", "stopProcess", "test=web-0")
+
+    @contextlib.contextmanager
+    def failing() -> Iterator[None]:
+        (stage.folder / "fail").touch()
+        yield
+        (stage.folder / "fail").unlink()
+
+    subject = Subject(
+        make=stage.plugin,
+        registry=REGISTRY,
+        asset=asset,
+        changed=stage.asset("2"),
+        disturb=stop,
+        observe=lambda: None,
+        secret=CANARY,
+        troubles=(failing,),
+        interruptions=1,
+    )
+    asyncio.run(next(rule for rule in RULES if rule.__name__ == name)(subject))
 
 
 def test_a_draft_of_what_runs_has_the_reference_and_not_the_secret(stage: Stage) -> None:

@@ -52,6 +52,7 @@ def test_a_reference_says_who_keeps_it_and_where(
         "",
         "env:",
         f"env:{CANARY}",
+        "env:LEHR_AGE_IDENTITY",
         "vault:x",
         "age:../x.age",
         "age:/x.age",
