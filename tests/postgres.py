@@ -25,16 +25,18 @@ class PostgresServer:
     The folder is not pytest's: the server of root runs as another user, who may not go there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        """With `durable`, commits survive a crash of the machine: for benches."""
         self.folder = Path(tempfile.mkdtemp(prefix="lehr-pg-"))
         self.folder.chmod(0o711)
         self.sockets = self.folder / "s"
         self._process: subprocess.Popen[bytes] | None = None
+        self._settings = () if durable else ("-c", "fsync=off")
 
     def start(self) -> None:
         """Start, and wait until it answers."""
         command = [sys.executable, str(LAUNCHER), "--data", str(self.folder / "data")]
-        command += ["--sockets", str(self.sockets), "--user", USER, "--", "-c", "fsync=off"]
+        command += ["--sockets", str(self.sockets), "--user", USER, "--", *self._settings]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
