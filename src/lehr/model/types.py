@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from lehr.base.errors import StalledError
-from lehr.model.asset import VERSIONS_MARK as _VERSIONS
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.evolution import FIRST, UNCHANGED, Evolution
 from lehr.model.references import (
@@ -191,9 +190,10 @@ class Registry:
             return typing.cast(T, self.data(asset, version))
         if item is None or item.payload is not kind or isinstance(item.payload, Schema):
             raise TypeError(f"asset {asset.id} is a {asset.type}, not a {kind.__name__}")
-        if version is not None and asset.version(asset.type) > version:
+        has = asset.version(item.name)
+        if version is not None and has > version:
             self.data(asset, version)  # which it cannot be
-        if item.evolution.version == FIRST and _VERSIONS not in asset.body:
+        if has == item.evolution.version:
             return typing.cast(T, _body_decoder(item.payload).decode(asset.body).payload)
         return msgspec.convert(self.data(asset), kind)
 
@@ -206,7 +206,7 @@ class Registry:
         raw = addon_names(asset).get(name)
         if raw is None:
             return None
-        if name not in self._evolutions and _VERSIONS not in asset.body:
+        if asset.version(name) == self.evolution(name).version:
             return msgspec.json.decode(raw, type=kind)
         return msgspec.convert(self._current(asset, name, msgspec.json.decode(raw)), kind)
 
