@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.output import Column, Shape, output_option, show
 from lehr.model.asset import partition_problem
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -17,34 +19,80 @@ _IGNORE = ".gitignore"
 _PLACEHOLDER = "partition: hello"
 
 
+class Template(NamedTuple):
+    """A workspace to begin with.
+
+    Attributes:
+        about: what it makes.
+        change: where people go on writing.
+        needs: what has to be installed beside Lehr.
+    """
+
+    about: str
+    change: str
+    needs: str = ""
+
+
+KINDS: Mapping[str, Template] = {
+    "basic": Template("a file and a command, as plain assets", "assets/"),
+    "hello": Template("a small web program in two replicas, by a generator of its own", "sites/"),
+    "web-service": Template("a service with its configuration in two places, from YAML alone", "services/"),
+    "database": Template("a SQLite database: tables, an index and rows, from YAML alone", "services/"),
+    "shakespeare": Template(
+        "a service in clusters behind Envoy, with a PostgreSQL", "frontend.yaml", "pip install 'lehr[demo]'"
+    ),
+}
+"""All templates, by name; the simplest first."""
+
+
 @click.command(
     epilog="""
     \b
     Examples:
       lehr init x && cd x && lehr run --once
-      lehr init --template hello web
+      lehr init --template web-service shop
       lehr init .                          in a repository that you have
+      lehr init --list-templates
     """
 )
-@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False), required=False)
 @click.option(
     "--template",
-    type=click.Choice(["basic", "hello", "shakespeare"]),
+    type=click.Choice(list(KINDS)),
     default="basic",
     show_default=True,
-    help="basic: a file and a command. hello: a small web program in two replicas, and a generator. "
-    "shakespeare: a service in clusters behind Envoy, with a PostgreSQL.",
+    help="What to begin with; --list-templates tells what each is.",
 )
+@click.option("--list-templates", "listing", is_flag=True, help="List the templates, and make nothing.")
 @click.option("--no-git", is_flag=True, help="Make files only; a plain directory is a source, too.")
-def init(directory: Path, template: str, no_git: bool) -> None:
+@output_option("table", "json", "yaml", "name")
+def init(directory: Path | None, template: str, listing: bool, no_git: bool, form: str) -> None:
     """Make a workspace in DIRECTORY, with a git repository and a first commit.
 
     Nothing that exists is overwritten. In a git repository that you have, the files are only
-    added: look at them, and commit them yourself.
+    added: look at them, and commit them yourself. -o is for --list-templates.
     """
+    if listing:
+        _list(form)
+        return
+    if directory is None:
+        raise click.UsageError("Name the DIRECTORY to make; `.` is the current one.")
     written = write_template(template, directory)
     commits = not no_git and first_commit(directory, written)
     _say_what_is_next(directory, template, written, commits=commits)
+
+
+def _list(form: str) -> None:
+    columns = (
+        Column[str]("TEMPLATE", lambda name: name),
+        Column[str]("WHAT IT IS", lambda name: KINDS[name].about),
+        Column[str]("NEEDS", lambda name: KINDS[name].needs),
+    )
+
+    def document(name: str) -> dict[str, str]:
+        return {"name": name, **KINDS[name]._asdict()}
+
+    show(form, list(KINDS), Shape(columns, document, lambda name: name), nothing="")
 
 
 def write_template(template: str, directory: Path) -> list[str]:
@@ -140,6 +188,8 @@ def _say_what_is_next(directory: Path, template: str, written: Sequence[str], *,
         click.echo("Commit the new files first: of a git repository, Lehr reads what is committed.")
     here = "" if directory.resolve() == Path.cwd() else f"cd {directory} && "
     saving = "change and commit" if repository else "change"
+    if KINDS[template].needs:
+        click.echo(f"It needs programs that Lehr itself does not: {KINDS[template].needs}")
     click.echo(f"  {here}lehr run --once     make production as it says")
     click.echo("  lehr why --all          why it is as it is")
-    click.echo(f"  lehr run                go on doing so: {saving} assets/, and watch")
+    click.echo(f"  lehr run                go on doing so: {saving} {KINDS[template].change}, and watch")

@@ -54,6 +54,7 @@ class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         files: by name, texts with `{{name}}` for a value. A change rolls the replicas.
         values: for the files, beside `name`, `place`, `version` and `port`.
         needs: ids of assets that go first.
+        restart_on: ids of assets whose change rolls the replicas, beside the files.
         versions: by id of an asset, the lowest version of it that this one works with.
         owner: team that answers for it.
         places: by name. Without any, it runs once, in no place.
@@ -70,6 +71,7 @@ class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     files: dict[FileName, str] = {}
     values: dict[str, Value] = {}
     needs: list[str] = []
+    restart_on: list[str] = []
     versions: dict[str, int | str] = {}
     owner: str = ""
     places: dict[Name, ServicePlace] = {}
@@ -163,7 +165,7 @@ def _job(said: Service, here: _Here, files: list[str]) -> dict[str, Any]:
             for name, value in {**said.environment, **item.environment}.items()
         },
         "replicas": said.replicas if item.replicas is None else item.replicas,
-        "restart_on": files,
+        "restart_on": [*said.restart_on, *files],
         "group": here.prefix.replace("/", "-"),
         "version": here.version,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from click.testing import CliRunner, Result
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
-from lehr.cli.init import TEMPLATES, init, write_template
+from lehr.cli.init import KINDS, TEMPLATES, init, write_template
 from lehr.generate.client import GenerationWorker
 from lehr.sdk.generation import Generated
 from lehr.sources import open_source
 
-NAMES = ["basic", "hello"]
+NAMES = ["basic", "hello", "web-service", "database"]
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +120,30 @@ def test_what_running_leaves_in_a_template_is_not_copied(tmp_path: Path) -> None
     write_template("hello", tmp_path / "x")
     expected = set(git(TEMPLATES / "hello", "ls-files", "--others", "--cached", "--exclude-standard").split())
     assert files(tmp_path / "x").keys() == expected
+
+
+def test_every_template_is_listed_with_what_it_is() -> None:
+    assert {path.name for path in TEMPLATES.iterdir()} == KINDS.keys()
+    listed = json.loads(run("--list-templates", "-o", "json").stdout)
+    assert [item["name"] for item in listed] == list(KINDS)
+    assert all(item["about"] and item["change"] for item in listed)
+    assert run("--list-templates", "-o", "name").stdout.split() == list(KINDS)
+
+
+def test_where_to_make_a_workspace_must_be_said() -> None:
+    result = run("--template", "hello")
+    assert result.exit_code == 2
+    assert "Name the DIRECTORY" in result.output
+
+
+@pytest.mark.parametrize("template", KINDS)
+def test_where_people_go_on_is_in_the_template_and_every_file_of_intent_is_commented(
+    template: str, tmp_path: Path
+) -> None:
+    write_template(template, tmp_path / "x")
+    assert (tmp_path / "x" / KINDS[template].change).exists()
+    for path in (tmp_path / "x").rglob("*"):
+        if path.suffix == ".yaml":
+            assert "# " in path.read_text(), path
+        if path.suffix == ".py":
+            assert path.read_text().startswith('"""'), path

@@ -20,6 +20,7 @@ files:
   shop.conf: "in {{ place }} at {{port}}, {{currency}}, {{open}}, {not} a ${value}"
 values: {currency: EUR, open: true}
 needs: [data/plays]
+restart_on: [programs/shop.py]
 versions: {data/schema: 2}
 owner: web
 places:
@@ -92,7 +93,7 @@ def test_what_a_place_says_goes_over_what_the_service_says() -> None:
 
 def test_a_job_is_rolled_by_its_files_and_waits_for_what_it_needs() -> None:
     job = assets(SERVICE)["shop/eu/job"]
-    assert job.payload["restart_on"] == ["shop/eu/shop.conf"]
+    assert job.payload["restart_on"] == ["programs/shop.py", "shop/eu/shop.conf"]
     assert job.addons["lehr.DependsOn"] == {
         "assets": ["data/plays"],
         "versions": [{"asset": "data/schema", "at_least": "2"}],
@@ -153,7 +154,7 @@ def test_files_are_rendered_for_every_place() -> None:
         ("{name: x}", "it does not say which, by `model`", 1, "write `model:` with one of service"),
         ("name: x\nmodel: servce", "there is no model 'servce'", 2, "did you mean `service`?"),
         (SERVICE.replace("health:", "helth:"), "unknown field `helth`", 5, "did you mean `health`?"),
-        (SERVICE.replace("replicas: 3", "replicas: -3"), "Expected `int` >= 0", 14, "docs/reference"),
+        (SERVICE.replace("replicas: 3", "replicas: -3"), "Expected `int` >= 0", 15, "docs/reference"),
         (SERVICE.replace("{port: 8500, ", "{"), "`health` needs a `port`", 1, "docs/reference"),
         (SERVICE.replace("currency: EUR, ", ""), "`currency`, and there is none in place eu", 8, "`values`"),
         (SERVICE.replace("[shop,", "[7,"), "Expected `str`, got `int`", 4, "docs/reference"),
@@ -186,7 +187,7 @@ def test_what_does_not_fit_is_refused_at_its_place(text: str, what: str, line: i
 def test_all_that_is_wrong_is_told_at_once() -> None:
     text = SERVICE.replace("name: shop", "name: SHOP").replace("replicas: 3", "replica: 3")
     text = text.replace("port: 8520", "port: zero").replace("owner: web", "owner: [web]")
-    assert [line for _, line, _ in problems(text)] == [2, 12, 14, 15]
+    assert [line for _, line, _ in problems(text)] == [2, 13, 15, 16]
 
 
 def test_a_mapping_is_asked_for_where_there_is_none() -> None:
