@@ -12,7 +12,7 @@ from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.documents import MAX_PROBLEMS
 from lehr.base.errors import StalledError
 from lehr.generate.defaults import with_defaults
-from lehr.generate.messages import normalised, renamed
+from lehr.generate.messages import normalised, renamed, written
 from lehr.generate.problems import (
     Problem,
     did_you_mean,
@@ -116,13 +116,18 @@ def typed_addon(
 def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
     """`value` as `kind`, or None and everything that keeps it from being one."""
     if isinstance(kind, Schema) and kind.form is Form.PROTOBUF and kind.secrets:
-        value = renamed(value, kind.document)  # a field that is sensitive is so by whichever name
+        # A field that is sensitive is so by whichever name; problems point to the name that it has.
+        value, place = renamed(value, kind.document), _as_written(place, value, path)
     value, refused = screened(value, kind, path)
     typed, diagnostics = _typed_value(value, kind, subject, path, place)
     if not refused:
         return typed, diagnostics
     diagnostics += [refusal(subject, pointer, why, place(pointer)) for pointer, why in refused]
     return None, diagnostics
+
+
+def _as_written(place: Place, value: Any, path: str) -> Place:
+    return lambda pointer: place(path + written(pointer.removeprefix(path), value))
 
 
 def _typed_value(

@@ -29,6 +29,26 @@ def renamed(value: Any, schema: Node) -> Any:
     return _renamed(value, schema, schema)
 
 
+def written(place: str, value: Any) -> str:
+    """The JSON pointer to what `place` means in `value`, as its fields are called there."""
+    parts: list[str] = []
+    for part in place.split("/")[1:]:
+        name = part
+        if isinstance(value, list):
+            value = value[int(part)] if part.isdecimal() and int(part) < len(value) else None
+        elif isinstance(value, dict):
+            if part not in value:
+                name = next((other for other in value if _camel(other) == part), part)
+            value = value.get(name)
+        parts.append(name)
+    return "".join(f"/{part}" for part in parts)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other[:1].upper() + other[1:] for other in others)
+
+
 def _renamed(value: Any, node: Node, root: Node) -> Any:
     node = _resolved(node, root)
     if isinstance(value, list) and "items" in node:
