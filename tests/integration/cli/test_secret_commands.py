@@ -10,6 +10,7 @@ import signal
 import stat
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -242,28 +243,41 @@ def test_plain_text_goes_when_the_terminal_does() -> None:
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 
 
-def test_a_person_is_asked_twice_and_what_is_typed_is_not_seen(workspace: Path, keys: str) -> None:
-    command = [sys.executable, "-m", "lehr", "secret", "encrypt", "typed.yaml.age#a"]
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execv(command[0], command)
-    shown = b""
-    for question in (b"Secret:", b"Repeat for confirmation:"):
-        while question not in shown:
-            assert select.select([terminal], [], [], 30)[0]
-            shown += os.read(terminal, 4096)
-        os.write(terminal, f"{CANARY}\n".encode())
-    while True:
+def seen(terminal: int, rest: bytes = b"") -> bytes:
+    """What the terminal shows now, after `rest`."""
+    while select.select([terminal], [], [], 0.02)[0]:
         try:
-            chunk = os.read(terminal, 4096)
+            rest += os.read(terminal, 4096)
         except OSError:  # the other end is gone
             break
-        if not chunk:
-            break
-        shown += chunk
+    return rest
+
+
+@pytest.mark.parametrize("redirected", [False, True], ids=["terminal", "messages to a file"])
+def test_a_person_is_asked_twice_and_what_is_typed_is_not_seen(
+    workspace: Path, keys: str, redirected: bool
+) -> None:
+    command = [sys.executable, "-m", "lehr", "secret", "encrypt", "typed.yaml.age#a"]
+    log = workspace.parent / "log"
+    log.touch()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        if redirected:
+            os.dup2(os.open(log, os.O_WRONLY), 2)
+        os.execv(command[0], command)
+    shown, questions = b"", log.read_bytes
+    for question in (b"Secret:", b"Repeat for confirmation:"):
+        # What is typed before the echo is off is thrown away.
+        while question not in shown + questions() or termios.tcgetattr(terminal)[3] & termios.ECHO:
+            shown = seen(terminal, shown)
+            assert os.waitpid(pid, os.WNOHANG) == (0, 0), shown + questions()
+        os.write(terminal, f"{CANARY}\n".encode())
+    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+        shown = seen(terminal, shown)
+    shown = seen(terminal, shown)
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, shown.decode()
-    assert CANARY.encode() not in shown
+    assert os.waitstatus_to_exitcode(ended[1]) == 0, shown + questions()
+    assert CANARY.encode() not in shown + questions()
     assert yaml.safe_load(decrypted("typed.yaml.age")) == {"a": CANARY}
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from lehr.base.errors import LehrError
-from lehr.cli import terminal
 from lehr.cli.errors import refused
 from lehr.cli.output import Column, Shape, output_option, show
 from lehr.cli.secret.places import Place, place_of, require_recipients, state_option
@@ -113,7 +112,7 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
 
 def _value(*, text: bool) -> bytes:
     """The secret: from standard input, or from a person, unseen."""
-    if terminal.interactive():
+    if sys.stdin.isatty():  # wherever the rest goes: what is typed must not be seen
         typed: str = click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True)
         return typed.encode()
     content = sys.stdin.buffer.read(_MOST_BYTES + 1)
