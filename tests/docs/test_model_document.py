@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lehr.model.asset import AssetId
 from lehr.models import MODELS, Cluster, Database, Files, Service, WebService
 from lehr.models.database import DatabaseServer, Rows
 from lehr.models.files import Template
@@ -28,11 +29,22 @@ def section(model: str) -> str:
     return PAGE.partition(f"\n## `{model}`\n")[2].partition("\n## ")[0]
 
 
+BLOCKS = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+WORKSPACE: dict[str, str | bytes] = {"lehr.yaml": "partition: test\n", **BLOCKS}
+
+
 def test_the_examples_are_a_workspace_without_a_word_of_complaint() -> None:
-    blocks = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    made = generate({"lehr.yaml": "partition: test\n", **dict(blocks)})
+    made = generate(WORKSPACE)
     assert problems(made) == []
-    assert len(made.assets) == 4 + 8 + 2 + 2
+    models, types, places = 4 + 8 + 2 + 2, 2, 2
+    assert len(made.assets) == models + types + places
+    placed = made.assets[AssetId("shop/eu/job")].document()["addons"]["shop.InPlace"]
+    assert placed == {"place": "place/eu"}
+
+
+def test_a_place_that_nobody_declares_is_an_error() -> None:
+    made = generate({**WORKSPACE, "services/shop.yaml": BLOCKS["services/shop.yaml"].replace("us:", "usa:")})
+    assert any("VAL" in problem and "place/usa" in problem for problem in problems(made))
 
 
 def test_every_model_has_a_section() -> None:

@@ -82,6 +82,7 @@ class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Attributes:
         name: the first part of its assets' ids.
         connection: as in `lehr.DatabaseSchema`, without a password.
+        password: where the password is kept.
         version: of its schema; raised with each change that programs rely on.
         schema: PostgreSQL's schema.
         tables: by name.
@@ -95,6 +96,7 @@ class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     model: Literal["database"] = "database"
     name: Name
     connection: str
+    password: Secret | None = None
     version: Annotated[int, msgspec.Meta(ge=0)]
     schema: str = "public"
     tables: dict[str, DatabaseTable]
@@ -128,6 +130,7 @@ def database(file: SourceFile) -> Iterator[DeclaredAsset]:
         "create_database": said.create,
         "version": said.version,
         "schema": said.schema,
+        "password": said.password,
         "tables": {name: msgspec.to_builtins(table) for name, table in said.tables.items()},
     }
     first = [*([f"{said.name}/server"] if said.server else []), *said.needs]

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, TURNDOWN
+from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, TURNDOWN
 from lehr.model.secret import Secret
 from lehr.models.reading import Problem, read, refused
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
@@ -144,7 +144,7 @@ def assets_of(
     proxy = {"command": envoy, "restart_on": envoy_restart_on}
     for name, cluster in service.clusters.items():
         id = f"{service.name}/{name}"
-        addons = _addons(name, cluster.turndown)
+        addons = _addons(service, name, cluster.turndown)
         yield asset(f"{id}/job", "lehr.Process", _job(service, name, job), {**addons, DEPENDS_ON: needs})
         yield _envoy(service, name, cluster.ports, proxy, addons)
         backends = {"jobs": [{"asset": f"{id}/job", "port": "http"}]}
@@ -152,8 +152,8 @@ def assets_of(
     stays = {name: item for name, item in service.clusters.items() if not item.turndown}
     weights = {f"{service.name}/{name}/balancer": _weight(item) for name, item in stays.items()}
     over = {"balancers": [{"asset": id, "weight": weight} for id, weight in weights.items()]}
-    yield _envoy(service, GLOBAL, service.port, proxy, _addons(GLOBAL))
-    yield _balancer(service, GLOBAL, service.port, over, list(weights), _addons(GLOBAL))
+    yield _envoy(service, GLOBAL, service.port, proxy, _addons(service, GLOBAL))
+    yield _balancer(service, GLOBAL, service.port, over, list(weights), _addons(service, GLOBAL))
 
 
 def _job(service: WebService, name: str, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,9 +205,10 @@ def _balancer(
     return asset(f"{service.name}/{place}/balancer", "lehr.LoadBalancer", payload, addons)
 
 
-def _addons(place: str, turndown: str = "") -> dict[str, Any]:
+def _addons(service: WebService, place: str, turndown: str = "") -> dict[str, Any]:
     gone = {TURNDOWN: {"reason": turndown}} if turndown else {}
-    return {AFFECTED_CLUSTERS: {"clusters": [place]}, **gone}
+    labels = {"service": service.name, **({} if place == GLOBAL else {"place": place})}
+    return {AFFECTED_CLUSTERS: {"clusters": [place]}, LABELS: {"labels": labels}, **gone}
 
 
 def _weight(cluster: Cluster) -> int:

@@ -10,6 +10,7 @@ from lehr.base.blocking import Inline
 from lehr.generate.client import GenerationWorker
 from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import AssetChange
+from lehr.publish.declaring import types_for
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Limits
 from lehr.testing.samples import MemorySnapshot
@@ -41,6 +42,7 @@ def generate(source: dict[str, str | bytes]) -> Generated:
 
 def problems(made: Generated) -> list[str]:
     registry = wiring.registry()
+    registry.declare(types_for(made, None, Partition("test")))
     changes = [AssetChange(id, None, asset) for id, asset in made.assets.items()]
     proposal = DeltaProposal(Partition("test"), registry, Limits(), changes, MappingPredecessor({}, registry))
     return [str(item) for item in (*made.diagnostics, *validate(proposal))]
