@@ -85,7 +85,8 @@ class _Judge:
     async def _differing(self, asset: Asset) -> str:
         """What a push of the asset would change; empty for nothing."""
         target = Target(self._partition, asset.id, asset.type, _INCARNATION)
-        reader = WorkingTreeReader({asset.id: asset}, self._registry, _INCARNATION)
+        versions = self._plugin.versions
+        reader = WorkingTreeReader({asset.id: asset}, self._registry, _INCARNATION, versions)
         try:
             async with asyncio.timeout(self._plugin.traits.diff_timeout):
                 diff = await self._plugin.diff(target, reader)

@@ -23,7 +23,7 @@ from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
-from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.plugin import AssetPlugin, version_read
 from lehr.store import Store
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Planner:
         goal, _obstacle = self._goal(asset)
         around = self._around
         target = Target(around.partition, asset.id, asset.type, around.sequence + 1, goal)
-        reader = WorkingTreeReader(self._assets, around.registry, around.sequence + 1)
+        reader = WorkingTreeReader(self._assets, around.registry, around.sequence + 1, plugin.versions)
         try:
             async with self._places[plugin], asyncio.timeout(plugin.traits.diff_timeout):
                 return await plugin.diff(target, reader)
@@ -220,9 +220,16 @@ class Planner:
 
 
 class WorkingTreeReader:
-    """`lehr.sdk.plugin.Reader` over assets in memory."""
+    """`lehr.sdk.plugin.Reader` over assets in memory, for a plugin that understands these versions."""
 
-    def __init__(self, assets: Mapping[AssetId, Asset], registry: Registry, incarnation: int) -> None:
+    def __init__(
+        self,
+        assets: Mapping[AssetId, Asset],
+        registry: Registry,
+        incarnation: int,
+        understands: Mapping[str, int],
+    ) -> None:
+        self._understands = understands
         self._assets = assets
         self._registry = registry
         self._incarnation = incarnation
@@ -235,8 +242,9 @@ class WorkingTreeReader:
         return self._assets.get(id)
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
+        asset = self._present(id)
         try:
-            return self._registry.payload(self._present(id), kind)
+            return self._registry.payload(asset, kind, version_read(self._understands, asset.type, kind))
         except TypeError as error:
             raise StalledError(str(error)) from error
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
-from lehr.model.evolution import FIRST
 from lehr.model.types import Registry
+from lehr.sdk.plugin import version_read
 from lehr.store import StoredIntent
 
 T = TypeVar("T")
@@ -123,19 +123,14 @@ class RecordingReader:
 
     def payload(self, id: AssetId, kind: type[T]) -> T:
         asset = self._present(id)
+        version = None if self.understands is None else version_read(self.understands, asset.type, kind)
         try:
-            return self._registry.payload(asset, kind, self._version(asset, kind))
+            return self._registry.payload(asset, kind, version)
         except TypeError as error:
             raise StalledError(str(error), fix="correct the reference in intent") from error
 
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         return self._registry.addon(self._present(id), name, kind)
-
-    def _version(self, asset: Asset, kind: type[T]) -> int | None:
-        """In which version it is to be read; None for the newest."""
-        if self.understands is None:
-            return None
-        return self.understands.get(asset.type, FIRST if kind is dict else None)
 
     def _present(self, id: AssetId) -> Asset:
         asset = self.asset(id)

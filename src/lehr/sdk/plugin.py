@@ -29,6 +29,7 @@ import msgspec
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
+from lehr.model.evolution import FIRST
 from lehr.model.operation import Operation, Outcome, Progress
 
 T = TypeVar("T")
@@ -58,6 +59,16 @@ class Reader(Protocol):
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         """The asset's addon, or None."""
         ...
+
+
+def version_read(understands: Mapping[str, int], type: str, kind: type[Any]) -> int | None:
+    """The version in which a payload is given to whoever understands these; None for the newest there is.
+
+    Args:
+        understands: as `AssetPlugin.versions`.
+        kind: what it is read as.
+    """
+    return understands.get(type, FIRST if kind is dict else None)
 
 
 class Push(Protocol):
