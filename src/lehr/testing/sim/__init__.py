@@ -8,9 +8,11 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `process` | control planes: the real program, over what follows |
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
-| `history`, `intent`, `edits`, `dice` | random histories from a seed |
+| `history`, `scene`, `manners`, `dice` | random histories from a seed |
+| `people`, `intent`, `edits`; `trouble`; `quiet` | what people do in them, what goes wrong, and how they end |
 | `script`, `script_play` and beside them | scenarios as text, played and compared |
 | `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
+| `lull`, `standstill` | what must hold while nothing happens |
 | `trace` | what happened: compared, replayed, told |
 
 Architecture invariant: nothing here is a model of the program. Everything from the control plane down

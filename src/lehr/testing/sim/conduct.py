@@ -46,7 +46,12 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 class Conduct:
-    """Remembers, and tells the witness what broke a rule."""
+    """Remembers, and tells the witness what broke a rule.
+
+    Attributes:
+        began: when the last push of each asset was begun by its turn, in wall-clock seconds.
+        asked_again: when a person asked last for a retry of each asset, likewise.
+    """
 
     def __init__(self, witness: Witness, production: Production, registry: Registry, clock: Clock) -> None:
         self._witness = witness
@@ -55,8 +60,12 @@ class Conduct:
         self._looks: dict[Place, deque[_Look]] = {}
         self._matched: set[Place] = set()
         self._failures: Counter[tuple[str, str, str]] = Counter()
+        self._in_a_row: Counter[str] = Counter()
+        self._told_until: dict[str, float] = {}
         self._failed_at: dict[tuple[str, str, str], float] = {}
         self._pardoned: set[str] = set()
+        self.began: dict[str, float] = {}
+        self.asked_again: dict[str, float] = {}
         self._removals: dict[str, tuple[float, DeletionBudget]] = {}
         self._fenced: dict[str, tuple[int, float]] = {}
         production.looked = self._looked
@@ -114,6 +123,7 @@ class Conduct:
 
     def _admitted(self, write: Admit) -> None:
         operation, decision = write.operation, write.decision
+        self.began[operation.asset] = operation.started_at
         if decision is None:
             return  # which the witness tells
         content = self._witness.assets(operation.content).get(operation.asset)
@@ -150,6 +160,8 @@ class Conduct:
             self._found(write.ledger)
         if write.ledger is not None:
             self._enter(write.ledger)
+        self._in_a_row[operation.asset] += result is Result.FAILED
+        self._told_until[operation.asset] = write.outcome.retry_at or 0.0
         pardoned = operation.asset in self._pardoned
         self._pardoned.discard(operation.asset)
         if result is not Result.FAILED or write.outcome.message == "superseded" or pardoned:
@@ -158,7 +170,19 @@ class Conduct:
         self._failures[key] += 1
         self._failed_at[key] = write.at
 
+    def _comes_in_time(self, decision: Decision) -> None:
+        """I7: who has failed but a few times is tried again soon."""
+        condition = decision.condition
+        if condition.reason != "PushFailed" or condition.next_at is None or self._witness.jumped:
+            return
+        times = self._in_a_row[decision.asset]
+        latest = max(decision.at + 2.0 ** (times - 1), self._told_until.get(decision.asset, 0.0))
+        if condition.next_at > latest + _ROUNDING:
+            waits = condition.next_at - decision.at
+            self._broken("I7", f"{decision.asset} failed {times} times, and is tried again in {waits:.1f} s")
+
     def _recorded(self, decision: Decision) -> None:
+        self._comes_in_time(decision)
         age = self._clock.now() - decision.at  # it is written late while the store is out of order
         if decision.condition.status is Status.CONVERGED and not self._witness.jumped and age < _REMEMBERED:
             since = self._now - age - _ROUNDING
@@ -166,6 +190,7 @@ class Conduct:
             if not any(look.at >= since and look.diff.empty for look in looks):
                 self._broken("I8", f"{decision.asset} is said to be as intended, and nobody has looked")
         if decision.condition.status.settled:
+            self._in_a_row.pop(decision.asset, None)
             for key in [key for key in self._failures if key[0] == decision.asset]:
                 del self._failures[key]
 

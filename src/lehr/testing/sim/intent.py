@@ -60,6 +60,8 @@ class Intent:
         self.governing: dict[str, Asset] = {}
         for id in IDS[: dice.number(2, len(IDS))]:
             self._declare(id)
+            if dice.happens(0.5):
+                self._link(id)
 
     def assets(self) -> list[Asset]:
         return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.values()]
@@ -78,7 +80,7 @@ class Intent:
 
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
-        kinds = [self._edit, self._edit, self._link, self._turn_down, self._delete, self._add, self.govern]
+        kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add, self.govern]
         kinds += [self._retire]
         for _ in range(self._dice.number(1, 3)):
             if (kind := self._dice.pick(kinds)) == self._delete:
@@ -109,13 +111,14 @@ class Intent:
         if self.things:
             self.things[self._some()].value = self._next()
 
-    def _link(self) -> None:
+    def _relink(self) -> None:
+        if self.things:
+            self._link(self._some())
+
+    def _link(self, id: str) -> None:
         """References, only to those before it, for in a circle none could be taken out first; and to
         none that is turned down, which would be brought back for it, but nobody tells it of that.
         """
-        if not self.things:
-            return
-        id = self._some()
         others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
         spec = self.things[id]
         ahead = [other for other in others if self._dice.happens(0.3)]

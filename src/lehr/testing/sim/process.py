@@ -249,6 +249,10 @@ class Process:
         """The plugin says that something may have changed."""
         self.plugin.hints.put_nowait(AssetKey(self.site.partition, AssetId(id)))
 
+    def break_watch(self) -> None:
+        """The plugin's connection breaks, over which it sees changes; it has to be watched again."""
+        self.plugin.hints.put_nowait(None)
+
     def condition(self, id: str) -> Condition | None:
         """How an asset stands, as the store has it; None if it had no turn yet."""
         found = self.store.records.standing(AssetKey(self.site.partition, AssetId(id)))

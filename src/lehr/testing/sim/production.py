@@ -117,6 +117,10 @@ class Production:
         self.mute &= but
         self.unreachable = False
 
+    def look_slowly(self, ids: Iterable[str], seconds: float) -> None:
+        """From now on, looks at each of `ids` take up to some time of its own, at most `seconds`."""
+        self.looking = {id: self.dice.seconds(0.0, seconds) for id in ids} if seconds else {}
+
     # --- what there is -------------------------------------------------------------
 
     def put(self, id: str, value: Any) -> None:
@@ -181,13 +185,18 @@ class Production:
 
 
 class SimulatedPlugin(AssetPlugin):
-    """Serves every kind of a `Production`, for one control plane."""
+    """Serves every kind of a `Production`, for one control plane.
+
+    Attributes:
+        hints: keys of what may have changed; None breaks the watch. What comes before it is watched
+            again waits there.
+    """
 
     def __init__(self, production: Production, clock: Clock, traits: Traits) -> None:
         self.types = tuple(production.kinds)  # type: ignore[misc]
         self.traits = traits  # type: ignore[misc]
         self.production = production
-        self.hints: asyncio.Queue[AssetKey] = asyncio.Queue()
+        self.hints: asyncio.Queue[AssetKey | None] = asyncio.Queue()
         self._clock = clock
 
     # --- looking ---------------------------------------------------------------------
@@ -197,7 +206,8 @@ class SimulatedPlugin(AssetPlugin):
         self._reach()
         seconds = production.looking.get(target.id, 0.0)
         if not production.steady:
-            seconds = production.dice.seconds(0.0, seconds)
+            # Some looks are over before another one, at the same or something else, has begun to answer.
+            seconds = production.dice.seconds(0.0, seconds) * production.dice.pick((0.05, 1.0))
         if seconds:
             await self._clock.sleep(seconds / 2)
         fault = production.look_faults.get(target.id)
@@ -241,8 +251,9 @@ class SimulatedPlugin(AssetPlugin):
         return Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        while True:
-            yield await self.hints.get()
+        while (key := await self.hints.get()) is not None:
+            yield key
+        raise ConnectionError("the watch broke")
 
     # --- pushing ---------------------------------------------------------------------
 

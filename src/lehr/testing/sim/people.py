@@ -1,0 +1,219 @@
+"""What people do in a random history: they edit the source, hold, pin, approve, retry and prune."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lehr.base.digest import Digest
+from lehr.control.messages import Approve, Freeze, Lift, Pause, Pin, PruneHistory, Refresh, Retry
+from lehr.model.asset import AssetId
+from lehr.model.control import Control
+from lehr.model.decision import Status
+from lehr.testing.sim import edits
+from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.lull import Lull
+from lehr.testing.sim.scene import Scene, Step
+from lehr.testing.sim.source import files
+from lehr.testing.sim.things import wished
+
+
+class People:
+    """People, on a scene."""
+
+    def __init__(self, scene: Scene, lull: Lull) -> None:
+        self._scene = scene
+        self._lull = lull
+        self._dice = scene.dice
+        self._seen: dict[str, Digest] = {}
+
+    def steps(self) -> Sequence[Step]:
+        """What they do, each as often as it is likely."""
+        return [
+            *[self._scene.publish] * 5,
+            *[self._edit_one_after_the_other] * 2,
+            *[self._edit_all] * 2,
+            *[self._edit_what_depends] * 2,
+            *[self._set_control] * 2,
+            self._lift_control,
+            self.approve,
+            self._retry,
+            self._insist,
+            *[self._break_source] * 2,
+            self._dream,
+            self._refresh,
+            *[self._prune] * 2,
+        ]
+
+    # --- intent ------------------------------------------------------------------------
+
+    async def _edit_one_after_the_other(self) -> None:
+        """An asset is edited, and while that is taken up, what it depends on."""
+        scene, things = self._scene, self._scene.intent.things
+        pairs = [(id, ahead) for id, spec in things.items() for ahead in sorted(spec.names())]
+        if not pairs:
+            return
+        id, ahead = self._dice.pick(pairs)
+        scene.intent.renew(id)
+        scene.edit()
+        await scene.pass_time(0.0, 5.0)
+        scene.intent.renew(ahead)
+        scene.edit()
+
+    async def _edit_all(self) -> None:
+        """More is to be pushed than there are places, and looked at while what it depends on changes.
+
+        Some of it is not to be pushed any more when its turn comes. Then, nothing happens.
+        """
+        scene, things = self._scene, self._scene.intent.things
+        scene.trace.note("person", "everything is edited")
+        if self._dice.happens(0.5):
+            scene.production.heal()
+        scene.production.seconds = self._dice.pick((0.0, 0.0, 5.0, 12.0))
+        scene.production.look_slowly(IDS, self._dice.pick((0.0, 4.0)))
+        scene.intent.renew(*things)
+        scene.edit()
+        await scene.pass_time(2.0, 6.0)
+        for id in list(things):
+            decision = scene.witness.decisions.get(id)
+            queues = decision is not None and decision.condition.reason == "ConcurrencyLimit"
+            if queues and self._dice.happens(0.5):
+                await self._make_needless(id)
+        await self._lull.pass_by()
+
+    async def _edit_what_depends(self) -> None:
+        """Production of an asset is changed by hand; that is told only when those that depend on it look."""
+        scene, things = self._scene, self._scene.intent.things
+        ahead = sorted({id for spec in things.values() for id in spec.names()})
+        if not ahead:
+            return
+        first = self._dice.pick(ahead)
+        if self._dice.happens(0.5):
+            scene.production.heal()
+        scene.production.seconds = 0.0
+        scene.production.look_slowly(IDS, 4.0)
+        scene.trace.note("drift", f"{first} is changed by hand")
+        scene.production.put(first, f"by hand {self._dice.number(0, 99)}")
+        scene.intent.renew(*(id for id, spec in things.items() if first in spec.names()))
+        scene.edit()
+        try:
+            await scene.pass_time(0.0, 3.0)
+        finally:
+            scene.process.hint(first)
+        await self._lull.pass_by()
+
+    async def _make_needless(self, id: str) -> None:
+        """Whatever the asset waits for, it does not need it any more."""
+        scene = self._scene
+        assets = scene.witness.assets()
+        if id in assets and self._dice.happens(0.5):
+            scene.trace.note("drift", f"{id} is put right by hand")
+            scene.production.put(id, wished(assets, id, scene.site.registry))
+            if self._dice.happens(0.5):
+                scene.process.hint(id)
+        else:
+            await scene.command(Pause(selector=id, reason="because", seconds=None))
+
+    async def _break_source(self) -> None:
+        """Somebody's editor, disk or script leaves a source that nobody can have meant."""
+        scene = self._scene
+        broken = self._dice.pick(edits.BROKEN)
+        contents = broken(scene.intent.files(), self._dice)
+        revision = files(contents).revision.revision
+        lost = scene.intent.files().keys() - contents.keys()
+        harmless = lost and not any(f"assets/{id}.json" in lost for id in scene.intent.kept())
+        harmless = harmless and broken is not edits.named_but_gone
+        if revision in scene.witness.revisions or harmless:
+            return  # somebody may have meant that
+        scene.witness.revisions[revision] = None
+        scene.repository.edit(contents, f"the source is broken: {broken.__name__}")
+        try:
+            await scene.pass_time(0.0, 20.0)
+        finally:
+            scene.edit()
+
+    async def _dream(self) -> None:
+        """What an incremental build remembers is wrong: it asks for a turndown."""
+        scene = self._scene
+        never = [id for id in sorted(scene.intent.things) if not scene.witness.was_turned_down(id)]
+        if not never:
+            return
+        generation = scene.process.generation
+        generation.dreams = AssetId(self._dice.pick(never))
+        scene.trace.note("fault", f"the build dreams of a turndown of {generation.dreams}")
+        scene.publish()
+        try:
+            await scene.pass_time(0.0, 5.0)
+        finally:
+            generation.dreams = None
+            before = scene.intent.files()
+            while scene.intent.files() == before:  # what was refused is not built again
+                scene.intent.change()
+            scene.edit()
+
+    async def _refresh(self) -> None:
+        """A person does not wait for the source to be looked at."""
+        self._scene.publish()
+        await self._scene.command(Refresh())
+
+    # --- commands ----------------------------------------------------------------------
+
+    async def _prune(self) -> None:
+        """Somebody has the past removed, as far as nothing under way can have begun in it."""
+        keep, seconds = self._dice.number(1, 4), self._dice.seconds(45.0, 150.0)
+        await self._scene.command(PruneHistory(keep=keep, seconds=seconds))
+
+    async def _retry(self) -> None:
+        await self._scene.command(Retry(selector=self._dice.pick(IDS)))
+
+    async def _insist(self) -> None:
+        """A retry of what has stalled, in the midst of hints, which must not take its place."""
+        stalled = [
+            id
+            for id, decision in sorted(self._scene.witness.decisions.items())
+            if decision.condition.status is Status.STALLED
+        ]
+        if not stalled:
+            return
+        id = self._dice.pick(stalled)
+        self._scene.process.hint(id)
+        await self._scene.pass_time(0.0, 1.0)
+        await self._scene.command(Retry(selector=id))
+        self._scene.process.hint(id)
+
+    async def _set_control(self) -> None:
+        kind = self._dice.pick((Pause, Freeze, None, None))
+        newest = max(self._scene.witness.incarnations, default=0)
+        if not newest:
+            return
+        seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
+        selector = "all" if self._dice.happens(0.1) else self._dice.pick(IDS)
+        if (standing := self._scene.controls()) and self._dice.happens(0.3):
+            selector = str(self._dice.pick(standing).selector)  # a further word on the same
+        if kind is None:
+            incarnation = self._dice.number(1, newest)
+            pinning = Pin(selector=selector, reason="because", seconds=seconds, incarnation=incarnation)
+            await self._scene.command(pinning)
+        else:
+            await self._scene.command(kind(selector=selector, reason="because", seconds=seconds))
+
+    async def _lift_control(self) -> None:
+        standing = self._scene.controls()
+        if standing:
+            await self.lift(self._dice.pick(standing))
+
+    async def lift(self, control: Control) -> None:
+        """Take a control back."""
+        await self._scene.command(Lift(kind=str(control.kind), selector=str(control.selector)))
+
+    async def approve(self) -> None:
+        """Approve what waits for it."""
+        for id, decision in sorted(self._scene.witness.decisions.items()):
+            waits = decision.condition.reason in ("ApprovalNeeded", "ApprovalMissing")
+            if waits and decision.diff is not None:
+                seconds = 60.0 if self._dice.happens(0.5) else None
+                seen = self._seen.get(id)
+                digest = self._seen[id] = decision.diff.digest()
+                if seen is not None and self._dice.happens(0.2):
+                    digest = seen  # which somebody has looked at for too long
+                approval = Approve(selector=id, reason="seen", seconds=seconds, diff_digest=digest)
+                await self._scene.command(approval)

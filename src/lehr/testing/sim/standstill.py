@@ -1,0 +1,169 @@
+"""What holds an asset must be there: judged while nothing happens, by what production and people are like.
+
+An asset that nothing wakes any more looks well: it says what it waits for. Whether that has long come
+is seen from outside. So this needs no end of the history, at which all are woken by what is published
+last, and whoever was forgotten is forgotten himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lehr.model.asset import Asset
+from lehr.model.control import ControlKind
+from lehr.model.decision import Condition, Decision, Status, Verdict
+from lehr.model.diff import Goal
+from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.scene import Scene
+from lehr.testing.sim.things import wished
+
+_LATE_SECONDS = 5.0
+"""By so much may a turn be late without a word: turns queue for a lane's workers."""
+
+_BY_TIME = ("RetryBudget", "LimitReached", "TurndownStands")
+_COMES_AGAIN = (Status.RETRYING, Status.UNKNOWN)
+_OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
+
+
+def complaints(scene: Scene) -> set[str]:
+    """What seems to be forgotten now, one line each, with the rule's id.
+
+    A turn may be about to notice: what counts is a complaint that stands for some time.
+    """
+    found: set[str] = set()
+    for id in IDS:
+        condition, decision = scene.process.condition(id), scene.witness.decisions.get(id)
+        last = scene.witness.last(id)
+        if condition is None or decision is None or last is None:
+            continue
+        stands = f"{id} stands as {condition.status} {condition.reason}"
+        found.update(
+            f"{rule}: {stands} since {decision.at:.1f}, and {what}"
+            for rule, what in (
+                *_promise(scene, id, condition),
+                *_hold(scene, last, decision, condition),
+                *_intent(scene, last, condition),
+            )
+        )
+    return found
+
+
+Complaint = tuple[str, str]
+"""The rule, and what is wrong."""
+
+
+def _promise(scene: Scene, id: str, condition: Condition) -> Iterator[Complaint]:
+    """I7: who says when he comes again does so, and who says that he tries again says when."""
+    now = scene.clock.now()
+    if condition.status in _OUT_OF_CARE:
+        return
+    if condition.next_at is not None and condition.next_at < now - _LATE_SECONDS:
+        yield "I7", f"should have come again at {condition.next_at:.1f}"
+    if condition.next_at is None and condition.status in _COMES_AGAIN:
+        yield "I8", "does not say when it comes again"
+    if condition.status is Status.PUSHING and not _pushed(scene, id):
+        yield "I7", "its push has ended"
+
+
+def _pushed(scene: Scene, id: str) -> bool:
+    return any(operation.asset == id for operation in scene.production.running.values())
+
+
+def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -> Iterator[Complaint]:
+    """I7: whatever holds it is there."""
+    standing, declared = scene.witness.standing, scene.witness.declared
+    id, now = last.id, scene.clock.now()
+    match condition.reason:
+        case "Paused" if standing(ControlKind.PAUSE, last, now) is None:
+            yield "I7", "no pause stands"
+        case "PinnedToNothing" if standing(ControlKind.PIN, last, now) is None:
+            yield "I7", "no pin stands"
+        case "ObserveOnly" if not declared("lehr.ObserveOnly", last, now):
+            yield "I7", "nothing says that it is only observed"
+        case "ConcurrencyLimit" if len(scene.production.running) < scene.manners.pushes:
+            yield "I9", "there are places for its push"
+        case "StillReferenced" if not scene.witness.referrers(id) and _near_settled(scene, id):
+            yield "I7", "nothing refers to it"
+        case "ApprovalNeeded" if _approved(scene, last, decision, now):
+            yield "I7", "it is approved"
+        case "PushStalled" | "PushedStillDifferent" if _asked_in_vain(scene, id, condition):
+            yield "I7", "a person has asked for a retry since its last push began"
+    waiting = [verdict for verdict in decision.verdicts if not verdict.allow]
+    over = waiting and all(_is_over(scene, last, decision, verdict) for verdict in waiting)
+    if over and condition.status is Status.WAITING:
+        yield "I7", "nothing of what it waits for is there"
+    if condition.next_at is None and _needs_time(condition, waiting):
+        yield "I8", "only time can help it, and it does not say when it comes again"
+
+
+def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:
+    """Whether no event tells that it may go on."""
+    return condition.reason in _BY_TIME or any(
+        verdict.until is not None and condition.reason == verdict.reason for verdict in waiting
+    )
+
+
+def _near_settled(scene: Scene, id: str) -> bool:
+    """Whether all that was ever joined with it is done: who is removed says so when that was seen."""
+    found = (scene.process.condition(other) for other in scene.witness.joined().get(id, ()))
+    return all(condition is None or condition.status.settled for condition in found)
+
+
+def _approved(scene: Scene, last: Asset, decision: Decision, now: float) -> bool:
+    return decision.diff is not None and any(
+        control.kind is ControlKind.APPROVAL
+        and control.diff_digest == decision.diff.digest()
+        and control.selector.matches(last)
+        and control.stands(now)
+        for control in scene.witness.controls.values()
+    )
+
+
+def _asked_in_vain(scene: Scene, id: str, condition: Condition) -> bool:
+    asked, began = scene.conduct.asked_again.get(id), scene.conduct.began.get(id)
+    stalled = condition.status is Status.STALLED
+    return stalled and asked is not None and began is not None and began < asked
+
+
+def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) -> bool:
+    """Whether what a check waited for has come."""
+    witness, now = scene.witness, scene.clock.now()
+    if verdict.reason == "Frozen":
+        frozen = witness.standing(ControlKind.FREEZE, last, now) is not None
+        return not frozen and not witness.declared("lehr.Freeze", last, now)
+    return bool(verdict.wait_for) and not any(_differs(scene, decision, id) for id in verdict.wait_for)
+
+
+def _differs(scene: Scene, decision: Decision, id: str) -> bool:
+    """Whether an asset may still be what another one's turn would wait for."""
+    witness, production = scene.witness, scene.production
+    if id in witness.open or id in production.look_faults:
+        return True
+    content = decision.content
+    if decision.goal is not Goal.PRESENT:
+        content = decision.governing
+    if decision.asset in witness.assets() and "pin" not in decision.evidence:
+        content = max(witness.incarnations)
+    assets = witness.assets(content)
+    return not _whole(assets, id) or production.values.get(id) != wished(assets, id, scene.site.registry)
+
+
+def _whole(assets: dict[str, Asset], id: str) -> bool:
+    """Whether it is there, with all that it reads."""
+    return id in assets and all(name in assets for name in assets[id].document()["payload"].get("reads", ()))
+
+
+def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complaint]:
+    """I7: who is done is done with what is published, and what every hint has told of."""
+    witness, id = scene.witness, last.id
+    assets = witness.assets()
+    if condition.status is Status.ORPHANED and id in assets:
+        yield "I8", "intent has it"
+    if witness.standing(ControlKind.PIN, last, scene.clock.now()) is not None:
+        return
+    if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
+        yield "I7", "its turndown is taken back"
+    if condition.reason == "AsIntended" and scene.manners.gentle and _whole(assets, id):
+        observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
+        if observed != wish and witness.turndown(last) is None:
+            yield "I7", f"it is {observed!r} in production, not {wish!r}"
