@@ -7,6 +7,7 @@ with its source.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -47,22 +48,29 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def cpu_seconds(*pids: int | None) -> float:
-    """Processor time that was used so far: by this process, those it started that have ended, and `pids`.
+def cpu_seconds(session: int | None = None) -> float:
+    """Processor time that was used so far: by this process, and those it started that have ended.
 
     On a machine that others use too, it says more than the time that passed.
+
+    Args:
+        session: process id of one that leads a session: all in it count, too.
     """
     used = sum(
         usage.ru_utime + usage.ru_stime
         for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
-    return used + sum(_cpu_ticks(pid) for pid in pids if pid is not None) / os.sysconf("SC_CLK_TCK")
+    return used + _cpu_ticks(session) / os.sysconf("SC_CLK_TCK")
 
 
-def _cpu_ticks(pid: int) -> int:
-    """Of a process that runs, and of those it started that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15]))
+def _cpu_ticks(session: int | None) -> int:
+    """Of all processes of a session, and of those they started that have ended."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
+    return ticks
 
 
 def machine() -> dict[str, str | int | float]:

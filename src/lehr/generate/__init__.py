@@ -7,7 +7,7 @@ The parent (`client`) tells the worker (`worker`) which files have changed and a
 questions for contents; the worker (`build`) keeps what it has made of every file and every
 generator's input, makes anew what has changed, and answers with the difference.
 
-How far user code is kept apart: a generator runs in a fork of the worker (`sandbox`), so it
+How far user code is kept apart: a generator runs in a fork (`sandbox`, `forker`), so it
 cannot damage the worker's memory; limits on time and memory end it; calls for files, network,
 processes, clock, randomness and environment raise an error that names the line. This is *best
 effort* in one Python process of the same user: it stops mistakes and makes outputs repeatable,

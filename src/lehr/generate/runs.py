@@ -22,22 +22,31 @@ _answer = msgspec.msgpack.Decoder(Answer)
 T = TypeVar("T", Module, Types)
 
 
+_FEW = 10_000
+"""Arguments that are sent faster than a large process forks."""
+
+Fork = Callable[[sandbox.Work, SandboxLimits, Clock, sandbox.Take], sandbox.Ended]
+
+
 class Run:
-    """Imports modules and calls generators in forks of this process.
+    """Imports modules and calls generators in forks.
 
     Architecture invariant: nothing that a fork does or says can raise here.
     """
 
     def __init__(
-        self,
-        limits: SandboxLimits,
-        clock: Clock,
-        run: Callable[[sandbox.Work, SandboxLimits, Clock, sandbox.Take], sandbox.Ended] = sandbox.run,
+        self, limits: SandboxLimits, clock: Clock, run: Fork = sandbox.run, run_many: Fork = sandbox.run
     ) -> None:
-        """Import and call within `limits`, by means of `run`."""
+        """Import and call within `limits`.
+
+        Args:
+            run: does it.
+            run_many: does it where there are so many arguments that they are better not sent anywhere.
+        """
         self._limits = limits
         self._clock = clock
         self._run = run
+        self._run_many = run_many
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
         """What the module at `path` declares. `code` is every module's source by path."""
@@ -82,7 +91,8 @@ class Run:
             call_each, generator.path, generator.found.name, arguments, code, self._limits
         )
         answers = _Answers(len(arguments), take)
-        ended = self._run(work, self._limits, self._clock, answers)
+        run = self._run if _count(arguments) <= _FEW else self._run_many
+        ended = run(work, self._limits, self._clock, answers)
         if not answers.left or answers.stopped:
             return None
         if answers.garbled:
@@ -112,6 +122,10 @@ class Run:
                 code, what = "GEN026", f"the process of {subject} ended {how} before it had answered"
                 fix = "a generator must neither exit nor crash the interpreter"
         return Diagnostic(code=code, what=what, why=_tail(ended.printed), fix=fix, subject=subject, at=at)
+
+
+def _count(arguments: Sequence[Argument]) -> int:
+    return sum(len(item) if isinstance(item, list) else 1 for item in arguments)
 
 
 class _Answers:

@@ -65,12 +65,34 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
     Args:
         take: called with each frame as it comes.
     """
+
+    def start(send_to: int, print_to: int) -> int:
+        child = os.fork()
+        if child == 0:
+            be_forked(work, limits, send_to, print_to)
+        return child
+
+    return supervise(start, lambda child: os.waitpid(child, 0)[1], limits, clock, take)
+
+
+def supervise(
+    start: Callable[[int, int], int],
+    reap: Callable[[int], int],
+    limits: SandboxLimits,
+    clock: Clock,
+    take: Take,
+) -> Ended:
+    """Listen to a fork, and end it when it overruns a limit.
+
+    Args:
+        start: forks a process that sends and prints to these two descriptors; returns its id.
+        reap: waits for the process of that id, and returns its status.
+        take: called with each frame as it comes.
+    """
     answers, send_to = os.pipe()
     output, print_to = os.pipe()
     _widen(send_to)
-    child = os.fork()
-    if child == 0:
-        _be_forked(work, limits, send_to, print_to)
+    child = start(send_to, print_to)
     os.close(send_to)
     os.close(print_to)
     handle = os.pidfd_open(child)
@@ -80,7 +102,7 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
     finally:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        status = reap(child)
         for descriptor in (answers, output, handle):
             os.close(descriptor)
     printed = bytes(collector.printed[:_PRINTED])
@@ -175,7 +197,7 @@ class _Collector:
             del self._pending[:end]
 
 
-def _be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -> NoReturn:
+def be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -> NoReturn:
     """The life of the fork. Never returns into the code of the process that was forked."""
     status = _EXIT_BROKEN
     try:

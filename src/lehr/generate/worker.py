@@ -6,6 +6,7 @@ It speaks `lehr.generate.protocol` on its stdin and stdout, and ends when stdin 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from lehr.base.clock import SystemClock
 from lehr.generate.build import Build
 from lehr.generate.collecting import reported
 from lehr.generate.denials import preload
+from lehr.generate.forker import Forker
 from lehr.generate.protocol import (
     LENGTH_BYTES,
     Built,
@@ -77,10 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     channel = _own_pipes()
     limits = msgspec.json.decode(options.limits, type=SandboxLimits)
-    build = Build(_registry(options.registry), channel.fetch, Run(limits, SystemClock()))
+    registry = _registry(options.registry)
     preload()
-    while (changed := channel.receive(Changed)) is not None:
-        _answer(channel, build.build(changed))
+    with contextlib.closing(Forker()) as forker:
+        build = Build(registry, channel.fetch, Run(limits, SystemClock(), run=forker.run))
+        while (changed := channel.receive(Changed)) is not None:
+            _answer(channel, build.build(changed))
 
 
 def _answer(channel: Channel, built: Built) -> None:

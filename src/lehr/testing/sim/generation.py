@@ -34,7 +34,7 @@ class InlineGeneration:
         self._dreamt: frozenset[AssetId] = frozenset()
         self._memory = Memory()
         self._snapshot: Snapshot | None = None
-        self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here))
+        self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here, _run_here))
 
     def _fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
         assert self._snapshot is not None
