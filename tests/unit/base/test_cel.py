@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.base.cel import compile_condition
+from lehr.base.cel import NoAnswerError, compile_condition
 
 
 def test_a_condition_answers_for_the_values_that_it_is_given() -> None:
@@ -24,3 +24,36 @@ def test_what_cannot_be_understood_is_said_before_it_is_asked(expression: str) -
 def test_what_has_no_answer_is_an_error_and_never_yes(expression: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         compile_condition(expression, ("mine",))({"mine": {"text": "a"}})
+
+
+def nested(levels: int, inner: str = "true") -> str:
+    for level in range(levels):
+        inner = f"[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(a{level}, {inner})"
+    return inner
+
+
+def test_an_answer_takes_a_bounded_number_of_steps() -> None:
+    """A rule is asked where everything else waits for the answer: 300 characters must not stop production."""
+    assert compile_condition(nested(4), ())({})
+    with pytest.raises(NoAnswerError, match="more than 200,000 items"):
+        compile_condition(nested(9), ())({})
+    many = compile_condition("mine.all(a, mine.all(b, true))", ("mine",))
+    assert many({"mine": [1] * 400})
+    assert many({"mine": [1] * 400})  # each answer has its own steps
+    with pytest.raises(NoAnswerError, match="more than 200,000 items"):
+        many({"mine": [1] * 500})
+
+
+@pytest.mark.parametrize("start", ["'x'", "[1]"])
+def test_what_doubles_is_stopped_before_it_fills_the_memory(start: str) -> None:
+    doubled = f"[{start}]" + ".map(q, q + q)" * 18 + " == []"
+    with pytest.raises(NoAnswerError, match=r"comes of \+"):
+        compile_condition(doubled, ())({})
+
+
+def test_macros_inside_each_other_are_only_for_what_can_be_stopped() -> None:
+    match = "mine.exists(a, a.matches('^b+$'))"
+    assert compile_condition(f"{match} && {match}", ("mine",))({"mine": ["a", "b"]})
+    for text in (nested(2, "'a'.matches('a')"), nested(2, "b'a' == b'a'")):
+        with pytest.raises(ValueError, match="macros inside each other"):
+            compile_condition(text, ())

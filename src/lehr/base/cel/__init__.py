@@ -17,13 +17,16 @@ time, conversions) is asked of the library whole. A property test holds the two 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lehr.base.cel.operators import NoAnswerError, type_name
-from lehr.base.cel.tree import Node, UnsupportedError, read_tree
+from lehr.base.cel.tree import Node, UnsupportedError, folds_within, read_tree
 
 __all__ = ["Compiled", "Condition", "Expression", "NoAnswerError", "compile_condition", "compile_expression"]
+
+_MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transform\w*)\s*\(")
 
 Expression = Callable[[Mapping[str, Any]], Any]
 """Takes a value for each variable. Raises `NoAnswerError` when there is no answer for them."""
@@ -53,11 +56,21 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
     try:
         tree = read_tree(compiled.serialized())
     except UnsupportedError:
+        _refuse_macros(len(_MACRO.findall(text)))
         return Compiled(compiled.answer, None)
     try:
         return Compiled(closure_of(tree, variables), tree)
     except UnsupportedError:
+        _refuse_macros(folds_within(tree))
         return Compiled(compiled.answer, tree)
+
+
+def _refuse_macros(number: int) -> None:
+    """The library cannot be stopped, and whoever asks it is held up meanwhile."""
+    if number > 1:
+        raise ValueError(
+            "macros inside each other, with regular expressions, times or conversions: it could take for ever"
+        )
 
 
 @functools.lru_cache(maxsize=1024)

@@ -83,13 +83,21 @@ def index(among: Any, at: Any) -> Any:
     raise NoAnswerError(f"index out of bounds: {at}, of a list of {len(among)}")
 
 
+_LONGEST = {str: 200_000, list: 10_000}
+"""Characters and items that may come of `+`: doubled thirty times, they would fill every memory."""
+
+
 def add(one: Any, other: Any) -> Any:
     """`one + other`."""
     kind = type(one)
     if kind is type(other):
         if kind is int:
             return _bounded(one + other)
-        if kind in (float, str, list):
+        if kind is float:
+            return one + other
+        if kind in (str, list):
+            if len(one) + len(other) > _LONGEST[kind]:
+                raise NoAnswerError(f"a {type_name(one)} of more than {_LONGEST[kind]:,} comes of +")
             return one + other
     raise no_overload("+", one, other)
 

@@ -77,6 +77,21 @@ class Fold(msgspec.Struct, frozen=True):
 Node = Constant | Variable | Name | Select | Call | ListOf | MapOf | Fold
 
 
+def folds_within(node: Node) -> int:
+    """How many folds stand inside each other, so that each is made for every item of the one around it."""
+    match node:
+        case Select(operand):
+            return folds_within(operand)
+        case Call(_, parts) | ListOf(parts):
+            return max(map(folds_within, parts), default=0)
+        case MapOf(entries):
+            return max((folds_within(part) for entry in entries for part in entry), default=0)
+        case Fold():
+            once = max(map(folds_within, (node.over, node.initial, node.result)))
+            return max(once, 1 + max(map(folds_within, (node.goes_on, node.step))))
+    return 0
+
+
 class UnsupportedError(Exception):
     """The tree has something that is not in here: an unsigned number, bytes, a message, an optional."""
 
