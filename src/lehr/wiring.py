@@ -4,7 +4,7 @@ Third parties add theirs with entry points, which `pip install` makes known:
 
 | group | names a function | that returns |
 |---|---|---|
-| `lehr.types` | `() ->` | an iterable of `lehr.model.types.AssetType` |
+| `lehr.types` | `() ->` | an iterable of `lehr.model.types.AssetType` and `AddonType` |
 | `lehr.plugins` | `(lehr.wiring.Deployment) ->` | a `lehr.sdk.plugin.AssetPlugin` |
 | `lehr.checks` | `() ->` | a `lehr.sdk.check.CheckPlugin` |
 
