@@ -39,7 +39,7 @@ def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -
     if text is None:
         from lehr.store.sqlite import SqliteStore  # noqa: PLC0415 - either of the two, never both
 
-        return SqliteStore(file, read_only=read_only)
+        return SqliteStore(file, read_only=read_only, background=not read_only)
     address = _address(text)
     if not read_only:
         _require_same(file, address)
