@@ -9,6 +9,7 @@ from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.assembly import PLAIN, TYPES, Assembly, Unit
+from lehr.generate.collecting import too_large
 from lehr.generate.declared import types_in
 from lehr.generate.generators import Generators
 from lehr.generate.globs import matcher, may_lead_to
@@ -98,7 +99,11 @@ class Build:
             self._workspace, self._workspace_digest = None, ""
             self._workspace_problems = [missing_workspace()]
             return
-        content = next(self._fetch([WORKSPACE_FILE])) if entry.size <= MAX_BYTES else b""
+        if entry.size > MAX_BYTES:
+            self._workspace, self._workspace_digest = None, entry.content_id
+            self._workspace_problems = [too_large(entry)]
+            return
+        content = next(self._fetch([WORKSPACE_FILE]))
         self._workspace_digest = digest_bytes(content)
         self._workspace, self._workspace_problems = read_workspace(content)
         if self._workspace is not None and (before is None or before.patterns != self._workspace.patterns):
@@ -136,7 +141,7 @@ class Build:
                 continue
             inputs = entry.content_id + also
             if entry.size > MAX_BYTES:
-                self._assembly.put(unit, Output(inputs, diagnostics=(_too_large(entry),)))
+                self._assembly.put(unit, Output(inputs, diagnostics=(too_large(entry),)))
                 continue
             known = self._assembly.get(unit)
             if known is None or known.inputs != inputs:
@@ -176,14 +181,3 @@ def _skipped(paths: Iterable[str], patterns: Iterable[str]) -> Iterator[Diagnost
                 at=Position(path),
                 severity=Severity.WARNING,
             )
-
-
-def _too_large(entry: FileEntry) -> Diagnostic:
-    return Diagnostic(
-        code="GEN011",
-        what=f"the file has {entry.size:,} bytes, more than {MAX_BYTES:,}",
-        why="files of intent are read whole, by people too",
-        fix="split it",
-        subject=entry.path,
-        at=Position(entry.path),
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors, in_order
-from lehr.base.documents import MAX_PROBLEMS
+from lehr.base.documents import MAX_BYTES, MAX_PROBLEMS
+from lehr.sdk.source import FileEntry
 
 MAX_REPORTED = 10_000
 """Problems of a whole workspace that are reported."""
@@ -52,6 +53,18 @@ def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     first = listed[MAX_REPORTED]
     what = f"there are {len(listed) - MAX_REPORTED:,} problems more"
     return (*listed[:MAX_REPORTED], _more(what, first.subject, first.at, first.severity))
+
+
+def too_large(entry: FileEntry) -> Diagnostic:
+    """A file that is not even read."""
+    return Diagnostic(
+        code="GEN011",
+        what=f"the file has {entry.size:,} bytes, more than {MAX_BYTES:,}",
+        why="files of intent are read whole, by people too",
+        fix="split it",
+        subject=entry.path,
+        at=Position(entry.path),
+    )
 
 
 def _more(what: str, subject: str, at: Position | None, severity: Severity) -> Diagnostic:

@@ -7,8 +7,10 @@ from pathlib import PurePosixPath
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.digest import digest_all, digest_bytes
+from lehr.base.documents import MAX_BYTES
 from lehr.generate.assembly import Assembly, Unit
 from lehr.generate.authors import Answer, Argument
+from lehr.generate.collecting import too_large
 from lehr.generate.globs import matcher
 from lehr.generate.output import Output
 from lehr.generate.records import output_of
@@ -94,11 +96,12 @@ class Generators:
         if content_ids == self._content_ids and not errors(self._problems):
             return False
         self._content_ids = content_ids
-        self._code = dict(zip(modules, self._fetch(list(modules)), strict=True))
+        read = [path for path, entry in modules.items() if entry.size <= MAX_BYTES]
+        self._code = dict(zip(read, self._fetch(read), strict=True))
         parts = (part for path, content in self._code.items() for part in (path, digest_bytes(content)))
         self.digest = digest_all((types, *parts))
         generators: list[Generator] = []
-        problems: list[Diagnostic] = []
+        problems = [too_large(entry) for entry in modules.values() if entry.size > MAX_BYTES]
         for path in self._code:
             if PurePosixPath(path).name.startswith("_"):
                 continue

@@ -216,8 +216,17 @@ def test_large_assets_warn_and_huge_ones_are_refused() -> None:
     ]
 
 
-def test_a_file_beyond_all_limits_is_not_even_read() -> None:
-    snapshot = MemorySnapshot({"lehr.yaml": WORKSPACE, "assets/a.yaml": b"x" * 10_000_001})
+@pytest.mark.parametrize(
+    ("path", "read"),
+    [
+        ("assets/a.yaml", ["lehr.yaml"]),
+        ("types/a.yaml", ["lehr.yaml"]),
+        ("generators/a.py", ["lehr.yaml"]),
+        ("lehr.yaml", []),
+    ],
+)
+def test_a_file_beyond_all_limits_is_not_even_read(path: str, read: list[str]) -> None:
+    snapshot = MemorySnapshot({"lehr.yaml": WORKSPACE, path: b"x" * 10_000_001})
 
     async def main() -> Generated:
         worker = GenerationWorker(REGISTRY, Inline())
@@ -226,8 +235,10 @@ def test_a_file_beyond_all_limits_is_not_even_read() -> None:
         finally:
             await worker.close()
 
-    assert codes(asyncio.run(main())) == ["GEN011"]
-    assert snapshot.reads == ["lehr.yaml"]
+    made = asyncio.run(main())
+    assert codes(made) == ["GEN011"]
+    assert only(made).at == Position(path)
+    assert snapshot.reads == read
 
 
 BAD_FILES: dict[str, bytes] = {
