@@ -11,7 +11,8 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import Converted, Place, convert
 from lehr.generate.output import Output
 from lehr.generate.plain import Declared
-from lehr.generate.problems import did_you_mean, quoted, schema_problem
+from lehr.generate.pointing import astray
+from lehr.generate.problems import did_you_mean, pointer, quoted, schema_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.model.schema import Form
@@ -137,6 +138,8 @@ def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diag
     if problem is not None:
         fix = "write a JSON schema, draft 2020-12"
         yield type_problem(f"the schema of {name} cannot be used", problem, fix, place("/schema"))
+    else:
+        yield from _astray(payload, place)
     seen: set[int] = set()
     for index, former in enumerate(payload["was"]):
         version = former["version"]
@@ -150,6 +153,18 @@ def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diag
         why = "an addon has no production of its own"
         what, at = f"the addon {name} cannot be enforced", place("/enforced")
         yield type_problem(what, why, "delete `enforced`", at)
+
+
+def _astray(payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:
+    marked = [("references", pattern, pattern) for pattern in payload["references"]]
+    for key in ("externals", "secrets"):
+        marked += [(key, str(index), pattern) for index, pattern in enumerate(payload[key])]
+    for key, step, pattern in marked:
+        found = astray(pattern, payload["schema"])
+        if found is not None:
+            what, fix = found
+            why = "what it should mark would not be marked, and nobody would notice"
+            yield type_problem(f"`{key}`: {what}", why, fix, place(pointer([key, step])))
 
 
 def _name_problem(name: str, registry: Registry) -> str | None:

@@ -250,3 +250,12 @@ def test_an_addon_is_not_enforced() -> None:
     text = "name: shop.Seen\nkind: addon\nschema: {}\nenforced: true\n"
     found = Workspace(**{"types/team.yaml": text, "assets/core.yaml": ""}).build()
     assert told(found) == [("GEN014", "types/team.yaml:4:1")]
+
+
+@pytest.mark.parametrize("more", ["references: {/mial: {}}", "secrets: [/mial]", "externals: [/mial]"])
+def test_a_pointer_that_marks_nothing_is_told(more: str) -> None:
+    schema = "schema: {additionalProperties: false, properties: {mail: {type: string}}}"
+    text = f"name: shop.Team\n{schema}\n{more}\n"
+    found = errors(Workspace(**{"types/team.yaml": text, "assets/core.yaml": ""}).build().diagnostics)
+    assert [(item.code, item.fix) for item in found] == [("GEN014", "did you mean `mail`?")]
+    assert str(found[0].at).startswith("types/team.yaml:3:")

@@ -1,0 +1,72 @@
+"""Whether a JSON pointer into payloads of a type can lead anywhere: a slip there would be silent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lehr.generate.problems import did_you_mean, quoted
+from lehr.model.references import parts_of
+
+_OPEN = ("$dynamicRef", "allOf", "if", "not", "oneOf", "patternProperties", "unevaluatedProperties")
+"""Keywords that may say more of a mapping than can be told from its properties."""
+
+_MOST_STEPS = 20
+
+
+def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
+    """What is wrong with a pattern that nothing of this JSON schema can match, and advice; None if nothing is."""
+    nodes = list(_forms(schema, schema))
+    for part in parts_of(pattern):
+        found = [inner for node in nodes for inner in _step(node, part)]
+        if not found:
+            fields = [name for node in nodes for name in node.get("properties", {})]
+            fix = did_you_mean(
+                part, fields, f"there is: {', '.join(fields)}" if fields else "mend the pointer"
+            )
+            return f"{quoted(pattern)} leads nowhere: there is no {quoted(part)}", fix
+        nodes = [form for inner in found for form in _forms(inner, schema)]
+    return None
+
+
+def _step(node: Mapping[str, Any], part: str) -> Iterator[Any]:
+    """The schemas of what may stand there, one step below a value of this schema."""
+    properties, others = node.get("properties", {}), node.get("additionalProperties", True)
+    kind = node.get("type")
+    lists, maps = kind is None or "array" in kind, kind is None or "object" in kind
+    if any(key in node for key in _OPEN):
+        yield True
+    if maps and part == "*":
+        yield from properties.values()
+    if maps and part in properties:
+        yield properties[part]
+    elif maps and others is not False:
+        yield others
+    if maps and part == "#":
+        yield True
+    if lists and (part == "*" or part.isdecimal()):
+        yield node.get("items", True)
+
+
+def _forms(node: Any, root: Any) -> Iterator[Mapping[str, Any]]:
+    """What a schema refers to, or each of the forms that it allows; an open one for what is unknown."""
+    for _ in range(_MOST_STEPS):
+        if not isinstance(node, Mapping):
+            break
+        if "$ref" in node:
+            node = _at(root, str(node["$ref"]))
+        elif "anyOf" in node:
+            for item in node["anyOf"]:
+                yield from _forms(item, root)
+            return
+        else:
+            yield node
+            return
+    yield {}
+
+
+def _at(root: Any, reference: str) -> Any:
+    found = root
+    for part in parts_of(reference.removeprefix("#")):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
