@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,8 +18,13 @@ from click.testing import CliRunner, Result
 from lehr.base import documents
 from lehr.base.errors import LehrError
 from lehr.cli.adopt import adopt
+from tests.ports import free_ports
 
 PASSWORD = "hunter2" * 4
+LISTEN = """import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True: server.accept()
+"""
 
 
 @pytest.fixture
@@ -75,6 +81,26 @@ def test_what_is_adopted_is_as_intended_at_the_first_look_and_never_pushed(shop:
     assert "production is as intended, 4 assets" in lehr("run", "--once")
     assert json.loads(lehr("get", "operations", "-o", "json")) == []
     assert production(shop) == before
+
+
+def test_programs_whose_intent_was_lost_are_adopted_without_a_restart(shop: Path) -> None:
+    command = [sys.executable, "-I", "-S", "-c", LISTEN, "{port}"]
+    ports = [{"name": "tcp", "base": free_ports(2)}]
+    payload = {"command": command, "ports": ports, "replicas": 2, "environment": {"WHERE": "at {port}"}}
+    (shop / "assets").mkdir()
+    web = shop / "assets" / "web.json"
+    web.write_text(json.dumps({"id": "shop/web", "type": "lehr.Process", "payload": payload}))
+    try:
+        lehr("run", "--once")
+        web.unlink()
+        assert call("lehr.Process", "shop/*", "--write", "assets").exit_code == 0
+        assert "production is as intended" in lehr("run", "--once")
+        assert len(json.loads(lehr("get", "operations", "-o", "json"))) == 1
+    finally:
+        for record in shop.glob(".lehr/supervisor/*/supervisord.pid"):
+            os.kill(int(record.read_text()), signal.SIGTERM)
+    adopted = values((shop / "assets" / "adopted-process.yaml").read_text())[1]["payload"]
+    assert (adopted["command"], adopted["environment"]) == (command, {"WHERE": "at {port}"})
 
 
 def test_drafts_go_to_stdout_and_what_to_do_next_to_stderr(shop: Path) -> None:
