@@ -10,8 +10,9 @@ import pytest
 from lehr.model.asset import AssetId, make_asset
 from lehr.store.damage import Damage
 from lehr.store.postgres import Address, PostgresStore
+from lehr.store.postgres.connecting import connect
 from lehr.store.postgres.errors import DAMAGE
-from lehr.store.postgres.session import PostgresSession, connect
+from lehr.store.postgres.session import PostgresSession
 from lehr.store.sql.check import check
 from lehr.testing.conformance.store.subject import PARTITION, THING, published
 from tests.integration.store.conftest import fresh

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from lehr.store.postgres import Address, PostgresStore, session
+from lehr.store.postgres import Address, PostgresStore, connecting
 from lehr.testing.conformance.store import RULES, Rule, Subject
 
 
@@ -55,6 +55,7 @@ def _end_others(other: psycopg.Connection[tuple[object, ...]]) -> None:
 def test_the_store_in_postgresql_keeps_the_contract(
     rule: Rule, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(connecting, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
     troubles = (lambda: locked(address), lambda: without_rights(address), lambda: cut_off(address))
     rule(Subject(lambda: PostgresStore(address), troubles=troubles))

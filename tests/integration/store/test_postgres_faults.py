@@ -20,7 +20,8 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_of
 from lehr.store.origins import origin_bytes
-from lehr.store.postgres import Address, PostgresStore, publishing, session, writer
+from lehr.store.postgres import Address, PostgresStore, connecting, publishing, writer
+from lehr.store.postgres.connecting import Connector
 from lehr.store.writes import Record, Refused, TakeLease
 from lehr.testing.conformance.store.subject import (
     PARTITION,
@@ -88,7 +89,7 @@ def test_who_cannot_find_out_says_that_nobody_knows(
     relay: Relay, through: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_MOST_TRIES", 3)
-    monkeypatch.setattr(writer, "connect", _away)
+    monkeypatch.setattr(connecting, "connect", _away)
     relay.at = Break.AFTER
     with pytest.raises(StalledError, match="nobody knows whether the last commit") as caught:
         through.commit([Record(decision("a", "One"))])
@@ -109,7 +110,7 @@ def test_a_store_that_is_closed_waits_for_no_server(
         store.close()
         raise TransientError("it is away")
 
-    monkeypatch.setattr(writer, "connect", close_then_away)
+    monkeypatch.setattr(connecting, "connect", close_then_away)
     relay.at = Break.AFTER
     with pytest.raises(StalledError, match="nobody knows whether the last commit"):
         store.commit([Record(decision("a", "One"))])
@@ -146,6 +147,36 @@ def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
         server.start()
         assert contents(store, 1) == [asset("a", "1")]
         assert published(store, 1, asset("b", "1")).sequence == 2
+
+
+def test_a_server_that_is_away_is_not_asked_by_everybody(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[Address] = []
+
+    def refuse(address: Address) -> psycopg.Connection[Any]:
+        tries.append(address)
+        raise StalledError("too many connections", why="there is no room")
+
+    monkeypatch.setattr(connecting, "FIRST_PAUSE", 60.0)
+    connector = Connector(address)
+    connector.connect().close()
+    monkeypatch.setattr(connecting, "connect", refuse)
+    # It let us in before: so whatever it is, it may pass.
+    with pytest.raises(TransientError, match="too many connections: there is no room"):
+        connector.connect()
+    with pytest.raises(TransientError, match="does not answer: there is no room"):
+        connector.connect()
+    assert len(tries) == 1
+
+
+def test_who_was_never_let_in_is_told_that_it_is_no_use(address: Address) -> None:
+    nowhere = Address(address.url.replace("dbname=postgres", "dbname=nowhere"))
+    with pytest.raises(
+        StalledError, match=r'refuses the connection.*database "nowhere" does not exist'
+    ) as caught:
+        PostgresStore(nowhere)
+    assert "see that the database is there" in caught.value.fix
 
 
 def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_good_one(
@@ -198,7 +229,7 @@ def test_of_two_who_publish_over_the_same_incarnation_one_is_refused(address: Ad
 def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(session._SETTINGS, "idle_in_transaction_session_timeout", "50ms")
+    monkeypatch.setitem(connecting._SETTINGS, "idle_in_transaction_session_timeout", "50ms")
     with (
         contextlib.closing(PostgresStore(address)) as stopped,
         contextlib.closing(PostgresStore(address)) as other,

@@ -24,6 +24,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.postgres import migrations, publishing
 from lehr.store.postgres.address import Address
+from lehr.store.postgres.connecting import Connector
 from lehr.store.postgres.errors import DAMAGE
 from lehr.store.postgres.intent import PostgresIntent
 from lehr.store.postgres.locks import keys_of
@@ -63,11 +64,12 @@ class PostgresStore:
         """Connect; unless `read_only`, make the tables when they are not there.
 
         Raises:
-            TransientError, StalledError: see `lehr.store.postgres.session.connect`.
+            TransientError, StalledError: see `Connector.connect`.
         """
         self._address = address
-        self._writer = None if read_only else Writer(address)
-        self._readers = Readers(address)
+        connector = Connector(address)
+        self._writer = None if read_only else Writer(connector)
+        self._readers = Readers(connector)
         try:
             with self._readers.session() as db:
                 migrations.require_version(migrations.version_of(db.connection, address), address)

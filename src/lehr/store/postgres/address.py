@@ -13,6 +13,7 @@ from lehr.base.errors import StalledError
 SCHEMES = ("postgresql://", "postgres://")
 SCHEMA = "lehr"
 
+_PORTS = re.compile(r"[0-9,]*")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SECRETS = ("password", "sslpassword")
 _DEFAULTS = {
@@ -49,6 +50,8 @@ class Address:
         except (psycopg.Error, ValueError):
             # From None: the driver's message quotes what it cannot read.
             raise StalledError("the address of the store cannot be read", fix=_FIX) from None
+        if not _PORTS.fullmatch(known.get("port", "")):
+            raise StalledError("the address of the store has no proper port", fix=_FIX)
         if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_"):
             raise StalledError(
                 "the schema of the store has no proper name",

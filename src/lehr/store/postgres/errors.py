@@ -22,9 +22,8 @@ DAMAGE = (
 _AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by itself"
 
 
-def away(address: Address, error: BaseException | None = None) -> TransientError:
+def away(address: Address, *, why: str) -> TransientError:
     """The server cannot be reached."""
-    why = "" if error is None else said(error)
     return TransientError(f"the PostgreSQL server of {address.place} does not answer", why=why, fix=_AWAY)
 
 
@@ -51,7 +50,7 @@ def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
         if state.startswith(prefix):
             return make(error, address)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return away(address, error)
+        return away(address, why=said(error))
     if isinstance(error, psycopg.IntegrityError | psycopg.DataError):
         return _broken_rule(error, address)
     return TransientError(
@@ -62,7 +61,7 @@ def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
 
 
 def _stopped(error: psycopg.Error, address: Address) -> LehrError:
-    return away(address, error)
+    return away(address, why=said(error))
 
 
 def _locked(error: psycopg.Error, address: Address) -> LehrError:

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from lehr.base.errors import StalledError
 from lehr.store.postgres import schema
 from lehr.store.postgres.address import Address
+from lehr.store.postgres.connecting import Connection
 from lehr.store.postgres.locks import lock_key
-from lehr.store.postgres.session import Connection
 
 STEPS: Mapping[int, str] = {}
 """What leads from a version to the next: statements, by the version that they start from."""

@@ -1,101 +1,23 @@
-"""A `lehr.store.sql.session.Session` of PostgreSQL, and how connections are opened."""
+"""A `lehr.store.sql.session.Session` of PostgreSQL, and the connections of those who read."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import re
-import select
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import pq
 
-from lehr.base.errors import StalledError
-from lehr.store.postgres.address import Address
-from lehr.store.postgres.errors import away, said, translated
+from lehr.store.postgres.connecting import Connection, Connector, alive
+from lehr.store.postgres.errors import translated
 from lehr.store.sql.session import Row, Rows, Values
 
-Connection = psycopg.Connection[Any]
-
-_OLDEST_SERVER = 140_000
 _ROWS_AT_ONCE = 2000
 
-_SETTINGS = {
-    # Whatever the server's default is, a commit that has returned survives a crash of the machine.
-    "synchronous_commit": "on",
-    # A process that was stopped in the middle of a commit does not hold its locks for ever.
-    "idle_in_transaction_session_timeout": "60s",
-    "client_connection_check_interval": "5s",
-    "default_transaction_isolation": "read committed",
-    "cursor_tuple_fraction": "1",  # who streams reads to the end
-    "statement_timeout": "0",
-    "jit": "off",  # takes longer than our statements
-    "timezone": "UTC",
-    "standard_conforming_strings": "on",
-    "client_min_messages": "warning",
-}
-LOCK_SECONDS = 5.0
-
-# What the driver warns of while it cleans up after an error, the error says already.
-logging.getLogger("psycopg").setLevel(logging.ERROR)
-
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
-
-
-def connect(address: Address) -> Connection:
-    """A connection in autocommit mode that finds the tables of `address`.
-
-    Raises:
-        TransientError: the server does not answer.
-        StalledError: it refuses us, or is too old.
-    """
-    try:
-        connection = psycopg.connect(address.conninfo, autocommit=True)
-    except psycopg.Error as error:
-        # libpq gives no code for this, and its text is in the server's language.
-        if pq.PGconn.ping(address.conninfo.encode()) is not pq.Ping.OK:
-            raise away(address, error) from error
-        raise StalledError(
-            f"the PostgreSQL server of {address.place} refuses the connection",
-            why=said(error),
-            fix="see that the database is there, and user and password are right (~/.pgpass, PGPASSWORD)",
-        ) from error
-    try:
-        with translated(address):
-            _configure(connection, address)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _configure(connection: Connection, address: Address) -> None:
-    if connection.info.server_version < _OLDEST_SERVER:
-        raise StalledError(
-            f"the PostgreSQL server of {address.place} is older than version 14", fix="upgrade it"
-        )
-    settings = {
-        **_SETTINGS,
-        "search_path": address.schema,
-        "lock_timeout": f"{LOCK_SECONDS * 1000:.0f}ms",
-    }
-    calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
-    connection.execute(f"SELECT {calls}".encode(), [text for pair in settings.items() for text in pair])
-
-
-def alive(connection: Connection) -> bool:
-    """Whether an idle connection can still be used, as far as is known without asking the server.
-
-    A server that has ended says so, or closes the socket: both make it readable.
-    """
-    if connection.closed or connection.broken:
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    return not poll.poll(0)
 
 
 @functools.cache
@@ -184,8 +106,8 @@ class Readers:
 
     _MOST_IDLE = 4
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
         self._idle: list[Connection] = []
         self._closed = False
 
@@ -194,7 +116,7 @@ class Readers:
         """A session for reading (`lehr.store.sql.session.Reading`)."""
         connection = self._take()
         try:
-            with translated(self._address):
+            with translated(self._connector.address):
                 yield PostgresSession(connection)
         finally:
             self._give_back(connection)
@@ -218,7 +140,7 @@ class Readers:
             if alive(connection):
                 return connection
             connection.close()
-        return connect(self._address)
+        return self._connector.connect()
 
     def _give_back(self, connection: Connection) -> None:
         with contextlib.suppress(psycopg.Error):

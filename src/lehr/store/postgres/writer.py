@@ -14,9 +14,9 @@ from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.errors import StalledError, TransientError
 from lehr.store.postgres import migrations
-from lehr.store.postgres.address import Address
+from lehr.store.postgres.connecting import Connection, Connector, alive
 from lehr.store.postgres.errors import translated
-from lehr.store.postgres.session import Connection, PostgresSession, alive, connect
+from lehr.store.postgres.session import PostgresSession
 
 _LONGEST_PAUSE = 5.0
 _MOST_TRIES = 240
@@ -33,19 +33,20 @@ class Writer:
     the transaction is there. Invariant: I12. What was answered with an error was not written, ever.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, connector: Connector) -> None:
         """Connect, and make the tables or bring them up to date.
 
         Raises:
-            TransientError, StalledError: see `connect` and `migrations.prepare`.
+            TransientError, StalledError: see `Connector.connect` and `migrations.prepare`.
         """
-        self._address = address
+        self._connector = connector
+        self._address = address = connector.address
         self._chance = Chance()
         self._commits = 0
         self._working = self._closed = False
         self._pipe: tuple[int, ...] = os.pipe()  # one end becomes readable when the other is written to
         try:
-            self._connection = connect(address)
+            self._connection = connector.connect()
         except BaseException:
             self._close_pipe()
             raise
@@ -91,7 +92,8 @@ class Writer:
                         "SELECT pg_advisory_xact_lock(key) FROM unnest(?::bigint[]) AS key", [list(locks)]
                     )
                     session.execute(
-                        "UPDATE writer SET commits = ? WHERE id = ?", [self._commits + 1, self._id]
+                        "UPDATE writer SET commits = ?, since = now() WHERE id = ?",
+                        [self._commits + 1, self._id],
                     )
                     answers = work(session)
             except BaseException:
@@ -130,7 +132,7 @@ class Writer:
     def _connected(self) -> Connection:
         if not alive(self._connection):
             self._connection.close()
-            self._connection = connect(self._address)
+            self._connection = self._connector.connect()
             with translated(self._address):
                 self._tell_name()
         return self._connection

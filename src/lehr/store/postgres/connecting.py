@@ -1,0 +1,136 @@
+"""Connections to the server: how they are made, and made again."""
+
+from __future__ import annotations
+
+import logging
+import select
+from typing import Any
+
+import psycopg
+from psycopg import pq
+
+from lehr.base.backoff import delay
+from lehr.base.chance import Chance
+from lehr.base.clock import SystemClock
+from lehr.base.errors import StalledError, TransientError
+from lehr.store.postgres.address import Address
+from lehr.store.postgres.errors import away, said, translated
+
+Connection = psycopg.Connection[Any]
+
+FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+_OLDEST_SERVER = 140_000
+
+_SETTINGS = {
+    # Whatever the server's default is, a commit that has returned survives a crash of the machine.
+    "synchronous_commit": "on",
+    # A process that was stopped in the middle of a commit does not hold its locks for ever.
+    "idle_in_transaction_session_timeout": "60s",
+    "client_connection_check_interval": "5s",
+    "default_transaction_isolation": "read committed",
+    "cursor_tuple_fraction": "1",  # who streams reads to the end
+    "statement_timeout": "0",
+    "jit": "off",  # takes longer than our statements
+    "timezone": "UTC",
+    "standard_conforming_strings": "on",
+    "client_min_messages": "warning",
+}
+LOCK_SECONDS = 5.0
+
+# What the driver warns of while it cleans up after an error, the error says already.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
+
+
+def connect(address: Address) -> Connection:
+    """A connection in autocommit mode that finds the tables of `address`.
+
+    Raises:
+        TransientError: the server does not answer.
+        StalledError: it refuses us, or is too old.
+    """
+    try:
+        connection = psycopg.connect(address.conninfo, autocommit=True)
+    except psycopg.Error as error:
+        # libpq gives no code for this, and its text is in the server's language.
+        if pq.PGconn.ping(address.conninfo.encode()) != pq.Ping.OK:
+            raise away(address, why=said(error)) from error
+        raise StalledError(
+            f"the PostgreSQL server of {address.place} refuses the connection",
+            why=said(error),
+            fix="see that the database is there, and user and password are right (~/.pgpass, PGPASSWORD)",
+        ) from error
+    try:
+        with translated(address):
+            _configure(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _configure(connection: Connection, address: Address) -> None:
+    if connection.info.server_version < _OLDEST_SERVER:
+        raise StalledError(
+            f"the PostgreSQL server of {address.place} is older than version 14", fix="upgrade it"
+        )
+    settings = {
+        **_SETTINGS,
+        "search_path": address.schema,
+        "lock_timeout": f"{LOCK_SECONDS * 1000:.0f}ms",
+    }
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
+    connection.execute(f"SELECT {calls}".encode(), [text for pair in settings.items() for text in pair])
+
+
+def alive(connection: Connection) -> bool:
+    """Whether an idle connection can still be used, as far as is known without asking the server.
+
+    A server that has ended says so, or closes the socket: both make it readable.
+    """
+    if connection.closed or connection.broken:
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return not poll.poll(0)
+
+
+class Connector:
+    """Makes connections to one server, and does not ask one that is away again and again.
+
+    Who reads may not wait: while the server is away, most calls are told so without a try.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._clock = SystemClock()
+        self._chance = Chance()
+        self._known = False
+        self._failures = 0
+        self._not_before = 0.0
+        self._trouble = ""
+
+    def connect(self) -> Connection:
+        """A new connection.
+
+        Raises:
+            TransientError: the server is away, or was a moment ago; or it refuses us now.
+            StalledError: it refuses us, and always has.
+        """
+        if self._clock.monotonic() < self._not_before:
+            raise away(self.address, why=self._trouble)
+        try:
+            connection = connect(self.address)
+        except (TransientError, StalledError) as error:
+            self._failures += 1
+            pause = delay(
+                self._failures, self._chance.uniform(0, 1), first=FIRST_PAUSE, longest=_LONGEST_PAUSE
+            )
+            self._not_before = self._clock.monotonic() + pause
+            self._trouble = error.why
+            if self._known and isinstance(error, StalledError):
+                # It may have no connection to spare, or be in the middle of a change: it knew us before.
+                raise TransientError(error.what, why=error.why, fix=error.fix) from error
+            raise
+        self._known, self._failures = True, 0
+        return connection
