@@ -64,7 +64,8 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         if WORKSPACE_FILE not in snapshot.files():
             return ()
         folder = workspace or Path()
-        source = wiring.source(deployment_of(str(folder), scratch, kind="directory"))
+        # A `lehr run` may use the mirrors of the state folder itself.
+        source = wiring.source(deployment_of(str(folder), scratch / "editing", kind="directory"))
         with beside(folder, state) as store:
             return asyncio.run(look_at_snapshot(source.mounted(snapshot), store, registry())).diagnostics
 

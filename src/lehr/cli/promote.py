@@ -14,6 +14,7 @@ from lehr.base.errors import LehrError
 from lehr.cli.editing import Target, scratch_folder, show_commit, show_refusal, target_of, validation
 from lehr.cli.output import output_option
 from lehr.sdk.declared_sources import WORKSPACE_FILE
+from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.model.incarnation import Incarnation
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _MOST = 5
 
 
-class _Chosen(msgspec.Struct, frozen=True):
+class Chosen(msgspec.Struct, frozen=True):
     """What is promoted.
 
     Attributes:
@@ -77,6 +78,12 @@ class _Chosen(msgspec.Struct, frozen=True):
     "--check/--no-check", default=True, show_default=True, help="Validate the outcome before it is written."
 )
 @click.option("--dry-run", is_flag=True, help="Show the diff, and write nothing.")
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="LEHR_STATE",
+    help=f"State folder to validate against; else LEHR_STATE, else {STATE_FOLDER} beside the workspace.",
+)
 @output_option("text", "json")
 def promote(
     incarnation: str,
@@ -91,6 +98,7 @@ def promote(
     author: str | None,
     check: bool,
     dry_run: bool,
+    state: Path | None,
     form: str,
 ) -> None:
     """Have this workspace read incarnation N (or `latest`) of another PARTITION as a source.
@@ -111,18 +119,20 @@ def promote(
     text = f"Promote {chosen.header.name}" + (f": {message}" if message else "")
     if chosen.unproved:
         text += f"\n\nNot converged: {unconverged}"
-    show_commit(_write(target, chosen, name, text, branch, author, check, dry_run), form, dry_run)
+    made = _write(target, chosen, name, text, branch, author, dry_run, state, check)
+    show_commit(made, form, dry_run)
 
 
 def _write(
     target: Target,
-    chosen: _Chosen,
+    chosen: Chosen,
     name: str | None,
     message: str,
     branch: str | None,
     author: str | None,
-    check: bool,
     dry_run: bool,
+    state: Path | None,
+    check: bool,
 ) -> Commit:
     from lehr.base.clock import SystemClock
     from lehr.sources import EditError, edit
@@ -138,7 +148,7 @@ def _write(
             branch=branch,
             path=target.path,
             author=author,
-            check=validation(target.workspace, None, folder) if check else None,
+            check=validation(target.workspace, state, folder) if check else None,
             rehearse=dry_run,
         )
 
@@ -151,24 +161,28 @@ def _write(
 
 
 def _first_of_both(
-    written: Callable[[Change], Commit], target: Target, chosen: _Chosen, name: str | None
+    written: Callable[[Change], Commit], target: Target, chosen: Chosen, name: str | None
 ) -> Commit:
     """Pin it among the sources that there are; where there are none yet, as the first."""
     from lehr.sources import Add, Compute, EditError
 
     try:
-        pinned = _pin(chosen, name, target.workspace)
+        pinned = pin(chosen, name, target.workspace)
         return written(Compute(file=target.file, path="sources", function=pinned))
     except EditError as refused:
         if [item.code for item in refused.diagnostics] != ["EDT002"]:
             raise
-    first = _pin(chosen, name, target.workspace)({})
+    first = pin(chosen, name, target.workspace)({})
     return written(Add(file=target.file, path="sources", value=first))
 
 
-def _pin(chosen: _Chosen, name: str | None, workspace: Path | None) -> Callable[[Any], Any]:
-    """A function of `sources` in lehr.yaml, which pins `chosen` in it."""
+def pin(chosen: Chosen, name: str | None, workspace: Path | None) -> Callable[[Any], Any]:
+    """A function of `sources` in lehr.yaml, which pins `chosen` in it.
+
+    Called again, because somebody else has committed, it refuses to undo what they have pinned.
+    """
     partition = str(chosen.header.partition)
+    seen: list[Any] = []
 
     def pinned(sources: Any) -> Any:
         if not isinstance(sources, dict):
@@ -179,11 +193,18 @@ def _pin(chosen: _Chosen, name: str | None, workspace: Path | None) -> Callable[
             raise LehrError(
                 f"the source {named} is not partition {partition}", fix="name another with --source"
             )
-        where = {key: before[key] for key in ("state", "archive") if key in before}
-        if not where or (chosen.field == "archive") is not ("archive" in where):
-            where = {chosen.field: _relative(chosen.place, workspace)}
-        pin = {"incarnation": chosen.header.sequence, "digest": str(chosen.header.digest)}
-        return {**sources, named: {"partition": partition, **where, **pin}}
+        if seen and seen[0] != before:
+            raise LehrError(
+                f"the source {named} changed while it was to be pinned",
+                why="somebody else has promoted",
+                fix="look at it, and decide again",
+            )
+        seen.append(before)
+        other = {"state", "archive"} - {chosen.field}
+        entry = {"partition": partition, **{key: value for key, value in before.items() if key not in other}}
+        entry[chosen.field] = _written(before.get(chosen.field), chosen, workspace)
+        digest = str(chosen.header.digest)
+        return {**sources, named: {**entry, "incarnation": chosen.header.sequence, "digest": digest}}
 
     return pinned
 
@@ -206,11 +227,14 @@ def _named(sources: dict[str, Any], partition: str) -> str | None:
     return found[0] if found else None
 
 
-def _relative(place: Path, workspace: Path | None) -> str:
-    """As it is written into the workspace's file: relative to the workspace, if that is on this machine."""
-    if workspace is None:
-        return str(place.expanduser().absolute())
-    return os.path.relpath(place.expanduser().absolute(), workspace.absolute())
+def _written(before: Any, chosen: Chosen, workspace: Path | None) -> str:
+    """Where it is, as the file says it: as before if that is the same, else relative to the workspace."""
+    place = chosen.place.expanduser().absolute()
+    if workspace is None:  # what a relative path means is known where that is, not here
+        return before if isinstance(before, str) and chosen.field == "state" else str(place)
+    if isinstance(before, str) and (workspace / Path(before).expanduser()).resolve() == place.resolve():
+        return before
+    return os.path.relpath(place, workspace.absolute())
 
 
 def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
@@ -238,7 +262,7 @@ def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
     )
 
 
-def _chosen(partition: str, number: str, origin: Path) -> _Chosen:
+def _chosen(partition: str, number: str, origin: Path) -> Chosen:
     """The incarnation, out of a state folder or an exported file.
 
     Raises:
@@ -255,13 +279,13 @@ def _chosen(partition: str, number: str, origin: Path) -> _Chosen:
             raise LehrError(
                 f"{origin} holds {header.name}, not {partition}@{number}", fix="name another file"
             )
-        return _Chosen(header, "archive", origin, ("an exported file does not say what production has",))
+        return Chosen(header, "archive", origin, ("an exported file does not say what production has",))
     with open_reading(origin, partition) as reading:
         header = reading.incarnation(f"{partition}@{number}")
-        return _Chosen(header, "state", origin, tuple(not_in_production(reading, header.sequence)))
+        return Chosen(header, "state", origin, tuple(not_in_production(reading, header.sequence)))
 
 
-def _not_converged(chosen: _Chosen) -> LehrError:
+def _not_converged(chosen: Chosen) -> LehrError:
     shown = "; ".join(chosen.unproved[:_MOST])
     more = f"; and {len(chosen.unproved) - _MOST} more" if len(chosen.unproved) > _MOST else ""
     return LehrError(
