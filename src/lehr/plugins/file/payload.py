@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -92,14 +92,20 @@ def path_problem(path: str) -> str | None:
     parts = path.removeprefix("/").split("/")
     if not all(parts):
         return "has an empty part: it neither ends with a slash nor has two in a row"
-    if any(part in (".", "..") for part in parts):
+    if not {".", ".."}.isdisjoint(parts):
         return "has a part `.` or `..`: write it without"
+    if len(path.encode(errors="replace")) > _LONGEST_NAME and (problem := _length_problem(parts)):
+        return problem
+    if parts[-1].endswith((TEMPORARY, FENCED)):
+        return f"ends with {TEMPORARY} or {FENCED}, which Lehr uses itself"
+    return None
+
+
+def _length_problem(parts: Sequence[str]) -> str | None:
     if any(len(part.encode(errors="replace")) > _LONGEST_PART for part in parts):
         return f"has a part of more than {_LONGEST_PART} bytes"
     if len(parts[-1].encode(errors="replace")) > _LONGEST_NAME:
         return f"has a name of more than {_LONGEST_NAME} bytes"
-    if parts[-1].endswith((TEMPORARY, FENCED)):
-        return f"ends with {TEMPORARY} or {FENCED}, which Lehr uses itself"
     return None
 
 
