@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import functools
+import json
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import DeclaredSource
+from lehr.plugins.database.databases import rows
+from lehr.sdk.declared_sources import DeclaredSource, SqlPlace
 from lehr.sdk.source import FileEntry, Snapshot, Source
 from lehr.sources import DirectorySource, GitSource
+from lehr.sources.archive import entry_of
 from lehr.sources.composite import CompositeSource
+from lehr.sources.rows import RowsSource
 from lehr.sources.signing import Signers
 from lehr.testing.conformance.source import RULES, Edit, Rule, Subject
 
@@ -242,7 +250,85 @@ def signed(tmp_path: Path) -> Subject:
     return replace(plain, open=opened)
 
 
-MAKE = [directory, repository, folder_of_a_bare_repository, signed, one_of_several]
+class RowsAsFiles:
+    """A source of rows that hold files, each a path and a content, as a source of these files."""
+
+    def __init__(self, rows: RowsSource) -> None:
+        self.rows = rows
+        self.name = rows.name
+        self.keep = rows.keep
+        self.changes = rows.changes
+
+    def newest(self) -> Snapshot:
+        return Unpacked(self.rows.newest())
+
+
+class Unpacked:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.revision = snapshot.revision
+        self.contents = {
+            row["path"]: base64.b64decode(row["content"]) for row in json.loads(snapshot.read("rows.json"))
+        }
+
+    def files(self) -> dict[str, FileEntry]:
+        return {path: entry_of(path, content) for path, content in self.contents.items()}
+
+    def read(self, path: str) -> bytes:
+        return self.contents[path]
+
+
+def rows_of_a_database(tmp_path: Path) -> Subject:
+    """A table of paths and contents. What is a rule for files is one for rows."""
+    path = tmp_path / "files.sqlite"
+
+    def change(statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(statement, values)
+
+    change("CREATE TABLE file (path TEXT PRIMARY KEY, content BLOB)")
+
+    def edit(edit: Edit) -> None:
+        with closing(sqlite3.connect(path)) as database, database:
+            for name, content in edit.items():
+                database.execute("DELETE FROM file WHERE path = ?", (name,))
+                if content is not None:
+                    database.execute("INSERT INTO file VALUES (?, ?)", (name, content))
+
+    @contextmanager
+    def renamed() -> Iterator[None]:
+        change("ALTER TABLE file RENAME TO other")
+        yield
+        change("ALTER TABLE other RENAME TO file")
+
+    @contextmanager
+    def no_row() -> Iterator[None]:
+        change("CREATE TABLE away AS SELECT * FROM file")
+        change("DELETE FROM file")
+        yield
+        change("INSERT INTO file SELECT * FROM away")
+        change("DROP TABLE away")
+
+    def opened() -> RowsAsFiles:
+        place = SqlPlace(sql="sqlite:files.sqlite", query="SELECT * FROM file", key=("path",), poll=0.1)
+        archive = tmp_path / "state" / "rows.git"
+        ask = functools.partial(rows, place.sql, place.query, tmp_path)
+        return RowsAsFiles(
+            RowsSource(place, archive, lambda _: ask(), clock=SystemClock(), blocking=Inline())
+        )
+
+    def again(source: Source, revision: SourceRevision) -> Snapshot:
+        assert isinstance(source, RowsAsFiles)
+        return Unpacked(source.rows.at(revision))
+
+    return Subject(
+        open=opened,
+        edit=edit,
+        troubles=(lambda: away(path), lambda: replaced(path), renamed, no_row),
+        again=again,
+    )
+
+
+MAKE = [rows_of_a_database, directory, repository, folder_of_a_bare_repository, signed, one_of_several]
 
 
 @pytest.mark.parametrize("make", MAKE, ids=lambda make: make.__name__)
