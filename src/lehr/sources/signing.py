@@ -111,7 +111,7 @@ class Signers:
                 [f"--git-dir={repository}", *options, "log", "-1", "--no-notes", _FORMAT, commit, "--"],
                 timeout=_SECONDS,
                 location=location,
-                variables={"GNUPGHOME": str(home)},
+                variables={"GNUPGHOME": str(home), "GIT_NO_REPLACE_OBJECTS": "1"},
             )
         verdict, own, primary, key, author = told.decode(errors="replace").rstrip("\n").split("\0")
         if verdict == "G" and {own, primary} & fingerprints.keys():
