@@ -139,3 +139,22 @@ def test_a_server_that_dies_while_lehr_runs_loses_nothing(shop: Workspace, serve
         server.start()
         until("the change is made", lambda: motd.read_text() == "back\n", running.said)
         assert shop.lehr("get", "incarnations", "-o", "name").out.split() == ["shop@2", "shop@1"]
+
+
+def test_of_two_over_one_store_the_first_ends_when_the_second_comes(shop: Workspace) -> None:
+    # given another machine, as far as one can be had here: another state folder
+    other = Workspace(shop.folder / "elsewhere")
+    other.repository = shop.repository
+    other.environment["LEHR_STORE"] = shop.environment["LEHR_STORE"]
+    motd = shop.production / "motd.txt"
+    with shop.run() as first:
+        first.says("keeps shop as intended")
+        until("the first is made", motd.exists, first.said)
+        with other.run() as second:
+            second.says("keeps shop as intended")
+            # then the one that was there before notices, and ends
+            assert first.ended() == 1
+            assert "another control plane has taken over partition shop" in first.said()
+            shop.declare_file("motd", "from the second\n")
+            shop.commit()
+            until("the second goes on", lambda: motd.read_text() == "from the second\n", second.said)

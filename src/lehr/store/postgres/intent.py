@@ -111,7 +111,7 @@ class PostgresIntent:
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with self._reading() as db:
             row = db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
-            return (asset_of(*row[:5]), row[5]) if row else None
+            return (asset_of(row), row[5]) if row else None
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
         with self._reading() as db:
@@ -128,12 +128,12 @@ class PostgresIntent:
             if row is None or row[0] != sequence:
                 for item in db.stream(_AT, (partition, sequence)):
                     if types is None or item[1] in types:
-                        yield asset_of(*item)
+                        yield asset_of(item)
             elif types is None:
-                yield from (asset_of(*item) for item in db.stream(_CURRENT, (partition,)))
+                yield from map(asset_of, db.stream(_CURRENT, (partition,)))
             else:
                 wanted = (partition, list(types))
-                yield from (asset_of(*item) for item in db.stream(_CURRENT_OF_TYPES, wanted))
+                yield from map(asset_of, db.stream(_CURRENT_OF_TYPES, wanted))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:
@@ -217,7 +217,7 @@ class PostgresIntent:
     def imported_assets(self, name: str) -> Iterator[Asset]:
         query = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id"
         with self._reading() as db:
-            yield from (asset_of(*row) for row in db.stream(query, (name,)))
+            yield from map(asset_of, db.stream(query, (name,)))
 
 
 def _header(db: PostgresSession, partition: Partition, sequence: int) -> Incarnation | None:

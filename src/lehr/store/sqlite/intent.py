@@ -12,11 +12,9 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import Head, Imported, PrunedError
-from lehr.store.origins import origin_of
 from lehr.store.sql.retention import is_pruned
+from lehr.store.sql.rows import asset_of, header_of, version_of
 from lehr.store.sqlite.connection import Connection, translated
-
-_header = msgspec.json.Decoder(Incarnation)
 
 _VERSION_AT = (
     "SELECT id, type, body, digest, origin,"
@@ -63,14 +61,14 @@ class SqliteIntent:
                 "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1",
                 (partition,),
             ).fetchone()
-            return _header.decode(row[0]) if row else None
+            return header_of(row[0]) if row else None
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
         with translated(self._path):
             row = self._db.execute(
                 "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
             ).fetchone()
-            return _header.decode(row[0]) if row else None
+            return header_of(row[0]) if row else None
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         with translated(self._path):
@@ -79,7 +77,7 @@ class SqliteIntent:
                 " WHERE partition = ? AND pruned = 0 ORDER BY sequence DESC LIMIT ?",
                 (partition, limit),
             ).fetchall()
-            return [_header.decode(row[0]) for row in rows]
+            return [header_of(row[0]) for row in rows]
 
     def partitions(self) -> list[Partition]:
         with translated(self._path):
@@ -90,7 +88,7 @@ class SqliteIntent:
             row = self._db.execute(_VERSION_AT, (key.partition, key.id, sequence)).fetchone()
             if row is None or row[5]:
                 self.require_kept(key.partition, sequence)
-            return _asset(row[:5]) if row and row[3] is not None else None
+            return asset_of(row) if row and row[3] is not None else None
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         with translated(self._path):
@@ -106,13 +104,13 @@ class SqliteIntent:
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with translated(self._path):
             row = self._db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
-            return (_asset(row[:5]), row[5]) if row else None
+            return (asset_of(row), row[5]) if row else None
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
         with translated(self._path):
             for row in self._db.execute(_VERSIONS, (key.partition, key.id)):
                 if row[5] <= sequence:
-                    yield row[5], None if row[3] is None else _asset(row[:5])
+                    yield row[5], version_of(row)
 
     def assets(
         self, partition: Partition, sequence: int, types: Sequence[str] | None = None
@@ -123,14 +121,14 @@ class SqliteIntent:
                 rows = self._db.execute(_CURRENT if types is None else _CURRENT_OF_TYPES, wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
-                    yield from map(_asset, rows)
+                    yield from map(asset_of, rows)
                     return
             rows = self._db.execute(_AT, wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
             for row in rows:
                 if types is None or row[1] in types:
-                    yield _asset(row)
+                    yield asset_of(row)
 
     def _newest_sequence(self, partition: Partition) -> int:
         row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
@@ -207,7 +205,7 @@ class SqliteIntent:
             for row in rows:
                 if row[3] is None:
                     continue  # a tombstone: the asset left intent with what it carried
-                if addon not in addon_names(_asset(row[:5])):
+                if addon not in addon_names(asset_of(row)):
                     break
                 if oldest is not None and self._pruned_between(key.partition, row[5], oldest):
                     break  # a version without it may have been there
@@ -218,7 +216,7 @@ class SqliteIntent:
     def imported(self) -> list[Imported]:
         with translated(self._path):
             rows = self._db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
-            return [Imported(_header.decode(header), at) for header, at in rows]
+            return [Imported(header_of(header), at) for header, at in rows]
 
     def imported_assets(self, name: str) -> Iterator[Asset]:
         with translated(self._path):
@@ -226,7 +224,7 @@ class SqliteIntent:
                 "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id",
                 (name,),
             )
-            yield from map(_asset, rows)
+            yield from map(asset_of, rows)
 
     def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
         row = self._db.execute(
@@ -235,19 +233,6 @@ class SqliteIntent:
             (partition, low, high),
         ).fetchone()
         return row is not None
-
-
-def _asset(row: tuple[str, str, bytes, str, bytes]) -> Asset:
-    origin = origin_of(row[4])
-    return Asset(
-        AssetId(row[0]),
-        row[1],
-        row[2],
-        Digest(row[3]),
-        origin.position,
-        origin.made_by,
-        origin.annotated_by,
-    )
 
 
 def _digest(asset: Asset | None) -> Digest | None:
