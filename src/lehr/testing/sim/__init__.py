@@ -9,7 +9,7 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
 | `history`, `scene`, `manners`, `dice` | random histories from a seed |
-| `people`, `intent`, `edits`; `trouble`; `quiet` | what people do in them, what goes wrong, and how they end |
+| `people`, `intent`, `edits`; `trouble`; `quiet` | what people do in them, what goes wrong, the end |
 | `script`, `script_play` and beside them | scenarios as text, played and compared |
 | `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
 | `lull`, `standstill` | what must hold while nothing happens |

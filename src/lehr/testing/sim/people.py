@@ -33,7 +33,7 @@ class People:
             *[self._edit_one_after_the_other] * 2,
             *[self._edit_all] * 2,
             *[self._edit_what_depends] * 2,
-            *[self._set_control] * 2,
+            *[self.set_control] * 2,
             self._lift_control,
             self.approve,
             self._retry,
@@ -81,7 +81,7 @@ class People:
         await self._lull.pass_by()
 
     async def _edit_what_depends(self) -> None:
-        """Production of an asset is changed by hand; that is told only when those that depend on it look."""
+        """Production of an asset is changed by hand; told as those that depend on it look, or never."""
         scene, things = self._scene, self._scene.intent.things
         ahead = sorted({id for spec in things.values() for id in spec.names()})
         if not ahead:
@@ -98,7 +98,8 @@ class People:
         try:
             await scene.pass_time(0.0, 3.0)
         finally:
-            scene.process.hint(first)
+            if scene.manners.gentle or self._dice.happens(0.5):
+                scene.process.hint(first)
         await self._lull.pass_by()
 
     async def _make_needless(self, id: str) -> None:
@@ -176,11 +177,13 @@ class People:
             return
         id = self._dice.pick(stalled)
         self._scene.process.hint(id)
-        await self._scene.pass_time(0.0, 1.0)
+        if self._dice.happens(0.5):
+            await self._scene.pass_time(0.0, 1.0)
         await self._scene.command(Retry(selector=id))
         self._scene.process.hint(id)
 
-    async def _set_control(self) -> None:
+    async def set_control(self) -> None:
+        """Pause, freeze or pin something, for some time or until it is lifted."""
         kind = self._dice.pick((Pause, Freeze, None, None))
         newest = max(self._scene.witness.incarnations, default=0)
         if not newest:

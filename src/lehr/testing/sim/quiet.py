@@ -37,10 +37,14 @@ class Quiet:
         renewed = not gentle and self._dice.happens(0.5)
         if renewed:
             scene.intent.renew(*scene.intent.things)
-        if self._dice.happens(0.3):
+        if untold := self._dice.happens(0.3):
             self._publish_untold()
         scene.edit()  # and nobody asks for it to be looked at: the source is followed
         await scene.alive(lambda: scene.process.pass_time(2.0))
+        if untold:  # what is told next is not the next
+            scene.intent.renew(self._dice.pick(list(scene.intent.things)))
+            scene.edit()
+            await scene.alive(lambda: scene.process.pass_time(2.0))
         for control in scene.controls():
             ends = control.expires_at is not None and not scene.manners.jumps
             if control.kind is not ControlKind.APPROVAL and not ends:
@@ -98,7 +102,8 @@ class Quiet:
         scene = self._scene
         gone = [id for id in IDS if id not in scene.intent.things]
         self._hint_all()
-        await scene.clock.sleep(self._dice.pick((0.0, 0.2)))
+        if self._dice.happens(0.5):
+            await scene.clock.sleep(0.2)
         await scene.command(Retry(selector=",".join(gone or IDS) if renewed else "all"))
         self._hint_all()
 
@@ -109,6 +114,7 @@ class Quiet:
 
     def _publish_untold(self) -> None:
         """What is published next cannot be said to be, for the store fails just then."""
+        self._scene.intent.renew(self._dice.pick(list(self._scene.intent.things)))
         store = self._scene.process.store
 
         def fails(writes: Sequence[Write]) -> bool:

@@ -21,6 +21,7 @@ _LATE_SECONDS = 5.0
 """By so much may a turn be late without a word: turns queue for a lane's workers."""
 
 _BY_TIME = ("RetryBudget", "LimitReached", "TurndownStands")
+_NOTHING_DIFFERS = ("StillReferenced", "TurndownStands")
 _COMES_AGAIN = (Status.RETRYING, Status.UNKNOWN)
 _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 
@@ -92,6 +93,7 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
     over = waiting and all(_is_over(scene, last, decision, verdict) for verdict in waiting)
     if over and condition.status is Status.WAITING:
         yield "I7", "nothing of what it waits for is there"
+    yield from _unaware(scene, decision, waiting)
     if condition.next_at is None and _needs_time(condition, waiting):
         yield "I8", "only time can help it, and it does not say when it comes again"
 
@@ -136,9 +138,11 @@ def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) ->
 
 def _differs(scene: Scene, decision: Decision, id: str) -> bool:
     """Whether an asset may still be what another one's turn would wait for."""
-    witness, production = scene.witness, scene.production
+    witness, production, condition = scene.witness, scene.production, scene.process.condition(id)
     if id in witness.open or id in production.look_faults:
         return True
+    if condition is not None and not condition.status.settled and condition.reason not in _NOTHING_DIFFERS:
+        return True  # its own next turn finds out, and tells
     content = decision.content
     if decision.goal is not Goal.PRESENT:
         content = decision.governing
@@ -146,6 +150,20 @@ def _differs(scene: Scene, decision: Decision, id: str) -> bool:
         content = max(witness.incarnations)
     assets = witness.assets(content)
     return not _whole(assets, id) or production.values.get(id) != wished(assets, id, scene.site.registry)
+
+
+def _unaware(scene: Scene, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
+    """I7: an asset that somebody saw differ does not count as settled, with the content of both."""
+    if "pin" in decision.evidence:
+        return
+    for id in dict.fromkeys(other for verdict in waiting for other in verdict.wait_for):
+        condition, last = scene.process.condition(id), scene.witness.last(id)
+        if condition is None or condition.reason != "AsIntended" or last is None:
+            continue
+        pinned = scene.witness.standing(ControlKind.PIN, last, scene.clock.now()) is not None
+        faulty = id in scene.production.look_faults
+        if not pinned and not faulty and _differs(scene, decision, id):
+            yield "I7", f"{id}, which it waits for, does not know that it differs"
 
 
 def _whole(assets: dict[str, Asset], id: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
 from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.people import People
 from lehr.testing.sim.scene import Scene, Step
 from lehr.testing.world import Crash
 
@@ -14,8 +15,9 @@ from lehr.testing.world import Crash
 class Trouble:
     """Trouble, on a scene."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, people: People) -> None:
         self._scene = scene
+        self._people = people
         self._dice = scene.dice
         self._gentle = scene.manners.gentle
 
@@ -161,6 +163,8 @@ class Trouble:
         store = self._scene.process.store
         store.lag()
         try:
+            if self._dice.happens(0.5):
+                await self._people.set_control()
             await self._scene.pass_time(0.0, 10.0)
         finally:
             store.catch_up()
