@@ -103,6 +103,9 @@ class CompositeSource:
     Where none is declared, it is the source itself. Where what is declared has a mistake in it, there
     is nothing beside the source either: generation finds the mistake, and refuses the whole.
 
+    To look at a source may cost a fetch or a query. So after a hint of `changes`, only those are looked at
+    that gave one, or could not be read; whoever asks for the newest unasked has all of them looked at.
+
     Args:
         primary: the source that `lehr.yaml` is in.
         open_declared: opens the others.
@@ -114,8 +117,9 @@ class CompositeSource:
         self._parts: dict[str, _Part] = {}
         self._mounted: dict[str, _Mounted] = {}
         self._held: dict[str, tuple[tuple[Source, SourceRevision], ...]] = {}
-        self._last: CompositeSnapshot | None = None
         self._read: tuple[Snapshot, _Declarations] | None = None
+        self._seen: dict[Source, Snapshot] = {}
+        self._hinted: frozenset[Source] | None = None
 
     @property
     def name(self) -> str:
@@ -129,10 +133,19 @@ class CompositeSource:
             SourcesError: a declared source cannot be read, or files stand where it is to be.
             TransientError, StalledError: the source itself cannot be read.
         """
-        return self.mounted(self._primary.newest())
+        hinted, self._hinted = self._hinted, None
+        try:
+            primary = self._look(self._primary, hinted)
+        except LehrError:
+            self._seen.clear()  # the hints of others are spent, so look at them all next time
+            raise
+        return self._mounted_on(primary, hinted)
 
     def mounted(self, primary: Snapshot) -> Snapshot:
         """`primary` with the newest snapshot of every source that it declares. Raises as `newest` does."""
+        return self._mounted_on(primary, None)
+
+    def _mounted_on(self, primary: Snapshot, hinted: frozenset[Source] | None) -> Snapshot:
         declared, places, collisions = self._declarations(primary)
         problems = list(collisions)
         parts: dict[str, _Part] = {}
@@ -140,10 +153,12 @@ class CompositeSource:
         for name, item in sorted(declared.items()):
             try:
                 part = parts[name] = self._opened(name, item)
-                mounted[mount_of(name)] = self._mount(name, part.source.newest())
+                mounted[mount_of(name)] = self._mount(name, self._look(part.source, hinted))
             except LehrError as error:
                 problems.append(_unreadable(name, places[name], error))
         self._parts = parts  # as a whole: `changes` looks at them from another thread
+        known = {self._primary, *(part.source for part in parts.values())}
+        self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
         if problems:
             raise SourcesError(problems)
         self._mounted = mounted
@@ -168,21 +183,20 @@ class CompositeSource:
             while True:
                 sources = {self._primary, *(part.source for part in self._parts.values())}
                 for source in hints.keys() - sources:
-                    waiting.pop(source).cancel()  # which ends its hints, too
-                    del hints[source]
+                    await _end(hints.pop(source), waiting.pop(source, None))
                 for source in sources - waiting.keys():
                     iterator = hints.setdefault(source, source.changes())
                     waiting[source] = asyncio.ensure_future(_next(iterator))
                 await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
-                for source in [source for source, task in waiting.items() if task.done()]:
+                done = frozenset(source for source, task in waiting.items() if task.done())
+                for source in done:
                     waiting.pop(source).result()
+                self._hinted = done | (self._hinted or frozenset())
                 yield
         finally:
-            for task in waiting.values():
-                task.cancel()
-            await asyncio.gather(*waiting.values(), return_exceptions=True)
-            for iterator in hints.values():
-                await _close(iterator)
+            self._hinted = None
+            for source, iterator in hints.items():
+                await _end(iterator, waiting.get(source))
 
     def _declarations(self, primary: Snapshot) -> _Declarations:
         """What `primary` declares; read once for each snapshot."""
@@ -190,6 +204,14 @@ class CompositeSource:
             declared, places = _declared(primary)
             self._read = primary, (declared, places, _collisions(primary, places))
         return self._read[1]
+
+    def _look(self, source: Source, hinted: frozenset[Source] | None) -> Snapshot:
+        """The newest snapshot of one source; or the last, if others have given the hint."""
+        last = self._seen.pop(source, None)
+        if last is None or hinted is None or source in hinted:
+            last = source.newest()
+        self._seen[source] = last
+        return last
 
     def _opened(self, name: str, declared: DeclaredSource) -> _Part:
         part = self._parts.get(name)
@@ -205,10 +227,7 @@ class CompositeSource:
         return _Mounted(snapshot, folder, before)
 
     def _hold(self, snapshot: CompositeSnapshot) -> CompositeSnapshot:
-        """`snapshot`, or the one before if it is the same; and what is to be kept for it."""
-        if self._last is not None and self._last.revisions == snapshot.revisions:
-            snapshot = self._last
-        self._last = snapshot
+        """`snapshot`, of which is remembered what is to be kept for it."""
         revision = snapshot.revision.revision
         sources = (self._primary, *(part.source for part in self._parts.values()))
         own = (replace(item, folder="") for item in snapshot.revisions)
@@ -223,7 +242,11 @@ async def _next(hints: AsyncIterator[None]) -> None:
     await anext(hints)
 
 
-async def _close(hints: AsyncIterator[None]) -> None:
+async def _end(hints: AsyncIterator[None], waiting: asyncio.Task[None] | None) -> None:
+    """Listen no more."""
+    if waiting is not None:
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
     if isinstance(hints, AsyncGenerator):
         await hints.aclose()
 

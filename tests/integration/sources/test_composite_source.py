@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from lehr.base.clock import SystemClock
+from lehr.base.errors import TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace
 from lehr.sdk.source import LeavesOut, Snapshot, Source, SourcesError, revisions_of
 from lehr.sources import DirectorySource
+from lehr.sources.archive import HeldSnapshot
 from lehr.sources.composite import CompositeSource
 
 DECLARED = """\
@@ -33,11 +35,10 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(here: Path) -> CompositeSource:
+def opened(here: Path, poll: float = 0.05) -> CompositeSource:
     def directory(name: str) -> DirectorySource:
-        return DirectorySource(
-            here / name, here / "state" / f"{name}.git", clock=SystemClock(), poll_seconds=0.05
-        )
+        archive = here / "state" / f"{name}.git"
+        return DirectorySource(here / name, archive, clock=SystemClock(), poll_seconds=poll)
 
     def part(name: str, declared: DeclaredSource) -> Source:
         assert isinstance(declared, DirectoryPlace)
@@ -181,6 +182,82 @@ def test_an_edit_of_any_is_hinted_at_and_so_is_one_of_a_source_that_was_declared
             file.write("  three: {directory: three}\n")
         assert source.newest().read("sources/three/c") == b"c"
         await asyncio.wait_for(anext(hints), 10)
+        await hints.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(look())
+
+
+def test_after_a_hint_only_those_are_looked_at_that_gave_it_or_could_not_be_read(here: Path) -> None:
+    async def look() -> None:
+        source = opened(here)
+        source.newest()
+        hints = source.changes()
+        # a hint of the first alone: it is polled all the time, and the others once in a while
+        await asyncio.wait_for(anext(hints), 10)
+        counted.clear()
+        source.newest()
+        assert counted == {"intent"}
+        # whoever asks unasked has all looked at
+        counted.clear()
+        source.newest()
+        assert counted == {"intent", "one", "two"}
+        # what could not be read is looked at again
+        (here / "two").rename(here / "away")
+        with pytest.raises(SourcesError):
+            source.newest()
+        await asyncio.wait_for(anext(hints), 10)
+        counted.clear()
+        with pytest.raises(SourcesError):
+            source.newest()
+        assert counted == {"intent", "two"}
+        (here / "away").rename(here / "two")
+        await asyncio.wait_for(anext(hints), 10)
+        assert "sources/two/deep/b.yaml" in source.newest().files()
+        await hints.aclose()  # type: ignore[attr-defined]
+
+    counted: set[str] = set()
+
+    class Counted(DirectorySource):
+        def newest(self) -> HeldSnapshot:
+            counted.add(self.name.rpartition("/")[2])
+            return super().newest()
+
+    def opened(here: Path) -> CompositeSource:
+        def directory(name: str, seconds: float) -> Counted:
+            archive = here / "state" / f"{name}.git"
+            return Counted(here / name, archive, clock=SystemClock(), poll_seconds=seconds)
+
+        return CompositeSource(directory("intent", 0.05), lambda name, _: directory(name, 3600.0))
+
+    asyncio.run(look())
+
+
+def test_a_source_that_is_dropped_while_it_gives_a_hint_is_followed_no_more(here: Path) -> None:
+    async def look() -> None:
+        source = opened(here, poll=0.0)
+        hints = source.changes()
+        for declared in ("{}", "{one: {directory: one}}", "{two: {directory: two}}") * 5:
+            (here / "intent" / "lehr.yaml").write_text(f"partition: a\nsources: {declared}\n")
+            source.newest()
+            await asyncio.wait_for(anext(hints), 10)
+        await hints.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(look())
+
+
+def test_a_hint_is_not_lost_when_the_workspace_itself_cannot_be_read(here: Path) -> None:
+    async def look() -> None:
+        source = opened(here)
+        source.newest()
+        hints = source.changes()
+        (here / "one" / "a.yaml").write_text("a: 22\n")
+        (here / "intent").rename(here / "away")
+        await asyncio.wait_for(anext(hints), 10)
+        with pytest.raises(TransientError):
+            source.newest()
+        (here / "away").rename(here / "intent")
+        await asyncio.wait_for(anext(hints), 10)
+        assert source.newest().read("sources/one/a.yaml") == b"a: 22\n"
         await hints.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(look())
