@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Answer, Record
@@ -50,7 +51,7 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
                 )
         else:
             asset, found = convert(value, registry, origin or at, _always(at), called(record.line))
-            problems.add(found)
+            problems.add(_told(found, record, called(record.line)))
             if asset is not None and _undeclared(generator, asset):
                 problems.add([_not_made(generator, asset, at)])
             elif asset is not None:
@@ -63,6 +64,13 @@ def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]
     declared, name = generator.found.declaration, sys.intern(generator.name)
     one = item if declared.reads in (Reads.FILE, Reads.ASSET) else ""
     return functools.cache(lambda line: Derivation(name, line, declared.reads.value, declared.of, one))
+
+
+def _told(problems: list[Diagnostic], record: Record, by: Derivation) -> list[Diagnostic]:
+    """The same, with words about what the line of the generator cannot tell: which of all that it makes."""
+    made_of = f", made of {by.item}" if by.item else ""
+    where = f"it is in {quoted(record.id)}{made_of}"
+    return [replace(item, why=f"{item.why}; {where}" if item.why else where) for item in problems]
 
 
 def _always(at: Position) -> Place:
