@@ -21,10 +21,16 @@ _COLUMNS = re.compile(r"\{columns\.([^{}]+)\}")
 Words = Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
+Key = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
+TypeName = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_ ]*(\([A-Za-z0-9_, ]+\)[a-z ]*)?( ?\[\])*$")
+]
+
+
 class DatabaseColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A column, as `lehr.DatabaseSchema` has it."""
 
-    type: str
+    type: TypeName
     nullable: bool = True
     default: str | int | float | bool | None = None
 
@@ -39,9 +45,9 @@ class DatabaseIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DatabaseTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table, as `lehr.DatabaseSchema` has it."""
 
-    columns: dict[str, DatabaseColumn] = {}
+    columns: dict[Key, DatabaseColumn] = {}
     primary_key: list[str] = []
-    indexes: dict[str, DatabaseIndex] = {}
+    indexes: dict[Key, DatabaseIndex] = {}
     absent: bool = False
 
 
@@ -99,7 +105,7 @@ class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     password: Secret | None = None
     version: Annotated[int, msgspec.Meta(ge=0)]
     schema: str = "public"
-    tables: dict[str, DatabaseTable]
+    tables: dict[Key, DatabaseTable]
     create: bool = True
     server: DatabaseServer | None = None
     rows: dict[str, Rows] = {}
@@ -142,6 +148,24 @@ def database(file: SourceFile) -> Iterator[DeclaredAsset]:
 
 
 def _problems(said: Database) -> Iterator[Problem]:
+    for name, table in said.tables.items():
+        yield from _table_problems(table, f"/tables/{name}")
+    yield from _row_problems(said)
+
+
+def _table_problems(table: DatabaseTable, place: str) -> Iterator[Problem]:
+    if table.absent == bool(table.columns):
+        yield Problem(place, "a table has either columns or `absent: true`")
+    named = [(f"{place}/primary_key/{index}", name) for index, name in enumerate(table.primary_key)]
+    for key, item in table.indexes.items():
+        named += [(f"{place}/indexes/{key}/columns/{index}", name) for index, name in enumerate(item.columns)]
+    for at, name in named:
+        if name not in table.columns:
+            known = f"there are {', '.join(table.columns) or 'none'}"
+            yield Problem(at, f"{name} is no column of the table", known)
+
+
+def _row_problems(said: Database) -> Iterator[Problem]:
     known = f"there are {', '.join(said.tables) or 'none'}"
     for table, rows in said.rows.items():
         place = f"/rows/{pointer_part(table)}"
