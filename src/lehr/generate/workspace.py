@@ -91,8 +91,8 @@ class Workspace(msgspec.Struct, frozen=True):
 
     @property
     def patterns(self) -> tuple[tuple[str, ...], ...]:
-        """What says which files hold assets and types."""
-        return self.assets, self.types
+        """What says which files hold assets, types and code."""
+        return self.assets, self.types, self.generators
 
 
 def missing_workspace() -> Diagnostic:
