@@ -14,6 +14,7 @@ from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate
 from lehr.store import SqliteStore
+from lehr.store.sqlite import publishing
 from lehr.store.writes import Publish
 
 PARTITION = Partition("p")
@@ -34,18 +35,25 @@ def schema(path: Path) -> set[str]:
         return {row[0] for row in db.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
 
 
-def test_the_first_incarnation_leaves_every_index_that_it_found(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "_MANY", 1)
+
+
+def test_an_incarnation_of_many_changes_leaves_every_index_that_it_found(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     store = SqliteStore(path)
     before = schema(path)
     store.commit([publish([asset("b"), asset("a")])])
+    assert schema(path) == before
+    store.commit([publish([asset("b", "changed"), asset("c")], 1)])
     store.close()
     assert schema(path) == before
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_first_incarnation_that_fails_leaves_every_index_that_it_found(tmp_path: Path) -> None:
+def test_an_incarnation_of_many_changes_that_fails_leaves_every_index_that_it_found(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     store = SqliteStore(path)
     before = schema(path)

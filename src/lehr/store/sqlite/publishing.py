@@ -19,6 +19,11 @@ from lehr.store.merkle import bucket_digest, bucket_of, root_digest
 from lehr.store.origins import origin_bytes
 from lehr.store.writes import Publish, Refused
 
+_MANY = 10_000
+"""Rows that make it worth while to count all others, and to make an index anew."""
+
+_LARGE_SHARE = 0.1
+
 
 def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     """Store `write.candidate` as the next incarnation of its partition."""
@@ -31,7 +36,7 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     sequence = newest + 1
     known = _known(db, partition, candidate.upserts) if newest else set()
     added = len(candidate.upserts) - len(known)
-    with _indexed_afterwards(db, "asset_current_bucket"):
+    with _indexed_afterwards(db, "asset_current_bucket", len(candidate.upserts)):
         _upsert(db, partition, sequence, candidate.upserts)
     _remove(db, partition, sequence, candidate.removals)
     _replace_indexes(db, write, [*known, *candidate.removals])
@@ -77,13 +82,13 @@ def _known(db: sqlite3.Connection, partition: Partition, assets: Sequence[Asset]
 
 
 @contextlib.contextmanager
-def _indexed_afterwards(db: sqlite3.Connection, index: str) -> Iterator[None]:
-    """While there is no asset yet, do without an index whose order is not that of the rows.
+def _indexed_afterwards(db: sqlite3.Connection, index: str, rows: int) -> Iterator[None]:
+    """Where a large share of all assets is written, do without an index whose order is not that of the rows.
 
     Made of all rows at once it is written from front to back; row by row, each would touch a page
-    somewhere else, which takes longer than all the rest together as soon as they are many.
+    somewhere else, which takes longer than all the rest together.
     """
-    if db.execute("SELECT 1 FROM asset_current LIMIT 1").fetchone():
+    if rows < _MANY or rows < _LARGE_SHARE * db.execute("SELECT count(*) FROM asset_current").fetchone()[0]:
         yield
         return
     [statement] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
