@@ -97,8 +97,10 @@ def test_every_source_is_read_named_and_blamed(shop: Sources) -> None:
     # then the exact revision of each is named
     [listed] = json.loads(shop.lehr("get", "incarnations", "-o", "json").out)
     sources = {item.get("folder", ""): item["source"] for item in listed["sources"]}
+    revisions = {item.get("folder", ""): item["revision"] for item in listed["sources"]}
     assert sources.keys() >= {"", "sources/catalogue", "sources/rows", "sources/shared"}
     assert sources["sources/catalogue"] == f"git:{shop.catalogue}:services"
+    assert f", rows {revisions['sources/rows'][:12]}" in shop.lehr("get", "incarnations").out
     # when somebody asks where a value comes from, then the file and the commit of its own source are named
     blamed = shop.lehr("blame", "web", "/payload/content").out
     assert "sources/catalogue/web.toml" in blamed
