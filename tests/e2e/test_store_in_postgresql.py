@@ -72,6 +72,11 @@ def test_what_is_published_can_be_asked_about_by_every_command(shop: Workspace, 
 
 def test_who_is_elsewhere_reads_the_same(shop: Workspace, tmp_path: Path) -> None:
     assert shop.once().code == 0
+    completing = {"_LEHR_COMPLETE": "bash_complete", "COMP_WORDS": "lehr why mo", "COMP_CWORD": "2"}
+    shop.environment |= completing
+    assert "motd" in shop.lehr().out
+    for name in completing:
+        del shop.environment[name]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     address = shop.environment.pop("LEHR_STORE")

@@ -200,8 +200,12 @@ def running_report(state: Path) -> dict[str, Any] | None:
 def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Asset ids that start with what was typed; none when the state cannot be read."""
     named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
+    ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
     try:
-        with open_reading(Path(named) if named else None, ctx.params.get("partition")) as reading:
+        with (
+            ctx.scope(cleanup=False),
+            open_reading(Path(named) if named else None, ctx.params.get("partition")) as reading,
+        ):
             ids = (head.id for head in reading.intent.heads(reading.partition))
             return [id for id in sorted(ids) if id.startswith(incomplete)]
     except (LehrError, OSError):

@@ -229,7 +229,7 @@ def test_of_two_who_publish_over_the_same_incarnation_one_is_refused(address: Ad
 def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connecting._SETTINGS, "idle_in_transaction_session_timeout", "50ms")
+    monkeypatch.setattr(writer, "STOPPED_AFTER", "50ms")
     with (
         contextlib.closing(PostgresStore(address)) as stopped,
         contextlib.closing(PostgresStore(address)) as other,

@@ -25,9 +25,8 @@ _OLDEST_SERVER = 140_000
 _SETTINGS = {
     # Whatever the server's default is, a commit that has returned survives a crash of the machine.
     "synchronous_commit": "on",
-    # A process that was stopped in the middle of a commit does not hold its locks for ever.
-    "idle_in_transaction_session_timeout": "60s",
-    "client_connection_check_interval": "5s",
+    # Who lists assets page by page may take a while, but not keep the server from tidying up for ever.
+    "idle_in_transaction_session_timeout": "1h",
     "default_transaction_isolation": "read committed",
     "cursor_tuple_fraction": "1",  # who streams reads to the end
     "statement_timeout": "0",

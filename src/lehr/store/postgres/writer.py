@@ -24,6 +24,9 @@ _MOST_TRIES = 240
 
 _CANCEL_SECONDS = 5.0
 
+STOPPED_AFTER = "60s"
+"""A process that is stopped in the middle of a commit keeps its locks for so long."""
+
 
 class Writer:
     """Carries out transactions one at a time, and knows of each whether it was committed.
@@ -54,7 +57,7 @@ class Writer:
             with translated(address):
                 migrations.prepare(self._connection, address)
                 self._id = self._registered()
-                self._tell_name()
+                self._introduce()
         except BaseException:
             self._connection.close()
             self._close_pipe()
@@ -134,15 +137,19 @@ class Writer:
             self._connection.close()
             self._connection = self._connector.connect()
             with translated(self._address):
-                self._tell_name()
+                self._introduce()
         return self._connection
 
     @property
     def _name(self) -> str:
         return f"lehr writer {self._id}"
 
-    def _tell_name(self) -> None:
-        self._connection.execute("SELECT set_config('application_name', %s, false)", [self._name])
+    def _introduce(self) -> None:
+        self._connection.execute(
+            "SELECT set_config('application_name', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', %s, false)",
+            [self._name, STOPPED_AFTER],
+        )
 
     def _roll_back(self, connection: Connection) -> None:
         try:
