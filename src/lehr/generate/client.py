@@ -26,6 +26,7 @@ from lehr.generate.protocol import (
     Part,
     SandboxLimits,
     Wanted,
+    Working,
     frame,
 )
 from lehr.model.asset import Asset
@@ -48,7 +49,7 @@ class GenerationWorker:
     Args:
         registry_factory: `module:function` that returns the registry, imported in the worker.
         blocking: reads contents of files.
-        answer_seconds: after which a conversation is given up.
+        answer_seconds: of silence, after which a conversation is given up.
         limits: for each call of a generator.
         environment: what the worker's differs in from that of all other workers (`PYTHONHASHSEED`).
     """
@@ -80,8 +81,8 @@ class GenerationWorker:
     async def generate(self, snapshot: Snapshot) -> Generated:
         async with self._turn:
             try:
-                async with asyncio.timeout(self._answer_seconds):
-                    told, built = await self._converse(snapshot)
+                async with asyncio.timeout(self._answer_seconds) as silence:
+                    told, built = await self._converse(snapshot, silence)
             except TimeoutError as err:
                 await self._end(kill=True)
                 raise TransientError(
@@ -103,7 +104,7 @@ class GenerationWorker:
         async with self._turn:
             await self._end()
 
-    async def _converse(self, snapshot: Snapshot) -> tuple[Changed, Built]:
+    async def _converse(self, snapshot: Snapshot, silence: asyncio.Timeout) -> tuple[Changed, Built]:
         process = self._process or await self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -118,9 +119,12 @@ class GenerationWorker:
             length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
             answer = _answer.decode(await process.stdout.readexactly(length))
             message = None
+            silence.reschedule(asyncio.get_running_loop().time() + self._answer_seconds)
             match answer:
                 case Wanted():
                     message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
+                case Working():
+                    pass
                 case Part():
                     origins.share(answer.upserts)
                     upserts += answer.upserts

@@ -1,7 +1,7 @@
 """What the parent and the worker say to each other: length-prefixed msgpack over pipes.
 
 One conversation: the parent says what has `Changed`; the worker answers any number of times
-`Wanted`, each answered with `Contents`, then any number of `Part`s, and then once `Built`.
+`Wanted`, each answered with `Contents`, and `Working`, then any number of `Part`s, and then once `Built`.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
     paths: tuple[str, ...]
 
 
+class Working(msgspec.Struct, frozen=True, tag="working"):
+    """Generators go on answering, and nothing is to be said about it yet."""
+
+
 class Part(msgspec.Struct, frozen=True, tag="part"):
     """Some of the assets that are new or differ; `Built` has the rest.
 
@@ -88,7 +92,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     declared: tuple[DeclaredGenerator, ...] = ()
 
 
-Answer = Wanted | Part | Built
+Answer = Wanted | Working | Part | Built
 
 _encoder = msgspec.msgpack.Encoder()
 

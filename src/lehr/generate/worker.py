@@ -15,7 +15,8 @@ from typing import BinaryIO, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from lehr.base.clock import SystemClock
+from lehr.base.clock import Clock, SystemClock
+from lehr.generate import sandbox
 from lehr.generate.build import Build
 from lehr.generate.collecting import reported
 from lehr.generate.denials import preload
@@ -28,15 +29,19 @@ from lehr.generate.protocol import (
     Part,
     SandboxLimits,
     Wanted,
+    Working,
     frame,
 )
-from lehr.generate.runs import Run
+from lehr.generate.runs import Fork, Run
+from lehr.generate.sandbox import Ended, Take, Work
 from lehr.model.types import Registry
 
 T = TypeVar("T")
 
 _MOST_ASSETS = 5000
 """Assets in one message."""
+
+_SILENCE_SECONDS = 1.0  # after which the parent is told that there is something going on
 
 _BATCH = 256
 """Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
@@ -82,9 +87,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     registry = _registry(options.registry)
     preload()
     with contextlib.closing(Forker()) as forker:
-        build = Build(registry, channel.fetch, Run(limits, SystemClock(), run=forker.run))
+        clock = SystemClock()
+        run = Run(limits, clock, _telling(forker.run, channel), _telling(sandbox.run, channel))
+        build = Build(registry, channel.fetch, run)
         while (changed := channel.receive(Changed)) is not None:
             _answer(channel, build.build(changed))
+
+
+def _telling(run: Fork, channel: Channel) -> Fork:
+    """`run`, which tells the parent every now and then that it gets on, however long all of it takes."""
+
+    def telling(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+        said = clock.monotonic()
+
+        def take_and_tell(body: bytes) -> None:
+            nonlocal said
+            take(body)
+            if clock.monotonic() - said > _SILENCE_SECONDS:
+                said = clock.monotonic()
+                channel.send(Working())
+
+        return run(work, limits, clock, take_and_tell)
+
+    return telling
 
 
 def _answer(channel: Channel, built: Built) -> None:

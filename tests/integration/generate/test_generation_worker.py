@@ -701,6 +701,25 @@ def test_a_worker_that_was_killed_is_started_again_and_says_everything_anew() ->
     asyncio.run(main())
 
 
+def test_a_worker_may_take_its_time_as_long_as_it_gets_on() -> None:
+    files: Files = {f"services/{number}.yaml": "x" for number in range(12)} | {
+        "lehr.yaml": WORKSPACE,
+        "generators/g.py": IMPORTS
+        + "import select\n@for_each_file('services/*.yaml')\ndef slow(file):\n"
+        + "    select.select([], [], [], 0.5)\n"
+        + "    yield asset(file.path, 'sample.Policy', {})\n",
+    }
+
+    async def main() -> Generated:
+        worker = GenerationWorker(REGISTRY, Inline(), answer_seconds=5.0)
+        try:
+            return await worker.generate(MemorySnapshot(files))
+        finally:
+            await worker.close()
+
+    assert len(asyncio.run(main()).assets) == 12
+
+
 def test_a_worker_that_does_not_answer_is_ended_and_started_again() -> None:
     files: Files = {
         "lehr.yaml": WORKSPACE,
