@@ -51,6 +51,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         base: folder that relative paths in intent are relative to.
         kind, branch, path: of the source, where `location` leaves it open.
         poll: longest seconds between two looks at the source; None for the kind's default.
+        lender: another state folder, which is only read: what it has of declared sources is not fetched.
         signed_by: file of public keys, one of which must have signed the newest commit; None for no
             such demand. It is no intent: who may change intent could change it along.
     """
@@ -62,6 +63,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     branch: str | None = None
     path: str = ""
     poll: float | None = None
+    lender: Path | None = None
     signed_by: Path | None = None
 
 
@@ -173,6 +175,7 @@ def source(deployment: Deployment) -> CompositeSource:
         lambda name: Threads(f"source-{name}", 1),
         functools.partial(_rows, deployment.base),
         functools.partial(_released, deployment.base),
+        deployment.lender,
     )
     primary = open_source(
         deployment.location,

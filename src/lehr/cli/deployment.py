@@ -17,6 +17,7 @@ def deployment_of(
     branch: str | None = None,
     path: str = "",
     poll: float | None = None,
+    lender: Path | None = None,
     signed_by: Path | None = None,
 ) -> Deployment:
     """The deployment of the workspace at `location`.
@@ -27,6 +28,7 @@ def deployment_of(
     Args:
         location: directory, or path or URL of a git repository.
         state: folder of the state, where it is named.
+        lender: another state folder, in which what is needed may lie already.
         signed_by: file of the keys of which one must have signed the newest commit.
 
     Raises:
@@ -44,6 +46,7 @@ def deployment_of(
         branch=branch,
         path=path,
         poll=poll,
+        lender=lender,
         signed_by=signed_by,
     )
 

@@ -65,7 +65,9 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
             return ()
         folder = workspace or Path()
         # A `lehr run` may use the mirrors of the state folder itself.
-        source = wiring.source(deployment_of(str(folder), scratch / "editing", kind="directory"))
+        lender = None if state is not None else folder / wiring.STATE_FOLDER
+        own = deployment_of(str(folder), scratch / "editing", kind="directory", lender=lender)
+        source = wiring.source(own)
         with beside(folder, state) as store:
             return asyncio.run(look_at_snapshot(source.mounted(snapshot), store, registry())).diagnostics
 

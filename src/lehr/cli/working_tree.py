@@ -82,7 +82,8 @@ async def look_at(
         TransientError, StalledError: the directory cannot be read, or generation broke down.
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
-        deployment = deployment_of(str(directory), Path(scratch), kind="directory")
+        lender = directory / wiring.STATE_FOLDER
+        deployment = deployment_of(str(directory), Path(scratch), kind="directory", lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
         return await look_at_snapshot(newest, store, registry, twice=twice, look_up=look_up)
 

@@ -29,6 +29,7 @@ class Means(msgspec.Struct, frozen=True):
         blocking: makes what runs the looks of one source, which may hang (invariant I9).
         ask: asks a database for rows.
         read: reads an incarnation of another partition.
+        lender: another state directory, in which repositories may have been fetched already.
     """
 
     state: Path
@@ -37,6 +38,7 @@ class Means(msgspec.Struct, frozen=True):
     blocking: Callable[[str], Blocking]
     ask: AskRows
     read: ReadReleased
+    lender: Path | None = None
 
 
 def open_declared(name: str, declared: DeclaredSource, means: Means) -> Source:
@@ -84,4 +86,5 @@ def _git(declared: GitPlace, means: Means, blocking: Blocking) -> GitSource:
         poll_seconds=declared.poll,
         blocking=blocking,
         signers=Signers(declared.signed_by) if declared.signed_by else None,
+        lender=None if means.lender is None else place_of(means.lender / "sources", repository),
     )

@@ -34,6 +34,7 @@ class GitSource:
         blocking: where `changes` takes its looks at a local repository.
         timeout: seconds that a fetch may take.
         signers: of whom one must have signed a commit before it is read; None for no such demand.
+        lender: another mirror of this repository, of which this one takes what it has.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class GitSource:
         blocking: Blocking | None = None,
         timeout: float = 120.0,
         signers: Signers | None = None,
+        lender: Path | None = None,
     ) -> None:
         directory = local_path(repository)
         self._location = repository if directory is None else str(directory)
@@ -58,7 +60,7 @@ class GitSource:
         self._commit = commit
         self._ref = commit or _ref(self._followed)
         self._path = _inside(path)
-        self._mirror = Mirror(mirror, timeout=timeout)
+        self._mirror = Mirror(mirror, timeout=timeout, lender=lender)
         self._signers = signers
         self._last: TreeSnapshot | None = None
         origin = self._origin if commit is None else None

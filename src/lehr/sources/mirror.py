@@ -20,11 +20,16 @@ class Mirror:
     """Holds the tips that were fetched and, for ever, the revisions that were kept.
 
     Its objects are never pruned. Made when first used, and mended when somebody removed it.
+
+    Args:
+        timeout: seconds that a fetch may take.
+        lender: another mirror of the repository, which outlives this one; what that has is not fetched again.
     """
 
-    def __init__(self, path: Path, *, timeout: float = 120.0) -> None:
+    def __init__(self, path: Path, *, timeout: float = 120.0, lender: Path | None = None) -> None:
         self._path = path
         self._timeout = timeout
+        self._lender = lender
         self._opened: tuple[pygit2.Repository, TreeReader] | None = None
 
     @property
@@ -144,6 +149,9 @@ class Mirror:
             if not (self._path / "HEAD").exists():
                 arguments = ["init", "--quiet", "--bare", "--template=", "--", str(self._path)]
                 run_git(arguments, timeout=self._timeout, location=str(self._path))
+                if self._lender is not None and (self._lender / "HEAD").exists():
+                    alternates = self._path / "objects" / "info" / "alternates"
+                    alternates.write_text(f"{self._lender.absolute() / 'objects'}\n")
             repository = pygit2.Repository(str(self._path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
         except (OSError, pygit2.GitError) as err:
             raise StalledError(

@@ -438,3 +438,23 @@ def test_a_commit_that_is_named_stays_whatever_becomes_of_the_branch(origin: Ori
 def test_a_commit_that_the_repository_does_not_have_is_an_error(origin: Origin, tmp_path: Path) -> None:
     origin.commit({"a": "1"})
     assert "does not give that commit" in stalled(at(origin, tmp_path, commit="1" * 40).newest)
+
+
+def test_what_another_mirror_has_is_not_fetched_again(origin: Origin, tmp_path: Path) -> None:
+    origin.commit({f"a{number}": "x" * number for number in range(20)})
+    first = follow(origin.path, tmp_path)
+    first.newest()
+    lender = tmp_path / "state" / "mirror.git"
+    newest = origin.commit({"b": "new"})
+    borrowing = tmp_path / "scratch" / "mirror.git"
+    second = GitSource(str(origin.path), borrowing, clock=SystemClock(), lender=lender)
+    assert second.newest().revision.revision == newest
+    assert contents(second)["a19"] == "x" * 19
+    own = [
+        path for path in (borrowing / "objects").rglob("*") if len(path.name) == 38 or path.suffix == ".pack"
+    ]
+    assert 0 < len(own) <= 3  # the new commit, tree and blob, or a pack of them
+    none = GitSource(
+        str(origin.path), tmp_path / "alone.git", clock=SystemClock(), lender=tmp_path / "nowhere"
+    )
+    assert none.newest().revision.revision == newest
