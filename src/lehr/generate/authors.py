@@ -290,7 +290,7 @@ class _Finder(MetaPathFinder, Loader):
     """Imports modules out of the snapshot, after everything that is installed."""
 
     def __init__(self, code: Mapping[str, bytes]) -> None:
-        self._paths = {PurePosixPath(path).stem: path for path in sorted(code)}
+        self._paths = {PurePosixPath(path).stem: path for path in code}
         self._code = code
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:

@@ -50,6 +50,7 @@ class Build:
         self._workspace_digest = ""
         self._workspace_problems: list[Diagnostic] = []
         self._types_digest = ""
+        self._typing: set[str] = set()
         self._type_files = TypeFiles(run)
 
     def build(self, changed: Changed) -> Built:
@@ -69,7 +70,9 @@ class Build:
         for path in self._dirty:
             is_code = path in self._files and _any(workspace.generators, path)
             (self._code.add if is_code else self._code.discard)(path)
-        problems = self._generators.generate(self._code, self._files, self._dirty, self._types_digest)
+        problems = self._generators.generate(
+            self._code, self._files, self._dirty, self._types_digest, self._type_files.modules
+        )
         self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
@@ -113,9 +116,10 @@ class Build:
     def _read_types(self, workspace: Workspace) -> None:
         """Know the types that the workspace declares; with other types, every asset is another question."""
         shared = self._type_files.digest
-        if any(_any(workspace.types, path) for path in self._dirty):
-            files = {path: entry for path, entry in self._files.items() if _any(workspace.types, path)}
-            self._type_files.take(files, self._fetch)
+        for path in self._dirty:
+            is_type = path in self._files and _any(workspace.types, path)
+            (self._typing.add if is_type else self._typing.discard)(path)
+        self._type_files.take({path: self._files[path] for path in self._typing}, self._fetch)
         if self._type_files.digest != shared:
             self._dirty.update(self._assembly.items(TYPES))
         self._read(TYPES, workspace.types, self._type_files.read, self._type_files.digest)

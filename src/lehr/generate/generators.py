@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
@@ -66,7 +66,12 @@ class Generators:
             yield DeclaredGenerator(item.name, item.found.line, what.reads.value, what.of, what.makes)
 
     def generate(
-        self, code: Iterable[str], files: Mapping[str, FileEntry], dirty: set[str], types: str = ""
+        self,
+        code: Collection[str],
+        files: Mapping[str, FileEntry],
+        dirty: set[str],
+        types: str = "",
+        classes: Iterable[str] = (),
     ) -> list[Diagnostic]:
         """Bring every output up to date.
 
@@ -75,11 +80,14 @@ class Generators:
             files: every file of the snapshot.
             dirty: paths of those that may differ from the last call, or are gone.
             types: digest of the types that the workspace declares: they judge what is made.
+            classes: paths of modules that declare types: generators may import them.
 
         Returns:
             Problems that belong to no single output.
         """
-        fresh = self._read_code({path: files[path] for path in sorted(code)}, types)
+        imported = [path for path in sorted(classes) if path not in code]
+        modules = {path: files[path] for path in (*imported, *sorted(code))}
+        fresh = self._read_code(modules, types, frozenset(imported))
         for generator in self._ordered:
             # With other code, the same name may stand for other items: none is taken over unasked.
             inputs: Inputs = dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
@@ -90,8 +98,12 @@ class Generators:
             self._update(generator, inputs, files)
         return self._problems
 
-    def _read_code(self, modules: Mapping[str, FileEntry], types: str) -> bool:
-        """Import the modules if they have changed. True if any output may have to be made anew."""
+    def _read_code(self, modules: Mapping[str, FileEntry], types: str, imported: frozenset[str]) -> bool:
+        """Import the modules if they have changed, but for those that only others import.
+
+        Returns:
+            True if any output may have to be made anew.
+        """
         content_ids = {path: entry.content_id for path, entry in modules.items()} | {"": types}
         if content_ids == self._content_ids and not errors(self._problems):
             return False
@@ -103,7 +115,7 @@ class Generators:
         generators: list[Generator] = []
         problems = [too_large(entry) for entry in modules.values() if entry.size > MAX_BYTES]
         for path in self._code:
-            if PurePosixPath(path).name.startswith("_"):
+            if path in imported or PurePosixPath(path).name.startswith("_"):
                 continue
             module = self._run.describe(path, self._code)
             problems += module.diagnostics

@@ -15,7 +15,7 @@ _MOST_STEPS = 20
 
 
 def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
-    """What is wrong with a pattern that nothing of this JSON schema can match, and advice; None if nothing is."""
+    """Why nothing of this JSON schema can match a pattern, and advice; None if something may."""
     nodes = list(_forms(schema, schema))
     for part in parts_of(pattern):
         found = [inner for node in nodes for inner in _step(node, part)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import PurePosixPath
 
 import msgspec
@@ -38,6 +38,11 @@ class TypeFiles:
         self._code: dict[str, bytes] = {}
         self._messages = Messages()
         self._problems: dict[str, str] = {}
+
+    @property
+    def modules(self) -> Collection[str]:
+        """Paths of all Python files."""
+        return self._code.keys()
 
     def take(self, files: Mapping[str, FileEntry], fetch: Callable[[list[str]], Iterator[bytes]]) -> None:
         """Read what is shared, if any of it has changed. `files` are all type files."""

@@ -63,7 +63,7 @@ class Schema:
     def sensitive(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """What stands in plain data of this type, at `path`, where references to secrets have to."""
         for pattern in self.secrets:
-            yield from found_at(value, path, parts_of(pattern))
+            yield from (found for found in found_at(value, path, parts_of(pattern)) if found[1] is not None)
 
     def secret_data(self, value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The references to secrets in plain data of this type that stands at `path`."""

@@ -1,4 +1,4 @@
-"""Which files hold code is asked anew when `lehr.yaml` says something else of it."""
+"""Which files hold code and types is asked anew when `lehr.yaml` says something else of it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,28 @@ from lehr.sdk.generator import asset, for_each_file
 def things(file):
     yield asset("a", "lehr.Type", {"schema": {}})
 """
+TYPE = b"""
+import msgspec
+from lehr.sdk.types import asset_type
+
+@asset_type("shop.Team")
+class Team(msgspec.Struct, frozen=True):
+    mail: str
+"""
 DEFAULT = b"partition: test\n"
+NO_TYPES = b"partition: test\ntypes: [elsewhere/*]\n"
 ELSEWHERE = b"partition: test\ngenerators: [code/*.py]\n"
 
 
 def built(*workspaces: bytes) -> Generated:
     """What comes of the last of several snapshots that differ in `lehr.yaml` alone."""
-    contents = {"generators/a.py": CODE, "code/b.py": CODE, "names/x.txt": b"x"}
+    contents = {
+        "generators/a.py": CODE,
+        "code/b.py": CODE,
+        "names/x.txt": b"x",
+        "types/team.py": TYPE,
+        "types/helped.py": b"from team import Team\n",
+    }
 
     async def main() -> Generated:
         generation = InlineGeneration(registry(), SystemClock())
@@ -41,3 +56,9 @@ def test_other_patterns_for_generators_mean_other_generators() -> None:
     assert {id: asset.digest for id, asset in changed.assets.items()} == {
         id: asset.digest for id, asset in clean.assets.items()
     }
+
+
+def test_other_patterns_for_types_mean_other_types() -> None:
+    changed, clean = built(DEFAULT, NO_TYPES), built(NO_TYPES)
+    assert (changed.types, changed.generators) == (clean.types, clean.generators) == ((), clean.generators)
+    assert built(NO_TYPES, DEFAULT).types == built(DEFAULT).types == ("shop.Team",)

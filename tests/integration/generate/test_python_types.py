@@ -212,6 +212,25 @@ def test_a_class_of_a_later_version_says_what_it_was() -> None:
     ]
 
 
+def test_generators_may_build_payloads_of_the_classes_that_types_are() -> None:
+    made = """
+from _common import Contact
+from team import Team
+from lehr.sdk.generator import asset, for_each_file
+
+@for_each_file("mails/*.txt")
+def teams(file):
+    yield asset("red", "shop.Team", Team(Contact(file.text())))
+"""
+    contents = {"generators/teams.py": made, "mails/red.txt": "red@shop"}
+    workspace = Workspace(**contents)
+    assert document(workspace.build(), "red")["payload"]["contact"]["mail"] == "red@shop"
+    found = in_a_worker(workspace.contents)
+    assert told(found) == []
+    assert [item.code for item in found.diagnostics] == []
+    assert document(found, "red")["payload"]["contact"] == {"mail": "red@shop", "hours": "09:00"}
+
+
 def in_a_worker(contents: dict[str, str]) -> Generated:
     """What a real worker makes of it, sandbox and all."""
 
