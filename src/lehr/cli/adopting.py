@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -22,6 +23,13 @@ from lehr.validate import DeltaProposal, MappingPredecessor
 from lehr.validate.secrets import value_looks_secret
 
 LEFT_OUT = "left out, as it looks like a secret: name where it is kept"
+
+_ASSIGNED = re.compile(
+    r"""^[\s#;]*(?:export\s+|--?)?["']?([\w.-]*(?:pass|pwd|secret|token|key|credential)[\w.-]*)["']?"""
+    r"""[ \t]*[:=][ \t]*["']?([^"'\s]+)""",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A line of a configuration, or an option, that gives a value to something that may be a secret."""
 
 _INCARNATION = 1
 _NOWHERE = Position("")
@@ -57,6 +65,10 @@ async def drafts_of(
         raise
     except Exception as error:
         raise LehrError(f"the plugin failed: {type(error).__name__}: {error}") from error
+
+
+def _is_option(word: object) -> TypeGuard[str]:
+    return isinstance(word, str) and word.startswith("-") and "=" not in word
 
 
 class _Judge:
@@ -101,8 +113,20 @@ class _Judge:
         if isinstance(value, dict):
             return {name: self._without_secrets(item, name) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._without_secrets(item, key) for item in value]
-        return LEFT_OUT if isinstance(value, str) and self._looks_secret(key, value) else value
+            # What follows an option is of that name (`--password`, and then the password).
+            before = [None, *value[:-1]]
+            keys = [item.lstrip("-") if _is_option(item) else key for item in before]
+            return [self._without_secrets(item, name) for item, name in zip(value, keys, strict=True)]
+        return LEFT_OUT if isinstance(value, str) and self._tells_secret(key, value) else value
+
+    def _tells_secret(self, key: str, text: str) -> bool:
+        """Whether `text`, or what is assigned in one of its lines, looks like a secret.
+
+        Validation does not look that closely at texts, as somebody has written them. Nobody has
+        written these.
+        """
+        assigned = _ASSIGNED.findall(text)
+        return any(self._looks_secret(name, value) for name, value in [(key, text), *assigned])
 
     def _looks_secret(self, key: str, text: str) -> bool:
         """Whether validation would refuse `text` under such a key."""

@@ -129,6 +129,56 @@ def test_what_looks_like_a_secret_is_not_told_and_its_asset_not_adopted(form: st
         assert [bool(item["obstacle"]) for item in json.loads(result.stdout)] == [True, False]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "password: correct",
+        "  DB_PASSWORD='correct'",
+        "export PGPASSWD=correct",
+        '"passphrase": "correct"',
+        "#pwd = correct",
+    ],
+)
+def test_a_line_that_assigns_a_password_makes_its_file_a_comment(line: str, shop: Path) -> None:
+    (shop / "etc" / "db.conf").write_text(f"host: db\n{line}\nport: 5432\n")
+    result = call("lehr.File", "etc/db.conf")
+    assert values(result.stdout) == []
+    assert "correct" not in result.stdout
+    assert "looks like a secret" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "line", ["password_file: /run/secrets/db", "monkey: business", "password:", "pass: $DB_PASS"]
+)
+def test_a_line_that_tells_no_secret_is_adopted(line: str, shop: Path) -> None:
+    (shop / "etc" / "db.conf").write_text(f"{line}\nport: 5432\n")
+    assert len(values(call("lehr.File", "etc/db.conf").stdout)) == 2
+
+
+def test_passwords_on_command_lines_are_not_told(shop: Path) -> None:
+    port = free_ports(1)
+    command = [
+        sys.executable,
+        "-c",
+        LISTEN,
+        str(port),
+        "--db-password",
+        "correct",
+        "--passphrase=horse",
+        "staple",
+    ]
+    with subprocess.Popen(command) as started:
+        try:
+            while isinstance((result := call("lehr.Process", str(port))).exception, LehrError):
+                assert started.poll() is None
+        finally:
+            started.kill()
+    assert "correct" not in result.stdout
+    assert "horse" not in result.stdout
+    assert "staple" in result.stdout
+    assert values(result.stdout) == []
+
+
 def test_where_nothing_can_be_adopted_there_are_comments_alone(shop: Path) -> None:
     (shop / "etc" / "link").symlink_to("shop.conf")
     result = call("lehr.File", "etc/link")
