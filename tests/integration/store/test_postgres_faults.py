@@ -85,6 +85,22 @@ def test_a_commit_that_the_server_never_heard_of_is_not_there(
     assert decided(through) == ["Two"]
 
 
+def test_one_commit_is_not_taken_for_another(relay: Relay, through: PostgresStore) -> None:
+    expected: list[str] = []
+    for turn, at in enumerate([Break.AFTER, Break.BEFORE, Break.BEFORE, Break.AFTER, Break.UNHEARD]):
+        with pytest.raises(KeyError):
+            through.commit([Record(decision("a", "Never")), object()])  # type: ignore[list-item]
+        relay.at = at
+        try:
+            through.commit([Record(decision("a", f"Turn{turn}"))])
+        except TransientError:
+            assert at is not Break.AFTER
+        else:
+            assert at is Break.AFTER
+            expected.append(f"Turn{turn}")
+        assert decided(through) == expected
+
+
 def test_who_cannot_find_out_says_that_nobody_knows(
     relay: Relay, through: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

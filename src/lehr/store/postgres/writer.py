@@ -31,9 +31,11 @@ STOPPED_AFTER = "60s"
 class Writer:
     """Carries out transactions one at a time, and knows of each whether it was committed.
 
-    Each counts itself in a row of this writer's own (`writer.commits`), in the same transaction. When
-    the connection is lost while COMMIT is under way, that row is read over a new one: it says whether
-    the transaction is there. Invariant: I12. What was answered with an error was not written, ever.
+    Each has a number, never used again, and writes it into a row of this writer's own (`writer.commits`),
+    in the same transaction. When the connection is lost while COMMIT is under way, that row is read over
+    a new one: it says whether the transaction is there.
+
+    Invariant: I12. What was answered with an error was not written, ever.
     """
 
     def __init__(self, connector: Connector) -> None:
@@ -45,7 +47,7 @@ class Writer:
         self._connector = connector
         self._address = address = connector.address
         self._chance = Chance()
-        self._commits = 0
+        self._number = 0
         self._working = self._closed = False
         self._pipe: tuple[int, ...] = os.pipe()  # one end becomes readable when the other is written to
         try:
@@ -88,6 +90,7 @@ class Writer:
     ) -> list[Any]:
         with translated(self._address):
             connection = self._connected()
+            self._number += 1
             try:
                 with _session(connection, pipelined=pipelined) as session:
                     session.execute("BEGIN")
@@ -96,7 +99,7 @@ class Writer:
                     )
                     session.execute(
                         "UPDATE writer SET commits = ?, since = now() WHERE id = ?",
-                        [self._commits + 1, self._id],
+                        [self._number, self._id],
                     )
                     answers = work(session)
             except BaseException:
@@ -159,7 +162,7 @@ class Writer:
 
     def _commit(self, connection: Connection) -> None:
         try:
-            connection.execute("COMMIT", prepare=False)
+            done = connection.execute("COMMIT", prepare=False).statusmessage
         except psycopg.Error as error:
             if not (connection.closed or connection.broken):
                 self._roll_back(connection)
@@ -175,7 +178,9 @@ class Writer:
             # Whoever interrupts here learns of it from the store, as after a crash.
             connection.close()
             raise
-        self._commits += 1
+        else:
+            # The server rolls back, without an error, what an error was hidden in.
+            assert done == "COMMIT", f"the server answered {done}"
 
     def _was_committed(self) -> bool:
         """Whether the transaction whose COMMIT was not answered is there. Waits for the server."""
@@ -208,7 +213,7 @@ class Writer:
                 why="the row of this writer is gone: the store was replaced while Lehr ran",
                 fix="start `lehr run` again: it looks at what was written",
             )
-        return int(row[0]) == self._commits + 1
+        return int(row[0]) == self._number
 
     def _close_pipe(self) -> None:
         for end in self._pipe:
