@@ -332,6 +332,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         clock=SystemClock(),
         chance=Chance(),
         blocking=Threads("store", 1),
+        reading=Threads("reading", 1),
         look_up=look_up(deployment.base),
     )
 

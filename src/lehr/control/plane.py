@@ -50,7 +50,12 @@ class Listener(Protocol):
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the program is made of. `lehr.wiring` chooses."""
+    """What the program is made of. `lehr.wiring` chooses.
+
+    Attributes:
+        blocking: runs what writes to the store.
+        reading: runs what looks at the source: one that hangs holds up no push (invariant I9).
+    """
 
     listen: Callable[[CarryOut], Listener]
     store: Store
@@ -63,6 +68,7 @@ class Parts(msgspec.Struct, frozen=True):
     clock: Clock
     chance: Chance
     blocking: Blocking
+    reading: Blocking
     look_up: LookUp | None = None
 
 
@@ -108,7 +114,7 @@ class ControlPlane:
             self._ask,
             parts.registry,
             parts.clock,
-            parts.blocking,
+            parts.reading,
             parts.look_up,
         )
         self._refreshing = asyncio.Lock()
@@ -225,7 +231,7 @@ async def partition_of(parts: Parts) -> Partition:
     known = parts.store.intent.partitions()
     if known:
         return known[0]
-    snapshot = await parts.blocking.run(parts.source.newest)
+    snapshot = await parts.reading.run(parts.source.newest)
     generated = await parts.generation.generate(snapshot)
     if generated.partition is None:
         raise NotPublishableError(with_excerpts(errors(generated.diagnostics), snapshot))

@@ -181,12 +181,17 @@ class Workspace:
         return self.lehr("run", str(self.repository), "--once", *arguments, prefix=prefix)
 
     @contextlib.contextmanager
-    def run(self, *arguments: str, prefix: Sequence[str] = ()) -> Iterator[Running]:
-        """`lehr run` on the repository, ended with the context if it has not ended before."""
+    def run(
+        self, *arguments: str, prefix: Sequence[str] = (), location: str | None = None
+    ) -> Iterator[Running]:
+        """`lehr run` on the repository, ended with the context if it has not ended before.
+
+        `location` is the repository as the program is to know it; None for its path.
+        """
         log = self.folder / "run.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*prefix, *LEHR, "run", str(self.repository), *arguments],
+                [*prefix, *LEHR, "run", location or str(self.repository), *arguments],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

@@ -120,6 +120,7 @@ class Process:
             clock=site.clock,
             chance=Chance(seed),
             blocking=Inline(),
+            reading=Inline(),
         )
 
     @property
