@@ -101,22 +101,16 @@ class Evolution(msgspec.Struct, frozen=True):
     upgrade: Upgrade | None = None
 
     def convert(self, value: Any, version: int, wanted: int) -> Any:
-        """Plain data of `version` as data of the version that is `wanted`.
+        """Plain data of `version` as data of the version that is `wanted`, at most the newest.
 
         Raises:
-            StalledError: it cannot be: there is no way back to a former version, the version that is
-                wanted is not known yet, or the data resists.
+            StalledError: it cannot be: there is no way back to a former version, or the data resists.
         """
         if version > wanted:
             raise StalledError(
                 f"it is of version {version}, and whoever reads it understands version {wanted}",
                 why="what a later version means cannot be told in an earlier one",
                 fix="update what reads it, or go back to a form of version " + str(wanted),
-            )
-        if wanted > self.version:
-            raise StalledError(
-                f"version {wanted} of its type is not known here, only up to {self.version}",
-                fix="update the package that brings the type, or its declaration",
             )
         if self.upgrade is None:
             return value

@@ -178,8 +178,8 @@ class Registry:
         """The payload of `asset` as `kind`; of a declared type, as `dict`.
 
         Args:
-            version: of its type, in which a `dict` is wanted, or up to which a class may be; None for
-                the newest.
+            version: of its type, up to which whoever asks understands it; None for the newest. It is
+                converted to that one, or to the newest that is known.
 
         Raises:
             TypeError: the asset is of another type.
@@ -211,7 +211,7 @@ class Registry:
         return msgspec.convert(self._current(asset, name, msgspec.json.decode(raw)), kind)
 
     def data(self, asset: Asset, version: int | None = None) -> Any:
-        """The payload of `asset` as plain data of a `version` of its type; of the newest for None.
+        """The payload of `asset` as plain data, up to a `version` of its type as in `payload`.
 
         Raises:
             StalledError: as `payload`.
@@ -219,8 +219,8 @@ class Registry:
         return self._current(asset, asset.type, msgspec.json.decode(asset.body)["payload"], version)
 
     def _current(self, asset: Asset, name: str, value: Any, version: int | None = None) -> Any:
-        evolution = self.evolution(name)
-        has, wanted = asset.version(name), evolution.version if version is None else version
+        evolution, has = self.evolution(name), asset.version(name)
+        wanted = evolution.version if version is None else min(version, max(evolution.version, has))
         if has == wanted:
             return value
         try:

@@ -62,7 +62,7 @@ class Reader(Protocol):
 
 
 def version_read(understands: Mapping[str, int], type: str, kind: type[Any]) -> int | None:
-    """The version in which a payload is given to whoever understands these; None for the newest there is.
+    """Up to which version a payload is given to whoever understands these; None for the newest there is.
 
     Args:
         understands: as `AssetPlugin.versions`.
@@ -154,9 +154,10 @@ class AssetPlugin(ABC):
     versions: ClassVar[Mapping[str, int]] = {}
     """Up to which version it understands types that it reads, also of other assets.
 
-    What is of an earlier version is converted; what is of a later one stalls the asset that reads it. A
-    payload that is read as `dict` is of version 1 unless its type is here; one that is read as a class
-    is of the version that the class has.
+    What was written in an earlier one is converted to that; while the type itself is still of an earlier
+    one, to the one that it is of. What is of a later version stalls the asset that reads it. For payloads
+    that are read as `dict`, a type that is not here is understood in version 1; one that is read as a
+    class has the version of the class.
     """
 
     @abstractmethod

@@ -77,8 +77,11 @@ def test_a_reader_that_understands_less_is_told_so_and_reads_nothing() -> None:
 def test_an_installation_that_knows_less_than_intent_is_told_so() -> None:
     with pytest.raises(StalledError, match="of version 3, and whoever reads it understands version 1"):
         registry(1).payload(team(THIRD, 3), dict)
-    with pytest.raises(StalledError, match="version 4 of its type is not known here, only up to 3"):
-        registry().payload(team(), dict, 4)
+
+
+def test_a_reader_that_understands_more_than_there_is_gets_what_there_is() -> None:
+    assert registry().payload(team(), dict, 4) == THIRD
+    assert registry(1).payload(team(THIRD, 3), dict, 4) == THIRD
 
 
 def test_data_that_resists_is_told_with_what_is_wrong() -> None:
