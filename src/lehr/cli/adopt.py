@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ import click
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import output_option, show_document, yaml_text
-from lehr.cli.stored import registry
+from lehr.cli.stored import STATE_VARIABLE, registry
+from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.cli.adopting import Draft
@@ -55,8 +57,8 @@ _WORKSPACE = "lehr.yaml"
 @click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
-    envvar="LEHR_STATE",
-    help="State folder; else LEHR_STATE, else .lehr in the workspace.",
+    envvar=STATE_VARIABLE,
+    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in the workspace.",
 )
 @output_option("yaml", "json")
 def adopt(
@@ -79,12 +81,16 @@ def adopt(
     """
     import asyncio
 
+    from lehr.model.asset import id_problem
+
+    name = name or f"adopted-{type_name.rpartition('.')[2].lower()}"
+    if problem := id_problem(f"observe/{name}"):
+        raise click.UsageError(f"--name {name!r} cannot be part of an id: {problem}.")
     read = _workspace(workspace)
     drafts = asyncio.run(_drafts(type_name, query, workspace, state, read))
     if form == "json":
         show_document(form, drafts)
         return
-    name = name or f"adopted-{type_name.rpartition('.')[2].lower()}"
     text = _file(drafts, name, shlex.join(["lehr", "adopt", type_name, *query]))
     if folder is None:
         print(text, end="")
@@ -182,10 +188,15 @@ def _commented(lines: Sequence[str]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    """Make a file of `text`, whole or not at all: half of it would be other intent."""
+    making = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x") as file:
-            file.write(text)
+        try:
+            making.write_text(text)
+            os.link(making, path)
+        finally:
+            making.unlink(missing_ok=True)
     except FileExistsError as error:
         raise LehrError(
             f"{path} exists", why="`lehr adopt` overwrites nothing", fix="choose another --name"

@@ -217,6 +217,12 @@ def test_what_cannot_be_asked_is_refused(arguments: list[str], message: str, sho
     assert message in str(result.exception)
 
 
+def test_a_name_that_no_id_can_have_is_a_wrong_call(shop: Path) -> None:
+    result = call("lehr.File", "etc/*", "--name", "../x")
+    assert result.exit_code == 2
+    assert "cannot be part of an id" in result.output
+
+
 def test_a_type_that_nobody_serves_is_a_wrong_call(shop: Path) -> None:
     result = call("lehr.Files", "etc/*")
     assert result.exit_code == 2
