@@ -60,6 +60,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         from lehr import wiring
         from lehr.cli.deployment import deployment_of
         from lehr.cli.working_tree import look_at_snapshot
+        from lehr.sdk.source import SourcesError
 
         if WORKSPACE_FILE not in snapshot.files():
             return ()
@@ -67,9 +68,12 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         # A `lehr run` may use the mirrors of the state folder itself.
         lender = None if state is not None else folder / wiring.STATE_FOLDER
         own = deployment_of(str(folder), scratch / "editing", kind="directory", lender=lender)
-        source = wiring.source(own)
+        try:
+            whole = wiring.source(own).mounted(snapshot)
+        except SourcesError as error:
+            return error.diagnostics
         with beside(folder, state) as store:
-            return asyncio.run(look_at_snapshot(source.mounted(snapshot), store, registry())).diagnostics
+            return asyncio.run(look_at_snapshot(whole, store, registry())).diagnostics
 
     return check
 
