@@ -24,8 +24,12 @@ _MOST_TRIES = 240
 
 _CANCEL_SECONDS = 5.0
 
-STOPPED_AFTER = "60s"
-"""A process that is stopped in the middle of a commit keeps its locks for so long."""
+STOPPED_AFTER = "10min"
+"""A process that is stopped in the middle of a commit keeps its locks for so long.
+
+Far more than a million assets take to be digested on a machine that is overloaded: who is slow would
+else be ended, begin anew, and never come to an end.
+"""
 
 
 class Writer:
