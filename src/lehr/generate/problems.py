@@ -20,10 +20,10 @@ import msgspec
 from lehr.base.digest import canonical
 from lehr.base.documents import MAX_PROBLEMS
 from lehr.generate.schema_cost import MOST_LOOKS, looks
-from lehr.model.asset import MAX_ASSET_BYTES
 from lehr.model.types import Schema
 
 _SHOWN = 60
+_LARGE = 1_000_000  # bytes
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NAMES = {
     "string": "a string",
@@ -103,8 +103,8 @@ def schema_problems(value: Any, schema: Schema) -> list[Problem]:
 
 
 def _errors(validator: Any, value: Any) -> Iterable[Any]:
-    """What is wrong with `value`; only the first of what is too large for an asset anyway."""
-    if len(canonical(value)) <= MAX_ASSET_BYTES:
+    """What is wrong with `value`; only the first where it is large, for the library lists all at once."""
+    if len(canonical(value)) <= _LARGE:
         return cast("Iterable[Any]", validator.iter_errors(value))
     try:
         validator.validate(value)
