@@ -5,6 +5,7 @@ All else reads objects directly.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ _KEPT_VARIABLES = (
 )
 _SETTINGS = (
     "core.hooksPath=/dev/null",
+    "core.bigFileThreshold=10m",  # larger than what is ever read: they are copied without being in memory
     "core.fsync=objects,reference",
     "core.fsyncMethod=batch",
     "gc.pruneExpire=never",
@@ -33,6 +35,7 @@ _SETTINGS = (
 )
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 _MAX_OUTPUT = 500
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 def run_git(
@@ -74,6 +77,7 @@ def run_git(
             why="repositories are fetched and pushed with it",
             fix="install git and put it on the PATH",
         ) from err
+    _running.add(process)
     try:
         stdout, stderr = process.communicate(feed, timeout=timeout)
     except BaseException as err:
@@ -85,9 +89,18 @@ def run_git(
             why="the repository or the way to it is slow or hangs",
             fix="see whether `git fetch` works from this machine",
         ) from err
+    finally:
+        _running.discard(process)
     if process.returncode:
         raise _failure(stderr.decode(errors="replace"), location)
     return stdout
+
+
+def interrupt() -> None:
+    """Have all that git does fail, from another thread: a process that ends waits for nothing that hangs."""
+    for process in tuple(_running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def public(location: str) -> str:
