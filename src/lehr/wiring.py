@@ -221,6 +221,13 @@ def require_location(location: str) -> None:
     require_location(location)
 
 
+def interrupt_sources() -> None:
+    """Have fetches that are under way fail: this process is to end, and one that hangs would hold it."""
+    from lehr.sources import interrupt
+
+    interrupt()
+
+
 def past(state: Path, revision: SourceRevision) -> Past | None:
     """What was kept in the state folder of a revision that an incarnation was made from; None if nothing.
 

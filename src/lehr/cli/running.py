@@ -22,7 +22,7 @@ from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partiti
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
 from lehr.query.reading import Reading
-from lehr.wiring import Deployment, parts
+from lehr.wiring import Deployment, interrupt_sources, parts
 
 _INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
@@ -108,6 +108,7 @@ async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Pa
             click.echo(render(error.diagnostics, colour=sys.stderr.isatty()), err=True)
             raise
         finally:
+            interrupt_sources()
             await made_of.generation.close()
             made_of.store.close()
 

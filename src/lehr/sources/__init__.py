@@ -19,6 +19,7 @@ raises, and never returns a part, nor does a composite of which one cannot be re
 
 from __future__ import annotations
 
+from lehr.sources.command import interrupt
 from lehr.sources.composite import CompositeSource
 from lehr.sources.declared import Means, open_declared
 from lehr.sources.directory import DirectorySource
@@ -43,6 +44,7 @@ __all__ = [
     "Replace",
     "TreeSnapshot",
     "edit",
+    "interrupt",
     "open_declared",
     "open_source",
     "require_location",

@@ -26,7 +26,6 @@ _KEPT_VARIABLES = (
 )
 _SETTINGS = (
     "core.hooksPath=/dev/null",
-    "core.bigFileThreshold=10m",  # larger than what is ever read: they are copied without being in memory
     "core.fsync=objects,reference",
     "core.fsyncMethod=batch",
     "gc.pruneExpire=never",
@@ -99,8 +98,9 @@ def run_git(
 def interrupt() -> None:
     """Have all that git does fail, from another thread: a process that ends waits for nothing that hangs."""
     for process in tuple(_running):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def public(location: str) -> str:

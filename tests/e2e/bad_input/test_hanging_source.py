@@ -26,7 +26,7 @@ def shop(tmp_path: Path) -> Workspace:
     return workspace
 
 
-def test_a_fetch_that_hangs_holds_up_no_push(shop: Workspace) -> None:
+def test_a_fetch_that_hangs_holds_up_neither_pushes_nor_the_end(shop: Workspace) -> None:
     motd = shop.declare_file("motd", "hello")
     shop.commit()
     with shop.run("--poll", "0.5s", location=f"ssh://example.org{shop.repository}") as running:
@@ -37,5 +37,7 @@ def test_a_fetch_that_hangs_holds_up_no_push(shop: Workspace) -> None:
             # when somebody changes production meanwhile
             motd.write_text("changed")
             until("it is put right", lambda: motd.read_text() == "hello", running.said)
+            # when it is asked to end, then it does
+            assert running.end() == 0
         finally:
             (shop.folder / "hang").unlink()
