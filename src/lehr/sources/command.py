@@ -26,6 +26,7 @@ _KEPT_VARIABLES = (
 )
 _SETTINGS = (
     "core.hooksPath=/dev/null",
+    "core.bigFileThreshold=10m",  # larger than what is ever read: they are copied without being in memory
     "core.fsync=objects,reference",
     "core.fsyncMethod=batch",
     "gc.pruneExpire=never",
