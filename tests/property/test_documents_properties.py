@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import FrameType
 from typing import Any
 
+import msgspec
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lehr.base.diagnostics import Position
+from lehr.base.digest import canonical
 from lehr.base.documents import SUFFIXES, load
 from lehr.base.documents.document import Document
 
@@ -49,15 +54,28 @@ def pointers(value: Any, prefix: str = "") -> list[str]:
     return found
 
 
+def assert_inside(content: bytes, position: Position) -> None:
+    """There is such a line, and it is so long: at most the place right behind it is meant."""
+    lines = content.split(b"\n")
+    assert 1 <= position.line <= len(lines), position
+    line = lines[position.line - 1].decode(errors="replace")
+    assert 1 <= position.column <= len(line) + 1, position
+
+
 def assert_sound(path: str, content: bytes) -> None:
     documents = load(path, content)
     for document in documents.documents:
+        assert msgspec.json.decode(canonical(document.value)) == document.value
         json.dumps(document.value, allow_nan=False).encode()
         for pointer in pointers(document.value):
-            assert document.position(pointer).line >= 1
+            assert_inside(content, document.position(pointer))
     for item in documents.diagnostics:
         assert item.code.startswith("DOC")
+        assert item.what
+        assert item.fix
+        assert len(item.what) + len(item.why) + len(item.fix) < 500
         assert item.at is not None
+        assert_inside(content, item.at)
     if path.endswith((".json", ".toml")):
         assert len(documents.documents) == (0 if documents.diagnostics else 1)
 
@@ -71,6 +89,75 @@ def test_arbitrary_bytes_never_raise(path: str, content: bytes) -> None:
 @given(paths, fragments)
 def test_arbitrary_fragments_of_syntax_never_raise(path: str, text: str) -> None:
     assert_sound(path, text.encode())
+
+
+@settings(max_examples=300)
+@given(paths, st.lists(fragments | st.binary(max_size=4).map(bytes.hex) | st.text(max_size=4), max_size=20))
+def test_lines_of_anything_never_raise(path: str, lines: list[str]) -> None:
+    assert_sound(path, "\n".join(lines).encode(errors="surrogatepass"))
+
+
+@settings(max_examples=200)
+@given(values, st.sampled_from([".json", ".yaml"]), st.data())
+def test_a_sound_file_that_was_cut_or_changed_somewhere_never_raises(
+    value: Any, suffix: str, data: st.DataObject
+) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False).encode()
+    at = data.draw(st.integers(0, len(text)))
+    gone = data.draw(st.integers(0, 4))
+    put = data.draw(st.sampled_from([b"", b"\0", b"\r", b"\n", b"\xff", b'"', b"*a", b"&a ", b"\t", b": "]))
+    assert_sound("a" + suffix, text[:at] + put + text[at + gone :])
+
+
+class Yaml11(yaml.CSafeLoader):
+    """PyYAML's safe loader, where YAML 1.1 and 1.2 agree: scalars are what 1.2 takes them for."""
+
+
+Yaml11.yaml_implicit_resolvers = {}
+
+
+@settings(max_examples=300)
+@given(fragments)
+def test_what_loads_is_what_pyyaml_loads(text: str) -> None:
+    """But for the meaning of plain scalars, which the two versions see differently."""
+    documents = load("a.yaml", text.encode())
+    if documents.diagnostics:
+        return
+    loaded = list(yaml.load_all(text.encode(), Loader=Yaml11))
+    assert [shape(item.value) for item in documents.documents] == [shape(item) for item in loaded]
+
+
+def shape(value: Any) -> Any:
+    """A value in which all scalars are the same."""
+    if isinstance(value, dict):
+        return {str(key): shape(inner) for key, inner in value.items()}
+    return [shape(inner) for inner in value] if isinstance(value, list) else "scalar"
+
+
+@settings(max_examples=30, deadline=None)
+@given(paths, fragments, st.integers(1, 4))
+def test_work_grows_with_the_size_of_a_file_and_not_faster(path: str, text: str, times: int) -> None:
+    """Counted in calls of functions, not in seconds: of twice the text, no more than four times as many."""
+    once = max(calls(path, text * 20 * times), 2_000)
+    assert calls(path, text * 40 * times) <= 4 * once
+
+
+def calls(path: str, text: str) -> int:
+    """How many functions are called to load `text`, and to find a place in it."""
+    count = 0
+
+    def counted(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(counted)
+    try:
+        for document in load(path, text.encode()).documents[:1]:
+            document.position("/0")
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 @given(values, st.sampled_from([None, 2]))
