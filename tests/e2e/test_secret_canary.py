@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from lehr.plugins.process import procfs
-from tests.e2e.bad_input.workspace import Workspace
+from tests.e2e.bad_input.workspace import Workspace, until
+
+pytestmark = pytest.mark.timeout(180)  # some thirty calls of the program
 
 FIRST, SECOND = "canary-first-4711", "canary-second-4712"
 CANARIES = (FIRST, SECOND)
@@ -152,6 +154,11 @@ def assert_nowhere_else(stage: Stage) -> None:
         assert not any(canary.encode() in content for canary in CANARIES), place
 
 
+def told(workspace: Workspace, id: str, words: str) -> bool:
+    """Whether some push of the asset ended with these words."""
+    return any(words in item["message"] for item in workspace.operations(id))
+
+
 def test_a_secret_is_in_production_and_nowhere_else(stage: Stage) -> None:
     workspace = stage.workspace
     # given a secret in an encrypted file, and assets that refer to it
@@ -198,12 +205,15 @@ def test_a_secret_is_not_told_when_everything_fails(stage: Stage) -> None:
     workspace.commit()
     (workspace.repository / "production").mkdir(exist_ok=True)
     (workspace.repository / "production/fail").touch()
-    stage.lehr("run", "--once", "--timeout", "3s", "--verbose", code=1)
-    stage.ask_everything()
-    assert any("cannot use [secret]" in text for text in stage.said)
-    # when the private key is gone
-    (workspace.state / "age-identity.txt").rename(workspace.state / "another.txt")
-    (workspace.repository / "production/token").unlink()
-    stage.lehr("run", "--once", "--timeout", "3s", code=1)
-    assert "lehr secret keygen" in stage.lehr("why", "token")
+    workspace.environment["LEHR_STATE"] = str(workspace.state)
+    with workspace.run("--verbose") as running:
+        running.says("published")
+        until("the program is started, and ends", lambda: told(workspace, "program", "started with [secret]"))
+        assert told(workspace, "script", "cannot use [secret]")
+        stage.ask_everything()
+        # when the private key is gone
+        (workspace.state / "age-identity.txt").rename(workspace.state / "another.txt")
+        (workspace.repository / "production/token").unlink()
+        stage.said.append(workspace.stands("token", "lehr secret keygen"))
+        stage.said.append(running.said())
     assert_nowhere_else(stage)
