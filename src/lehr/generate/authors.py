@@ -137,7 +137,7 @@ def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, 
     printed: list[Diagnostic] = []
     try:
         with cpu_limit(limits.cpu_seconds), _listening(path, Position(path), printed):
-            module = _import(path, code)
+            module = _import(path, code, path)  # found by annotations, whatever else has the file's name
             found = [_declared_type(path, mark, kind) for mark, kind in declared_classes(vars(module))]
         send(_encode(Types(tuple(found), tuple(printed))))
     except (Exception, SystemExit, LimitError) as err:
@@ -301,10 +301,14 @@ class _Finder(MetaPathFinder, Loader):
         exec(compile(self._code[path], path, "exec"), vars(module))  # noqa: S102  that is what generators are
 
 
-def _import(path: str, code: Mapping[str, bytes]) -> ModuleType:
-    """The module at `path`, in its own right: an installed module may bear the same name."""
+def _import(path: str, code: Mapping[str, bytes], name: str | None = None) -> ModuleType:
+    """The module at `path`, in its own right: an installed module may bear the same name.
+
+    Args:
+        name: what it is called instead of what its file is.
+    """
     sys.meta_path.append(_Finder(code))
-    module = ModuleType(PurePosixPath(path).stem)
+    module = ModuleType(name or PurePosixPath(path).stem)
     sys.modules.setdefault(module.__name__, module)
     exec(compile(code[path], path, "exec"), vars(module))  # noqa: S102
     return module

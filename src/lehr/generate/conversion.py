@@ -115,6 +115,16 @@ def typed_addon(
 
 def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
     """`value` as `kind`, or None and everything that keeps it from being one."""
+    try:
+        return _screened_value(value, kind, subject, path, place)
+    except RecursionError:  # what generators yield has no bound of its own
+        problem = Problem("", "it is nested too deeply", "it is looked through to its end", "make it flatter")
+        return None, [_misfit(problem, "its type", subject, path, place)]
+
+
+def _screened_value(
+    value: Any, kind: Any, subject: str, path: str, place: Place
+) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema) and kind.form is Form.PROTOBUF and kind.secrets:
         # A field that is sensitive is so by whichever name; problems point to the name that it has.
         value, place = renamed(value, kind.document), _as_written(place, value, path)

@@ -106,6 +106,9 @@ def _declared(document: documents.Document, known: Known) -> Converted:
         fix = "write `name: team.Service` and `schema: {...}`"
         return Converted(None, [type_problem(what, "", fix, place(""))])
     payload = {key: item for key, item in value.items() if key not in ("name", "message")}
+    if "form" in value and "message" not in value:
+        fix = "delete `form`, or name a `message`"
+        return Converted(None, [type_problem("`form` goes with messages", "", fix, place("/form"))])
     if "message" not in value:
         return declare(name, payload, known.registry, place)
     found = list(_message_problems(value, known.messages, place))
@@ -114,7 +117,9 @@ def _declared(document: documents.Document, known: Known) -> Converted:
     payload["schema"] = known.messages.schema(name)
     payload["form"] = Form.PROTOBUF.value
     payload.setdefault("description", known.messages.meaning(name))
-    return declare(name, payload, known.registry, lambda pointer: place(pointer.replace("/name", "/message")))
+    return declare(
+        name, payload, known.registry, lambda pointer: place("/message" if pointer == "/name" else pointer)
+    )
 
 
 def _message_problems(value: dict[str, Any], messages: Messages, place: Place) -> Iterator[Diagnostic]:

@@ -117,7 +117,7 @@ class Evolution(msgspec.Struct, frozen=True):
         for step in range(version, wanted):
             try:
                 value = self.upgrade(step, value)
-            except (ValueError, TypeError, LookupError) as error:
+            except (ValueError, TypeError, LookupError, RecursionError) as error:
                 raise StalledError(
                     f"data of version {step} cannot become data of version {step + 1}",
                     why=str(error),

@@ -191,8 +191,9 @@ class _Reading:
 
 
 def _alternatives(node: Mapping[str, Any], name: str) -> Iterator[str]:
-    for choice in node.get("protobufOneofs", {}).values():
-        if name in choice:
+    choices = node.get("protobufOneofs")
+    for choice in choices.values() if isinstance(choices, Mapping) else ():
+        if isinstance(choice, list) and name in choice:
             yield f"at most one of {', '.join(choice)}"
 
 
@@ -253,7 +254,7 @@ def _inner(field: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[s
 
 
 def _kind(raw: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    message = _MESSAGE_KINDS.get(_resolved(raw, root).get("protobuf", ""))
+    message = _MESSAGE_KINDS.get(str(_resolved(raw, root).get("protobuf")))
     if message is not None:
         return message
     branches = raw.get("anyOf")
@@ -276,7 +277,7 @@ def _kind(raw: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def _limits(node: Mapping[str, Any]) -> Iterator[str]:
-    if node.get("protobuf") in _MESSAGE_KINDS:
+    if str(node.get("protobuf")) in _MESSAGE_KINDS:
         return
     for name, words in _LIMITS.items():
         if name in node:

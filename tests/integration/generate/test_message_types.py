@@ -158,6 +158,7 @@ def test_another_descriptor_set_judges_every_asset_anew(descriptors: bytes, tmp_
         ("message: shop.v1.Product\nname: a.B", "2:1", "`name` does not go with `message`"),
         ("message: shop.v1.Product\nschema: {}", "2:1", "`schema` does not go with `message`"),
         ("message: 5", "1:1", "a type is expected here"),
+        ("name: a.B\nschema: {}\nform: protobuf", "3:1", "`form` goes with messages"),
     ],
 )
 def test_a_file_that_names_no_message_is_told(descriptors: bytes, text: str, place: str, what: str) -> None:

@@ -212,6 +212,38 @@ def test_a_class_of_a_later_version_says_what_it_was() -> None:
     ]
 
 
+def test_a_file_may_be_called_like_an_installed_module() -> None:
+    text = f"from __future__ import annotations\n{TEAM}"
+    found = Workspace(**{"types/team.py": "", "types/queue.py": text}).build()
+    assert told(found) == []
+    assert found.types == ("shop.OnCall", "shop.Team")
+
+
+def test_what_is_nested_without_end_is_refused() -> None:
+    made = """
+from lehr.sdk.generator import asset, for_each_file
+
+@for_each_file("deep/*.txt")
+def deep(file):
+    value = {}
+    for _ in range(600):
+        value = {"children": [value]}
+    yield asset("deep", "shop.Tree", value)
+"""
+    tree = """
+import msgspec
+from lehr.sdk.types import asset_type
+
+@asset_type("shop.Tree")
+class Tree(msgspec.Struct, frozen=True):
+    children: "list[Tree]" = []
+"""
+    contents = {"generators/deep.py": made, "deep/x.txt": "x", "types/tree.py": tree}
+    found = Workspace(**contents).build()
+    assert {code for code, _at in told(found)} <= {"GEN007", "GEN027"}
+    assert told(found)
+
+
 def test_generators_may_build_payloads_of_the_classes_that_types_are() -> None:
     made = """
 from _common import Contact
