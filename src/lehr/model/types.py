@@ -42,6 +42,7 @@ __all__ = [
     "Registry",
     "Schema",
     "addon_names",
+    "is_sensitive",
     "sensitive_values",
     "values_at",
 ]
@@ -349,6 +350,11 @@ def _extract_of(kind: Kind, leaf: Leaf) -> Extract | None:
     if leaf is external_leaf:
         return kind.outside if kind.externals else None
     return kind.secret_data if kind.secrets else None
+
+
+def is_sensitive(kind: Kind) -> bool:
+    """Whether something of type `kind` may have to refer to a secret."""
+    return bool(kind.secrets) if isinstance(kind, Schema) else extractor(kind, sensitive_leaf) is not None
 
 
 def sensitive_values(value: Any, kind: Kind, path: str) -> Iterator[tuple[str, Any]]:
