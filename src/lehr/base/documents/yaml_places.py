@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
 import yaml
 
-from lehr.base.documents.document import Place
+from lehr.base.documents.document import Place, end_of
 
 
 class Mark(Protocol):
@@ -38,6 +38,16 @@ def events(content: bytes) -> Iterator[Any]:
     return iter(yaml.parse(content, Loader=yaml.CBaseLoader))
 
 
+def placing(content: bytes) -> Callable[[Mark], Place]:
+    """From marks to places inside the file: libyaml ends the last line itself where the file does not."""
+    last = content.count(b"\n")
+
+    def place(mark: Mark) -> Place:
+        return Place(mark.line + 1, mark.column + 1) if mark.line <= last else end_of(content.decode())
+
+    return place
+
+
 class _Frame(msgspec.Struct):
     """A list or mapping whose end has not come yet; `key` is that of the entry under way."""
 
@@ -56,7 +66,7 @@ def yaml_places(content: bytes) -> list[Place]:
 
     What an alias names stands where its anchor does, for that is where it can be mended.
     """
-    survey = _Survey()
+    survey = _Survey(placing(content))
     try:
         for event in events(content):
             survey.take(event)
@@ -68,7 +78,8 @@ def yaml_places(content: bytes) -> list[Place]:
 class _Survey:
     """Builds places from events that `load_yaml` has found good, or gone over."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[Mark], Place]) -> None:
+        self._place = place
         self.places: list[Place] = []
         self._frames: list[_Frame] = []
         self._anchors: dict[str, _Anchored] = {}
@@ -83,8 +94,7 @@ class _Survey:
             self._node(event)
 
     def _node(self, event: Any) -> None:
-        mark = event.start_mark
-        here = Place(mark.line + 1, mark.column + 1)
+        here = self._place(event.start_mark)
         text = event.value if isinstance(event, yaml.ScalarEvent) else ""
         inner = here
         if isinstance(event, yaml.AliasEvent):

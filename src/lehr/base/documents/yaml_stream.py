@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.base.documents.document import Document, Documents, Places, end_of
+from lehr.base.documents.document import Document, Documents, Place, Places
 from lehr.base.documents.scalars import Scalar, resolve
 from lehr.base.documents.text import (
     MAX_DEPTH,
@@ -28,7 +28,7 @@ from lehr.base.documents.text import (
     syntax_error,
     too_deep,
 )
-from lehr.base.documents.yaml_places import Mark, Node, events, yaml_places
+from lehr.base.documents.yaml_places import Mark, Node, events, placing, yaml_places
 
 _MAX_ALIASED = 1_000_000
 """How much aliases may add to a file: characters, and `_NODE` for each value."""
@@ -79,14 +79,15 @@ def load_yaml(file: str, content: bytes) -> Documents:
     problem = separator_problem(file, content) or _directive_problem(file, content)
     if problem is not None:
         return Documents((), (problem,))
-    construction = _Construction(file, Places(file, lambda: yaml_places(content)))
+    place = placing(content)
+    construction = _Construction(file, Places(file, lambda: yaml_places(content)), place)
     try:
         for event in events(content):
             construction.take(event)
             if len(construction.diagnostics) > MAX_PROBLEMS:
                 break
     except yaml.YAMLError as err:
-        construction.diagnostics.append(_syntax(file, content, err))
+        construction.diagnostics.append(_syntax(file, place, err))
     except _StopError:
         pass
     return Documents(tuple(construction.documents), bounded(file, construction.diagnostics))
@@ -95,11 +96,12 @@ def load_yaml(file: str, content: bytes) -> Documents:
 class _Construction:
     """Builds documents from events, and collects what is wrong with them."""
 
-    def __init__(self, file: str, places: Places) -> None:
+    def __init__(self, file: str, places: Places, place: Callable[[Mark], Place]) -> None:
         self.documents: list[Document] = []
         self.diagnostics: list[Diagnostic] = []
         self._file = file
         self._places = places
+        self._place = place
         self._ordinal = 0
         self._aliased = 0
         self._begin_document()
@@ -231,7 +233,7 @@ class _Construction:
             frame.first[key] = mark.line + 1
 
     def _at(self, mark: Mark) -> Position:
-        return Position(self._file, mark.line + 1, mark.column + 1)
+        return self._place(mark).at(self._file)
 
     def _report(self, code: str, what: str, why: str, fix: str, mark: Mark) -> None:
         self.diagnostics.append(
@@ -294,13 +296,11 @@ def _directive_problem(file: str, content: bytes) -> Diagnostic | None:
     )
 
 
-def _syntax(file: str, content: bytes, err: yaml.YAMLError) -> Diagnostic:
+def _syntax(file: str, place: Callable[[Mark], Place], err: yaml.YAMLError) -> Diagnostic:
     mark = getattr(err, "problem_mark", None) or getattr(err, "context_mark", None)
     problem = getattr(err, "problem", None) or getattr(err, "reason", None) or "it cannot be parsed"
     context = getattr(err, "context", None)
-    at = Position(file) if mark is None else Position(file, mark.line + 1, mark.column + 1)
-    if at.line > content.count(b"\n") + 1:  # libyaml ends the last line itself where the file does not
-        at = end_of(content.decode()).at(file)
+    at = Position(file) if mark is None else place(mark).at(file)
     began = getattr(err, "context_mark", None)
     why = ""
     if context:

@@ -213,6 +213,12 @@ def test_a_pointer_leads_to_line_and_column_or_to_what_would_hold_it(
     assert (position.line, position.column) == (line, column)
 
 
+@pytest.mark.parametrize(("text", "column"), [("---", 4), ("a: 1\n---", 4), ("---\t", 5)])
+def test_what_ends_with_the_file_stands_inside_it(text: str, column: int) -> None:
+    position = load("a.yaml", text.encode()).documents[-1].position()
+    assert (position.line, position.column) == (text.count("\n") + 1, column)
+
+
 def test_positions_inside_block_lists() -> None:
     document = load("a.yaml", b"- id: a\n- id: b\n  ports:\n  - 80\n  - 81\n").documents[0]
     assert document.position("/1") == Position("a.yaml", 2, 3)
