@@ -43,6 +43,11 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterable[tuple[SqliteSto
     for store, size in zip(opened, (FEW, MANY), strict=True):
         publish(store, 0, map(asset, range(size)))
         publish(store, 1, (asset(number, "changed") for number in range(10)))
+        ended = ((f"{number}", PARTITION, f"{number}") for number in range(size))
+        assert store._writer is not None
+        store._writer.execute("BEGIN")
+        store._writer.executemany("INSERT INTO operation VALUES (?, ?, ?, 0, '{}')", ended)
+        store._writer.execute("COMMIT")
     yield opened
     for store in opened:
         store.close()
@@ -83,6 +88,7 @@ def key(number: int) -> AssetKey:
         pytest.param(lambda store: store.intent.last(key(5)), id="last"),
         pytest.param(lambda store: store.intent.newest(PARTITION), id="newest"),
         pytest.param(lambda store: list(store.intent.heads(PARTITION, [key(5).id])), id="heads"),
+        pytest.param(lambda store: store.records.open_operations(PARTITION), id="open_operations"),
         pytest.param(lambda store: list(store.intent.assets(PARTITION, 2, ["a.Type"])), id="of a type"),
     ],
 )

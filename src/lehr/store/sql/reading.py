@@ -46,7 +46,9 @@ class SqlRecords:
     def open_operations(self, partition: Partition) -> list[Operation]:
         with self._reading() as db:
             rows = db.execute(
-                "SELECT body FROM operation WHERE partition = ? AND open = 1 ORDER BY asset", (partition,)
+                f"SELECT body FROM operation{db.by('operation_open')}"  # noqa: S608
+                " WHERE partition = ? AND open = 1 ORDER BY asset",
+                (partition,),
             ).fetchall()
             return [_operation.decode(body) for (body,) in rows]
 

@@ -23,6 +23,7 @@ _MANY = 10_000
 """Rows that make it worth while to count all others, and to make an index anew."""
 
 _LARGE_SHARE = 0.1
+"""Of all rows. Beyond it, making the index of all takes less than changing it."""
 
 
 def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
