@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from lehr.store.merkle import incarnation_digest
 from lehr.store.postgres import Address, PostgresStore, connecting
 from lehr.testing.conformance.store import RULES, Rule, Subject
+from lehr.testing.conformance.store.subject import PARTITION, asset, contents, published
 
 
 @contextlib.contextmanager
@@ -59,3 +61,15 @@ def test_the_store_in_postgresql_keeps_the_contract(
     monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
     troubles = (lambda: locked(address), lambda: without_rights(address), lambda: cut_off(address))
     rule(Subject(lambda: PostgresStore(address), troubles=troubles))
+
+
+def test_the_server_digests_odd_ids_as_we_do(address: Address) -> None:
+    # Texts of every width in bytes, so many that some share a bucket, in an order that languages disagree on.
+    starts = ("a", "B", "\u00e4", "\u540d", "\U0001f9ca", "a-", "a/", "_")
+    ids = [f"{start}{number}" for start in starts for number in range(999)]
+    with contextlib.closing(PostgresStore(address)) as store:
+        published(store, 0, asset("first", "1"))
+        header = published(store, 1, *(asset(id, "1") for id in ids))
+        found = list(store.intent.heads(PARTITION))
+        assert header.digest == incarnation_digest((head.id, head.digest) for head in found)
+        assert [item.id for item in contents(store, 2)] == sorted([*ids, "first"])

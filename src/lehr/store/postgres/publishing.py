@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lehr.base.digest import Digest, digest_all
-from lehr.model.asset import AssetId, Partition
+from lehr.base.digest import Digest, digest_all, digest_bytes
+from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_digest, bucket_of, root_digest
 from lehr.store.origins import origin_bytes
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 _AT_ONCE = 10_000
 """Of ids in one statement."""
+
+_BUCKETS_AT_ONCE = 256
 
 _STAGED = """
 CREATE TEMPORARY TABLE IF NOT EXISTS staged (
@@ -172,20 +174,19 @@ def _index(db: PostgresSession, write: Publish) -> None:
 def _new_root(db: PostgresSession, write: Publish, buckets: list[int]) -> Digest:
     candidate = write.candidate
     partition, touched = candidate.partition, sorted({*buckets, *map(bucket_of, candidate.removals)})
-    if candidate.base:
-        rows = _in_buckets(db, partition, touched)
-    else:  # all that there is, is in our hands
-        upserts = zip(buckets, candidate.upserts, strict=True)
-        rows = iter(sorted((bucket, item.id, item.digest) for bucket, item in upserts))
+    digests = list(
+        _bucket_digests(db, partition, touched) if candidate.base else _first_digests(write, buckets)
+    )
     for share in _shares(touched):
         db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ANY(?)", (partition, share))
-    digests = [
-        (partition, bucket, bucket_digest((id, digest) for _bucket, id, digest in assets))
-        for bucket, assets in groupby(rows, itemgetter(0))
-    ]
-    db.copy("bucket_current", "partition, bucket, digest", ("text", "int8", "text"), digests)
+    db.copy(
+        "bucket_current",
+        "partition, bucket, digest",
+        ("text", "int8", "text"),
+        ((partition, bucket, digest) for bucket, digest in digests),
+    )
     if not candidate.base:
-        return root_digest((bucket, digest) for _partition, bucket, digest in digests)
+        return root_digest(digests)
     return root_digest(
         db.execute(
             "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
@@ -193,16 +194,30 @@ def _new_root(db: PostgresSession, write: Publish, buckets: list[int]) -> Digest
     )
 
 
-def _in_buckets(
+def _first_digests(write: Publish, buckets: list[int]) -> Iterator[tuple[int, Digest]]:
+    """Of all buckets of a first incarnation, which is in our hands."""
+    upserts = zip(buckets, write.candidate.upserts, strict=True)
+    rows = sorted((bucket, item.id, item.digest) for bucket, item in upserts)
+    for bucket, assets in groupby(rows, itemgetter(0)):
+        yield bucket, bucket_digest((id, digest) for _bucket, id, digest in assets)
+
+
+def _bucket_digests(
     db: PostgresSession, partition: Partition, buckets: list[int]
-) -> Iterator[tuple[int, AssetId, Digest]]:
-    """Bucket, id and digest of all assets in some buckets, in order."""
-    for share in _shares(buckets, 64):
-        yield from db.execute(
-            "SELECT bucket, id, digest FROM asset_current WHERE partition = ? AND bucket = ANY(?)"
-            " ORDER BY bucket, id",
+) -> Iterator[tuple[int, Digest]]:
+    """Of those of `buckets` that are not empty, in order.
+
+    The server frames the parts as `lehr.base.digest.digest_all` does. It can do that as well as we, and
+    one text for each bucket comes faster than two for each asset in it.
+    """
+    for share in _shares(buckets, _BUCKETS_AT_ONCE):
+        for bucket, framed in db.execute(
+            "SELECT bucket,"
+            " string_agg(length(id) || ':' || id || length(digest) || ':' || digest, '' ORDER BY id)"
+            " FROM asset_current WHERE partition = ? AND bucket = ANY(?) GROUP BY bucket ORDER BY bucket",
             (partition, share),
-        )
+        ):
+            yield bucket, digest_bytes(framed.encode())
 
 
 def _governance(db: PostgresSession, partition: Partition, types: tuple[str, ...]) -> Digest:
