@@ -138,11 +138,15 @@ class Workspace:
 
     def git(self, *arguments: str) -> str:
         """What git says in the repository."""
+        return self.git_bytes(*arguments).decode().strip()
+
+    def git_bytes(self, *arguments: str, feed: bytes = b"") -> bytes:
+        """As `git`, for what is no text; it reads `feed`."""
         identity = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
         command = ("git", *identity, "-C", str(self.repository), *arguments)
         return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=True
-        ).stdout.strip()
+            command, env=self.environment, input=feed, capture_output=True, check=True
+        ).stdout
 
     def commit(self, message: str = "Change") -> str:
         """Commit all that was written; the commit's id."""
