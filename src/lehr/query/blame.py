@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
 from lehr.generate.declared import type_declared_in
 from lehr.generate.globs import matcher
+from lehr.generate.messages import written
 from lehr.generate.plain import Declared, declared_in
 from lehr.model.asset import Asset, AssetId
 from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Derivation
+from lehr.model.references import parts_of
 from lehr.query.blame_books import Books, entry_of
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
 from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source
@@ -24,6 +27,9 @@ _MOST_LINKS = 50
 _MOST_INPUTS = 20
 _MOST_SEARCHED = 200
 _MOST_FOUND = 10
+
+_OF_MESSAGES = ("schema", "form", "description")
+"""Fields of a declared type that the message says which it names."""
 
 
 def blame(
@@ -122,12 +128,37 @@ def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | 
             continue
         found = _declaration(asset, file, past.read(file))
         if found is not None:
-            inner = pointer.removeprefix("/payload") if asset.type == TYPE else pointer
-            parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in inner.split("/")[1:])
-            if value_at(found.value, parts) is None:
+            inner = _written(asset, found.value, pointer)
+            if inner is None:
                 return None
             return books.at(found.document.position(found.pointer + inner), sequence)
+        if asset.type == TYPE and asset.made_by is None:  # a class in a Python file declares it
+            return books.at(asset.origin, sequence)
     return None
+
+
+def _written(asset: Asset, declared: dict[str, Any], pointer: str) -> str | None:
+    """Where a declaration says what stands at `pointer` of the asset; None if it leaves that out."""
+    inner = pointer.removeprefix("/payload") if asset.type == TYPE else pointer
+    if value_at(declared, parts_of(inner)) is not None:
+        return inner
+    if asset.type == TYPE:
+        of_message = "message" in declared and inner.split("/")[1] in _OF_MESSAGES
+        return "/message" if of_message else None
+    under_another_name = written(inner, declared)  # fields of messages have two
+    if value_at(declared, parts_of(under_another_name)) is not None:
+        return under_another_name
+    return _converted(asset, declared, inner) if "version" in declared else None
+
+
+def _converted(asset: Asset, declared: dict[str, Any], pointer: str) -> str | None:
+    """Where a declaration in a former form of the type holds a value: its one place, or the whole."""
+    now = value_at(asset.document(), parts_of(pointer))
+    if now is None or not pointer.startswith("/payload"):
+        return None
+    before = Field(("payload",), declared.get("payload"))
+    found = [entry.pointer for entry in entries_like(before.value, now)]
+    return before.pointer + (found[0] if len(found) == 1 else "")
 
 
 def _declaration(asset: Asset, file: str, content: bytes) -> Declared | None:

@@ -347,6 +347,33 @@ def test_a_field_of_a_declared_type_is_written_in_its_file(tmp_path: Path) -> No
     assert str(found.field.written.at) == "types/thing.yaml:4:3"
 
 
+CLASS = """\
+import msgspec
+from lehr.sdk.types import asset_type
+
+
+@asset_type("team.Thing", version=2, was=[{"version": 1, "steps": [{"rename": {"/size": "/length"}}]}])
+class Thing(msgspec.Struct, frozen=True):
+    length: int
+    colour: str = "red"
+"""
+
+
+def test_a_type_is_declared_where_its_class_is_and_old_forms_are_found_in_their_files(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    old = "id: t\ntype: team.Thing\nversion: 1\npayload:\n  size: 5\n"
+    place.write("Tim", "Types", {"types/thing.py": CLASS, "assets/t.yaml": old})
+    place.publish()
+    own = place.blame("type/team.Thing").chain[0]
+    assert own.recorded
+    assert own.declared is not None
+    assert str(own.declared.at) == "types/thing.py:5"
+    found = place.blame("t", "length").field
+    assert found is not None
+    assert found.written is not None
+    assert str(found.written.at) == "assets/t.yaml:5:3"
+
+
 def test_what_an_older_program_did_not_record_is_not_made_up(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.write("Ada", "Sites", {"sites/a.yaml": "name: a\ngreeting: x\n", "generators/s.py": SITES})
