@@ -13,6 +13,7 @@ from lehr.base import documents
 from lehr.base.diagnostics import Position
 from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Converted, convert
+from lehr.generate.messages import written
 from lehr.generate.output import Output
 from lehr.model.asset import Asset
 from lehr.model.types import Registry
@@ -67,7 +68,9 @@ def place_of(path: str, content: bytes, id: str, pointer: str) -> Position | Non
     file does not declare the asset in plain text.
     """
     found = declared_in(path, content, id)
-    return None if found is None else found.document.position(found.pointer + pointer)
+    if found is None:
+        return None
+    return found.document.position(found.pointer + written(pointer, found.value))
 
 
 def _convert(

@@ -11,6 +11,7 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic, errors
+from lehr.generate.plain import place_of
 from lehr.sdk.generation import Generated
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.source import files
@@ -133,6 +134,12 @@ def test_every_misfit_is_told_with_its_place(descriptors: bytes) -> None:
         ("GEN007", "assets/quill.yaml:7:13"),
         ("GEN007", "assets/quill.yaml:9:6"),
     ]
+
+
+def test_what_validators_find_points_to_the_name_that_a_field_has_in_the_file() -> None:
+    content = (QUILL + "  sold_by: [a, b]\n").encode()
+    found = place_of("assets/quill.yaml", content, "quill", "/payload/soldBy/1")
+    assert str(found) == "assets/quill.yaml:6:16"
 
 
 @pytest.mark.parametrize("name", ["signing_key", "signingKey"])
