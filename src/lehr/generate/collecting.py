@@ -41,15 +41,21 @@ class Collected:
         if not self.full:
             return tuple(self._diagnostics)
         shown, rest = self._diagnostics[:MAX_PROBLEMS], self._diagnostics[MAX_PROBLEMS:]
+        shown += [item for item in rest if item.confidential]  # or another might show their lines
         what = f"{self._subject} has more than {MAX_PROBLEMS:,} problems"
         return (*shown, _more(what, self._subject, rest[0].at, Severity.ERROR))
 
 
 def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Those of a whole workspace that are worth sending and storing: errors before warnings."""
+    """Those of a whole workspace that are worth sending and storing: errors before warnings.
+
+    Confidential ones come first of all: without them, others might show their lines.
+    """
     if len(diagnostics) <= MAX_REPORTED:
         return tuple(diagnostics)
-    listed = sorted(in_order(diagnostics), key=lambda item: item.severity is not Severity.ERROR)
+    listed = sorted(
+        in_order(diagnostics), key=lambda item: (not item.confidential, item.severity is not Severity.ERROR)
+    )
     first = listed[MAX_REPORTED]
     what = f"there are {len(listed) - MAX_REPORTED:,} problems more"
     return (*listed[:MAX_REPORTED], _more(what, first.subject, first.at, first.severity))

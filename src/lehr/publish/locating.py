@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, errors
 from lehr.base.errors import LehrError
+from lehr.generate.collecting import reported
 from lehr.generate.plain import place_of
 from lehr.model.asset import Asset
 from lehr.sdk.source import Snapshot
@@ -38,8 +39,11 @@ class Locator:
 
 
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
-    """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential."""
-    found = tuple(diagnostics)
+    """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
+
+    When there are more than anybody reads, the last says so.
+    """
+    found = reported(tuple(diagnostics))
     hidden = {(item.at.file, item.at.line) for item in found if item.confidential and item.at is not None}
     worst_first = (item.at for item in (*errors(found), *found))
     files = list(dict.fromkeys(at.file for at in worst_first if at is not None and at.line))

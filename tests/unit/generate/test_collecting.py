@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.documents import MAX_PROBLEMS
 from lehr.generate.collecting import MAX_REPORTED, Collected, reported
@@ -35,6 +37,12 @@ def test_of_a_whole_workspace_errors_are_told_before_warnings() -> None:
     assert (told[-1].code, told[-1].severity) == ("GEN036", Severity.WARNING)
     assert told[-1].what == "there are 2 problems more"
     assert reported([problem(1)] * (MAX_REPORTED + 1))[-1].severity is Severity.ERROR
+
+
+def test_what_is_confidential_is_always_told_so_that_no_other_shows_its_line() -> None:
+    secret = replace(problem(1), confidential=True)
+    assert secret in Collected("a.yaml", [*[problem(1)] * 5_000, secret]).all()
+    assert reported([*[problem(1)] * 20_000, secret])[0] == secret
 
 
 def test_an_id_beyond_all_bounds_is_not_told_again_with_each_problem() -> None:

@@ -49,3 +49,12 @@ def test_of_very_many_files_those_with_errors_are_quoted() -> None:
     )
     assert len(snapshot.reads) == 50
     assert [item.excerpt is not None for item in found] == [*[True] * 49, *[False] * 30, True]
+
+
+def test_problems_without_number_are_told_up_to_a_limit() -> None:
+    dangling = [
+        Diagnostic(code="VAL001", what=f"{number}", at=Position("a.yaml", 1, 1)) for number in range(12_000)
+    ]
+    found = with_excerpts(dangling, SNAPSHOT)
+    assert len(found) == 10_001
+    assert [item.code for item in found if item.code != "VAL001"] == ["GEN036"]
