@@ -277,3 +277,16 @@ def test_files_of_google_need_not_be_included(tmp_path: Path) -> None:
     known = Messages()
     known.add(described(tmp_path, team=PROTO))
     assert known.names == ("shop.v1.Team", "shop.v1.Team.Member")
+
+
+def test_without_protobuf_a_descriptor_set_says_what_to_install(
+    descriptors: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(DescriptorError, match=r"pip install 'lehr\[protobuf\]'"):
+        Messages().add(descriptors)
+
+
+def test_protobuf_is_not_imported_before_there_is_a_descriptor_set() -> None:
+    code = "import sys, lehr.generate.worker, lehr.sdk.messages; sys.exit('google.protobuf' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
