@@ -5,8 +5,7 @@ Pure composition: how the declared sources are opened is the caller's business.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -19,6 +18,7 @@ from lehr.base.errors import LehrError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
 from lehr.sdk.source import FileEntry, LeavesOut, Snapshot, Source, SourcesError
+from lehr.sources.following import Following
 
 Open = Callable[[str, DeclaredSource], Source]
 """Opens the source that is declared by a name. May raise `StalledError`."""
@@ -119,7 +119,7 @@ class CompositeSource:
         self._held: dict[str, tuple[tuple[Source, SourceRevision], ...]] = {}
         self._read: tuple[Snapshot, _Declarations] | None = None
         self._seen: dict[Source, Snapshot] = {}
-        self._hinted: frozenset[Source] | None = None
+        self._following = Following(self._sources)
 
     @property
     def name(self) -> str:
@@ -133,7 +133,7 @@ class CompositeSource:
             SourcesError: a declared source cannot be read, or files stand where it is to be.
             TransientError, StalledError: the source itself cannot be read.
         """
-        hinted, self._hinted = self._hinted, None
+        hinted = self._following.take()
         try:
             primary = self._look(self._primary, hinted)
         except LehrError:
@@ -156,8 +156,10 @@ class CompositeSource:
                 mounted[mount_of(name)] = self._mount(name, self._look(part.source, hinted))
             except LehrError as error:
                 problems.append(_unreadable(name, places[name], error))
-        self._parts = parts  # as a whole: `changes` looks at them from another thread
-        known = {self._primary, *(part.source for part in parts.values())}
+        if parts != self._parts:
+            self._parts = parts  # as a whole: whoever follows them does so in another thread
+            self._following.changed()
+        known = self._sources()
         self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
         if problems:
             raise SourcesError(problems)
@@ -175,28 +177,12 @@ class CompositeSource:
         for source, item in parts:
             source.keep(item)
 
-    async def changes(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[None]:
         """A hint whenever one of the sources gives one; those that `newest` has found last are asked."""
-        hints: dict[Source, AsyncIterator[None]] = {}
-        waiting: dict[Source, asyncio.Task[None]] = {}
-        try:
-            while True:
-                sources = {self._primary, *(part.source for part in self._parts.values())}
-                for source in hints.keys() - sources:
-                    await _end(hints.pop(source), waiting.pop(source, None))
-                for source in sources - waiting.keys():
-                    iterator = hints.setdefault(source, source.changes())
-                    waiting[source] = asyncio.ensure_future(_next(iterator))
-                await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
-                done = frozenset(source for source, task in waiting.items() if task.done())
-                for source in done:
-                    waiting.pop(source).result()
-                self._hinted = done | (self._hinted or frozenset())
-                yield
-        finally:
-            self._hinted = None
-            for source, iterator in hints.items():
-                await _end(iterator, waiting.get(source))
+        return self._following.hints()
+
+    def _sources(self) -> frozenset[Source]:
+        return frozenset((self._primary, *(part.source for part in self._parts.values())))
 
     def _declarations(self, primary: Snapshot) -> _Declarations:
         """What `primary` declares; read once for each snapshot."""
@@ -236,19 +222,6 @@ class CompositeSource:
         while len(self._held) > _HELD:
             del self._held[next(iter(self._held))]
         return snapshot
-
-
-async def _next(hints: AsyncIterator[None]) -> None:
-    await anext(hints)
-
-
-async def _end(hints: AsyncIterator[None], waiting: asyncio.Task[None] | None) -> None:
-    """Listen no more."""
-    if waiting is not None:
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-    if isinstance(hints, AsyncGenerator):
-        await hints.aclose()
 
 
 def _skipped(snapshot: Snapshot) -> tuple[str, ...]:
