@@ -178,7 +178,9 @@ def test_what_cannot_be_published_is_not_promoted(stages: Stages) -> None:
 
 def test_a_dry_run_shows_the_diff_and_writes_nothing(stages: Stages) -> None:
     before = stages.production.git("rev-parse", "HEAD")
-    told = stages.promote("shop@1", "--dry-run", "-o", "json")
+    # also where production's own store is named, which is not the one that staging is read from
+    stages.production.environment["LEHR_STORE"] = "postgresql://nobody@/production?host=/nowhere"
+    told = stages.promote("shop@1", "--dry-run", "--no-check", "-o", "json")
     assert told.code == 0, told.err
     assert "incarnation: 1" in json.loads(told.out)["diff"]
     assert stages.production.git("rev-parse", "HEAD") == before

@@ -268,8 +268,11 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
     Raises:
         LehrError: it is not there.
     """
-    from lehr.cli.stored import open_reading
+    from lehr import wiring
+    from lehr.base.clock import SystemClock
+    from lehr.cli.stored import inert_in
     from lehr.query.promoting import not_in_production
+    from lehr.query.reading import Reading, choose_partition
     from lehr.store.archive import open_archive
 
     if origin.is_file():
@@ -280,9 +283,14 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
                 f"{origin} holds {header.name}, not {partition}@{number}", fix="name another file"
             )
         return Chosen(header, "archive", origin, ("an exported file does not say what production has",))
-    with open_reading(origin, partition) as reading:
+    store = wiring.open_store(origin, read_only=True)  # not the one of LEHR_STORE, which is this partition's
+    try:
+        known = choose_partition(store.intent.partitions(), partition)
+        reading = Reading(store, known, SystemClock().now(), inert_in(store, known))
         header = reading.incarnation(f"{partition}@{number}")
         return Chosen(header, "state", origin, tuple(not_in_production(reading, header.sequence)))
+    finally:
+        store.close()
 
 
 def _not_converged(chosen: Chosen) -> LehrError:
