@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,7 +60,7 @@ def convert(
     if problems:
         subject = value["id"] if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
         return Converted(None, [_diagnostic("GEN003", item, subject, place) for item in problems])
-    id, type_name = value["id"], value["type"]
+    id, type_name = value["id"], sys.intern(value["type"])  # held once, whatever number of assets is of it
     diagnostics = _identity_problems(id, type_name, registry, place)
     item = registry.types.get(type_name)
     typed: Any = None
