@@ -170,8 +170,10 @@ def test_a_source_that_is_not_there_is_told_before_anything_is_published(shop: S
     shop.rows.unlink()
     named = shop.environment.pop("LEHR_STATE")
     shop.lehr("validate", str(shop.repository)).failed(
-        "lehr.yaml:3:3: the source catalogue cannot be read",
-        "lehr.yaml:4:3: the source rows cannot be read",
+        "error[PUB001]: the source catalogue cannot be read",
+        "--> lehr.yaml:3:3 | 3 | catalogue: {git:",
+        "error[PUB001]: the source rows cannot be read",
+        "--> lehr.yaml:4:3 | 4 | rows: {sql:",
     )
     shop.environment["LEHR_STATE"] = named
     shop.once().failed("the source catalogue cannot be read")

@@ -60,6 +60,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         from lehr import wiring
         from lehr.cli.deployment import deployment_of
         from lehr.cli.working_tree import look_at_snapshot
+        from lehr.publish.locating import with_excerpts
         from lehr.sdk.source import SourcesError
 
         if WORKSPACE_FILE not in snapshot.files():
@@ -71,7 +72,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         try:
             whole = wiring.source(own).mounted(snapshot)
         except SourcesError as error:
-            return error.diagnostics
+            return with_excerpts(error.diagnostics, error.declaring)
         with beside(folder, state) as store:
             return asyncio.run(look_at_snapshot(whole, store, registry())).diagnostics
 

@@ -10,7 +10,7 @@ import click
 
 from lehr import __version__
 from lehr.base.errors import LehrError
-from lehr.cli.terminal import printable, style
+from lehr.cli.terminal import coloured, printable, style
 
 TRACEBACK = "LEHR_TRACEBACK"
 
@@ -20,8 +20,11 @@ def show_error(error: LehrError) -> None:
     from lehr.sdk.source import SourcesError
 
     if isinstance(error, SourcesError):
-        for item in error.diagnostics:
-            refused(f"{item.at}: {item.what}", item.why, item.fix)
+        from lehr.cli.diagnostics import render
+        from lehr.publish.locating import with_excerpts
+
+        shown = with_excerpts(error.diagnostics, error.declaring)
+        click.echo(render(shown, colour=coloured(sys.stderr)), err=True)
     else:
         refused(error.what, error.why, error.fix)
     if os.environ.get(TRACEBACK) == "1":

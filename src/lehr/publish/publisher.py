@@ -311,7 +311,7 @@ def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> 
 
 def _unreadable(name: str, error: LehrError) -> tuple[Diagnostic, ...]:
     if isinstance(error, SourcesError):
-        return error.diagnostics
+        return with_excerpts(error.diagnostics, error.declaring)
     return (_not_read(name, error),)
 
 

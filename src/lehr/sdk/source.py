@@ -84,10 +84,12 @@ class SourcesError(TransientError):
 
     Attributes:
         diagnostics: one for each problem.
+        declaring: the files that declare the sources, into which the diagnostics point.
     """
 
-    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+    def __init__(self, diagnostics: Sequence[Diagnostic], declaring: Snapshot) -> None:
         self.diagnostics = tuple(diagnostics)
+        self.declaring = declaring
         first = self.diagnostics[0]
         more = tuple(item.what for item in self.diagnostics[1:])
         super().__init__("; ".join((first.what, *more)), why=first.why, fix=first.fix)

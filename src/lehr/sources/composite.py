@@ -162,7 +162,7 @@ class CompositeSource:
         known = self._sources()
         self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
         if problems:
-            raise SourcesError(problems)
+            raise SourcesError(problems, primary)
         self._mounted = mounted
         if not parts:
             return primary
