@@ -56,7 +56,7 @@ class Publishing:
         deployment = wiring.Deployment(location=str(repository), state=state, base=state, kind="git")
         self.store = SqliteStore(state / wiring.STATE_FILE, background=True)
         self.committer = Committer(self.store, Threads("store", 1), SystemClock())
-        generation = wiring.generation()
+        generation = wiring.generation(state=state)
         assert isinstance(generation, GenerationWorker)
         self.generation = generation
         self._publisher = Publisher(
@@ -99,8 +99,34 @@ async def cold(repository: Path, state: Path, size: int) -> tuple[float, float, 
     seconds, cpu = time.perf_counter() - began, publishing.cpu_seconds() - used
     assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics[:3]
     assert len(attempt.changed) == size, f"{len(attempt.changed)} of {size} assets"
+    await written(state / wiring.MEMO_FILE)
     await publishing.close()
     return seconds, cpu, attempt
+
+
+async def written(memo: Path) -> None:
+    """Return once the worker, which has answered, writes no more."""
+    before, now = -1, 0
+    while now != before:
+        await asyncio.sleep(0.5)
+        before, now = now, sum(path.stat().st_size for path in memo.parent.glob(f"{memo.name}*"))
+
+
+async def started_again(repository: Path, state: Path, size: int) -> tuple[float, float, dict[str, float]]:
+    """Seconds until a publisher with the state of another knows that nothing has changed; and its steps.
+
+    A file that nothing is made of has changed, so that there is a revision to look at.
+    """
+    (repository / "README").write_text("another\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-m", "another")
+    publishing = Publishing(repository, state)
+    began, used = time.perf_counter(), publishing.cpu_seconds()
+    attempt = await publishing.refresh()
+    seconds, cpu = time.perf_counter() - began, publishing.cpu_seconds() - used
+    assert attempt.publication is Publication.UNCHANGED, attempt.diagnostics[:3]
+    await publishing.close()
+    return seconds, cpu, attempt.seconds
 
 
 def main() -> None:
@@ -110,11 +136,17 @@ def main() -> None:
         folder = Path(name)
         committed(folder / "intent", size)
         seconds, cpu, attempt = asyncio.run(cold(folder / "intent", folder / "state", size))
+        again, again_cpu, again_steps = asyncio.run(started_again(folder / "intent", folder / "state", size))
+        memo = (folder / "state" / wiring.MEMO_FILE).stat().st_size
         stored = (folder / "state" / wiring.STATE_FILE).stat().st_size
     steps = {step: round(taken, 2) for step, taken in attempt.seconds.items()}
     per_second = round(size / seconds)
     figures.report("generate_cold", seconds, "s", size, assets_per_second=per_second, steps=steps)
     figures.report("cpu", cpu, "s", size)
+    steps = {step: round(taken, 2) for step, taken in again_steps.items()}
+    figures.report("started again", again, "s", size, cold_seconds=round(seconds, 2), steps=steps)
+    figures.report("started again, cpu", again_cpu, "s", size)
+    figures.report("memo", memo / size, "bytes per asset", size)
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     figures.report("memory", figures.peak_memory(), "MiB", size, worker_mib=round(worker))
     figures.report("stored", stored / size, "bytes per asset", size)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lehr.store import CheckableStore
 
 STATE_FILE = "state.sqlite"
+MEMO_FILE = "generate/memo.sqlite"
 STATE_FOLDER = ".lehr"
 
 
@@ -261,16 +262,19 @@ def secrets(deployment: Deployment, user: str) -> Secrets:
     return SecretReader(deployment.base, deployment.state, ciphertext, os.environ, threads)
 
 
-def generation(environment: Mapping[str, str] | None = None) -> Generation:
+def generation(environment: Mapping[str, str] | None = None, state: Path | None = None) -> Generation:
     """A generation worker that knows the types of `registry`.
 
     Args:
         environment: variables in which its process differs from all other workers.
+        state: folder in which it keeps what it has made, for its successors; None to keep nothing.
     """
     from lehr.base.blocking import Threads
     from lehr.generate.client import GenerationWorker
 
-    return GenerationWorker("lehr.wiring:registry", Threads("generate", 1), environment=environment)
+    memo = None if state is None else state / MEMO_FILE
+    threads = Threads("generate", 1)
+    return GenerationWorker("lehr.wiring:registry", threads, memo=memo, environment=environment)
 
 
 def look_up(base: Path) -> LookUp:
@@ -331,7 +335,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         listen=lambda carry_out: Server(deployment.state, carry_out),
         store=open_store(deployment.state, store_address),
         source=source(deployment),
-        generation=generation(),
+        generation=generation(state=deployment.state),
         clean_generation=generation,
         registry=registry(),
         plugins=plugins(deployment),

@@ -18,6 +18,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.documents.text import number_problem
 from lehr.generate.denials import DeniedError
+from lehr.generate.importing import closure
 from lehr.generate.problems import quoted, show
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.sandbox import LimitError, Send, cpu_limit
@@ -44,10 +45,15 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Module(msgspec.Struct, frozen=True):
-    """What a module declares, or why it cannot be read."""
+    """What a module declares, or why it cannot be read.
+
+    Attributes:
+        uses: paths of all code that goes into what its generators make: its own, and what it imports.
+    """
 
     generators: tuple[Found, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    uses: tuple[str, ...] = ()
 
 
 class FoundType(msgspec.Struct, frozen=True):
@@ -127,7 +133,8 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
             declared = declaration(value)
             if declared is not None and getattr(value, "__module__", None) == module.__name__:
                 found.append(Found(name, declared, value.__code__.co_firstlineno))
-        send(_encode(Module(tuple(found), tuple(printed))))
+        uses = closure(path, code, _loaded())
+        send(_encode(Module(tuple(found), tuple(printed), uses)))
     except (Exception, SystemExit, LimitError) as err:
         send(_encode(Module((), tuple(_explain(err, path, path, code, "GEN020", "cannot be imported")))))
 
@@ -301,6 +308,14 @@ class _Finder(MetaPathFinder, Loader):
         exec(compile(self._code[path], path, "exec"), vars(module))  # noqa: S102  that is what generators are
 
 
+def _loaded() -> list[str]:
+    """Names of the modules that were imported out of the snapshot."""
+    loaders = {
+        name: getattr(getattr(item, "__spec__", None), "loader", None) for name, item in sys.modules.items()
+    }
+    return [name for name, loader in loaders.items() if isinstance(loader, _Finder)]
+
+
 def _import(path: str, code: Mapping[str, bytes], name: str | None = None) -> ModuleType:
     """The module at `path`, in its own right: an installed module may bear the same name.
 
@@ -335,6 +350,9 @@ def _explain(
                 "it used up its memory",
                 "look for a collection that grows without end",
             )
+        case ModuleNotFoundError():
+            why = _message(err)
+            fix = "mend the name; and name a module that lies beside it in an `import` statement"
         case SyntaxError(filename=str(file)) if file in code:
             why, at = f"SyntaxError: {err.msg}", Position(file, err.lineno or 0, err.offset or 0)
         case _:

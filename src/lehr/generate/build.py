@@ -13,6 +13,7 @@ from lehr.generate.collecting import too_large
 from lehr.generate.declared import types_in
 from lehr.generate.generators import Generators
 from lehr.generate.globs import matcher, may_lead_to
+from lehr.generate.memo import Memo
 from lehr.generate.output import Output
 from lehr.generate.plain import read_assets
 from lehr.generate.protocol import Built, Changed
@@ -35,15 +36,17 @@ class Build:
 
     Args:
         run: calls generators, in the sandbox.
+        memo: what was made in earlier processes.
     """
 
-    def __init__(self, registry: Registry, fetch: Fetch, run: Run) -> None:
+    def __init__(self, registry: Registry, fetch: Fetch, run: Run, memo: Memo | None = None) -> None:
         self._registry = registry
+        self._memo = memo or Memo()
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
         self._sealing = Sealing(registry, self._files)
         self._assembly = Assembly(self._sealing.sealed)
-        self._generators = Generators(registry, self._assembly, fetch, run)
+        self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
         self._code: set[str] = set()
         self._dirty: set[str] = set()
         self._workspace: Workspace | None = None
@@ -89,6 +92,10 @@ class Build:
             tuple(sorted(item.name for item in self._registry.declared)),
             tuple(self._generators.declared),
         )
+
+    def idle(self) -> Iterator[None]:
+        """What can wait until the answer has gone out: a little of it before each `yield`."""
+        return self._memo.write(self._assembly.get)
 
     def _refused(self, skipped: Iterable[str]) -> Built:
         digest = digest_all((__version__, self._workspace_digest))
@@ -148,10 +155,17 @@ class Build:
                 self._assembly.put(unit, Output(inputs, diagnostics=(too_large(entry),)))
                 continue
             known = self._assembly.get(unit)
-            if known is None or known.inputs != inputs:
+            if known is not None and known.inputs == inputs:
+                continue
+            kept = self._memo.get(unit, inputs)
+            if kept is None:
                 wanted[path] = inputs
+            else:
+                self._assembly.put(unit, kept)
         for (path, inputs), content in zip(wanted.items(), self._fetch(list(wanted)), strict=True):
-            self._assembly.put(Unit(maker, path), read(path, content, inputs, self._registry))
+            output = read(path, content, inputs, self._registry)
+            self._assembly.put(Unit(maker, path), output)
+            self._memo.note(Unit(maker, path), output)
 
 
 def _any(patterns: Iterable[str], path: str) -> bool:

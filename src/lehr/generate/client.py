@@ -9,9 +9,11 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
@@ -25,6 +27,7 @@ from lehr.generate.protocol import (
     Contents,
     Part,
     SandboxLimits,
+    Unkept,
     Wanted,
     Working,
     frame,
@@ -36,6 +39,8 @@ from lehr.sdk.source import Snapshot
 _BUFFER = 1 << 20
 _LAST_WORDS = 2000
 _FAREWELL_SECONDS = 2.0
+
+_log = structlog.get_logger(__name__)
 
 _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 
@@ -51,6 +56,7 @@ class GenerationWorker:
         blocking: reads contents of files.
         answer_seconds: of silence, after which a conversation is given up.
         limits: for each call of a generator.
+        memo: file in which the worker keeps what it has made, for its successors; None for none.
         environment: what the worker's differs in from that of all other workers (`PYTHONHASHSEED`).
     """
 
@@ -61,12 +67,14 @@ class GenerationWorker:
         *,
         answer_seconds: float = 300.0,
         limits: SandboxLimits | None = None,
+        memo: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._registry_factory = registry_factory
         self._blocking = blocking
         self._answer_seconds = answer_seconds
         self._limits = limits or SandboxLimits()
+        self._memo = memo
         self._environment = dict(environment or {})
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
@@ -125,6 +133,8 @@ class GenerationWorker:
                     message = Contents(await self._blocking.run(_read, snapshot, answer.paths))
                 case Working():
                     pass
+                case Unkept():
+                    _log.warning("outputs of generators are not kept", file=str(self._memo), why=answer.why)
                 case Part():
                     origins.share(answer.upserts)
                     upserts += answer.upserts
@@ -139,6 +149,7 @@ class GenerationWorker:
             *("-s", "-P", "-m", "lehr.generate.worker"),
             *("--registry", self._registry_factory),
             *("--limits", msgspec.json.encode(self._limits).decode()),
+            *(("--memo", str(self._memo.absolute())) if self._memo else ()),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=self._stderr,

@@ -12,6 +12,7 @@ from lehr.generate.assembly import Assembly, Unit
 from lehr.generate.authors import Answer, Argument
 from lehr.generate.collecting import too_large
 from lehr.generate.globs import matcher
+from lehr.generate.memo import Memo
 from lehr.generate.output import Output
 from lehr.generate.records import output_of
 from lehr.generate.runs import Run
@@ -40,14 +41,21 @@ class Generators:
     """
 
     def __init__(
-        self, registry: Registry, assembly: Assembly, fetch: Callable[[list[str]], Iterator[bytes]], run: Run
+        self,
+        registry: Registry,
+        assembly: Assembly,
+        fetch: Callable[[list[str]], Iterator[bytes]],
+        run: Run,
+        memo: Memo,
     ) -> None:
         self.digest: str = digest_all(())
         self._registry = registry
         self._assembly = assembly
         self._fetch = fetch
         self._run = run
+        self._memo = memo
         self._code: dict[str, bytes] = {}
+        self._code_digests: dict[str, str] = {}
         self._content_ids: dict[str, str] = {}
         self._problems: list[Diagnostic] = []
         self._ordered: list[Generator] = []
@@ -110,8 +118,8 @@ class Generators:
         self._content_ids = content_ids
         read = [path for path, entry in modules.items() if entry.size <= MAX_BYTES]
         self._code = dict(zip(read, self._fetch(read), strict=True))
-        parts = (part for path, content in self._code.items() for part in (path, digest_bytes(content)))
-        self.digest = digest_all((types, *parts))
+        digests = {path: digest_bytes(content) for path, content in self._code.items()}
+        self.digest = digest_all((types, *(part for item in digests.items() for part in item)))
         generators: list[Generator] = []
         problems = [too_large(entry) for entry in modules.values() if entry.size > MAX_BYTES]
         for path in self._code:
@@ -121,9 +129,13 @@ class Generators:
             problems += module.diagnostics
             if not module.generators and not errors(module.diagnostics):
                 problems.append(_declares_nothing(path))
-            generators += [Generator(path, found) for found in module.generators]
+            generators += [Generator(path, found, module.uses) for found in module.generators]
         self._ordered, unordered = in_order(generators, self._registry)
         self._problems = problems + unordered
+        self._code_digests = {
+            item.name: digest_all((types, *(part for path in item.uses for part in (path, digests[path]))))
+            for item in self._ordered
+        }
         for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
             for item in self._assembly.items(maker):
                 self._assembly.drop(Unit(maker, item))
@@ -133,34 +145,36 @@ class Generators:
         self, generator: Generator, files: Mapping[str, FileEntry], dirty: set[str], fresh: bool
     ) -> Inputs:
         matches = matcher(generator.found.declaration.of)
+        code = self._code_digests[generator.name]
         if generator.found.declaration.reads is Reads.FILES:
             if not fresh and not any(map(matches, dirty)):
                 return {}
             found = sorted(path for path in files if matches(path))
             parts = (part for path in found for part in (path, files[path].content_id))
-            return {_ALL: digest_all((self.digest, *parts)) if found else None}
+            return {_ALL: digest_all((code, *parts)) if found else None}
         paths = files if fresh else dirty
         inputs: Inputs = {}
         for path in sorted(paths):
             if matches(path):
                 entry = files.get(path)
-                inputs[path] = None if entry is None else f"{self.digest} {entry.content_id}"
+                inputs[path] = None if entry is None else f"{code} {entry.content_id}"
         return inputs
 
     def _asset_inputs(self, generator: Generator, fresh: bool) -> Inputs:
         assembly, type_name = self._assembly, generator.found.declaration.of
+        code = self._code_digests[generator.name]
         if generator.found.declaration.reads is Reads.ASSETS:
             if not fresh and not assembly.touched:
                 return {}
             found = self._assets(type_name)
             parts = (part for asset in found for part in (asset.id, asset.digest))
-            return {_ALL: digest_all((self.digest, *parts)) if found else None}
+            return {_ALL: digest_all((code, *parts)) if found else None}
         ids = assembly.ids() if fresh else assembly.touched
         inputs: Inputs = {}
         for id in sorted(ids):
             asset = assembly.asset(AssetId(id))
             fits = asset is not None and asset.type == type_name
-            inputs[id] = f"{self.digest} {asset.digest}" if asset is not None and fits else None
+            inputs[id] = f"{code} {asset.digest}" if asset is not None and fits else None
         return inputs
 
     def _assets(self, type_name: str) -> list[Asset]:
@@ -180,7 +194,12 @@ class Generators:
                 self._unfinished.discard(unit)
                 self._assembly.drop(unit)
             elif known is None or known.inputs != digest or not known.repeatable:
-                wanted[item] = digest
+                kept = self._memo.get(unit, digest)
+                if kept is None:
+                    wanted[item] = digest
+                else:
+                    self._unfinished.discard(unit)
+                    self._assembly.put(unit, kept)
         arguments = dict(self._arguments(generator, wanted, files))
         if arguments:
             self._call(generator, arguments, wanted)
@@ -191,13 +210,15 @@ class Generators:
         def put(item: str, output: Output) -> None:
             unit = Unit(generator.name, item)
             self._assembly.put(unit, output)
+            self._memo.note(unit, output)
             (self._unfinished.discard if output.repeatable else self._unfinished.add)(unit)
 
         def take(answer: Answer) -> None:
             item = next(items)
             put(item, output_of(answer, generator, inputs[item], item, self._registry))
 
-        death = self._run.call(generator, list(arguments.values()), self._code, take)
+        code = {path: self._code[path] for path in generator.uses}
+        death = self._run.call(generator, list(arguments.values()), code, take)
         # What was not reached for an earlier one's failure has no problem of its own.
         for item in items:
             put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))

@@ -1,7 +1,8 @@
 """What the parent and the worker say to each other: length-prefixed msgpack over pipes.
 
 One conversation: the parent says what has `Changed`; the worker answers any number of times
-`Wanted`, each answered with `Contents`, and `Working`, then any number of `Part`s, and then once `Built`.
+`Wanted`, each answered with `Contents`, `Working` and `Unkept`, then any number of `Part`s, and then once
+`Built`.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ class Working(msgspec.Struct, frozen=True, tag="working"):
     """Generators go on answering, and nothing is to be said about it yet."""
 
 
+class Unkept(msgspec.Struct, frozen=True, tag="unkept"):
+    """Nothing is kept on disk from now on, and why."""
+
+    why: str
+
+
 class Part(msgspec.Struct, frozen=True, tag="part"):
     """Some of the assets that are new or differ; `Built` has the rest.
 
@@ -92,7 +99,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     declared: tuple[DeclaredGenerator, ...] = ()
 
 
-Answer = Wanted | Working | Part | Built
+Answer = Wanted | Working | Unkept | Part | Built
 
 _encoder = msgspec.msgpack.Encoder()
 

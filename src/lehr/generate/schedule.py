@@ -18,10 +18,15 @@ OVER_FILES = (Reads.FILE, Reads.FILES)
 
 
 class Generator(msgspec.Struct, frozen=True):
-    """A generator of the snapshot."""
+    """A generator of the snapshot.
+
+    Attributes:
+        uses: paths of its module, and of all that it imports of the snapshot.
+    """
 
     path: str
     found: Found
+    uses: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

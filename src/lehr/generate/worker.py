@@ -9,7 +9,9 @@ import argparse
 import contextlib
 import importlib
 import os
+import select
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 import msgspec
@@ -21,6 +23,8 @@ from lehr.generate.build import Build
 from lehr.generate.collecting import reported
 from lehr.generate.denials import preload
 from lehr.generate.forker import Forker
+from lehr.generate.installed import digest_of_installed
+from lehr.generate.memo import Memo
 from lehr.generate.protocol import (
     LENGTH_BYTES,
     Built,
@@ -28,6 +32,7 @@ from lehr.generate.protocol import (
     Contents,
     Part,
     SandboxLimits,
+    Unkept,
     Wanted,
     Working,
     frame,
@@ -66,6 +71,10 @@ class Channel:
             return None
         return msgspec.msgpack.decode(self._incoming.read(int.from_bytes(length, "big")), type=kind)
 
+    def waiting(self) -> bool:
+        """True if there is something to receive, between two conversations."""
+        return bool(select.select([self._incoming], [], [], 0)[0])
+
     def fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
         """Contents of files, in the order of `paths`, asked for in batches."""
         for start in range(0, len(paths), _BATCH):
@@ -81,17 +90,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="lehr.generate.worker")
     parser.add_argument("--registry", required=True, metavar="MODULE:FUNCTION")
     parser.add_argument("--limits", default="{}", metavar="JSON")
+    parser.add_argument("--memo", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     channel = _own_pipes()
     limits = msgspec.json.decode(options.limits, type=SandboxLimits)
     registry = _registry(options.registry)
     preload()
-    with contextlib.closing(Forker()) as forker:
+    with contextlib.closing(Forker()) as forker, contextlib.closing(_memo(options)) as memo:
         clock = SystemClock()
         run = Run(limits, clock, _telling(forker.run, channel), _telling(sandbox.run, channel))
-        build = Build(registry, channel.fetch, run)
+        build = Build(registry, channel.fetch, run, memo)
         while (changed := channel.receive(Changed)) is not None:
-            _answer(channel, build.build(changed))
+            built = build.build(changed)
+            problem = memo.take_problem()
+            if problem:
+                channel.send(Unkept(problem))
+            _answer(channel, built)
+            _pass_time(channel, build.idle())
+
+
+def _memo(options: argparse.Namespace) -> Memo:
+    return Memo(options.memo, digest_of_installed(options.registry, options.limits) if options.memo else "")
+
+
+def _pass_time(channel: Channel, work: Iterator[None]) -> None:
+    """Do `work` until there is something else to do."""
+    while not channel.waiting():
+        try:
+            next(work)
+        except StopIteration:
+            return
 
 
 def _telling(run: Fork, channel: Channel) -> Fork:
