@@ -51,7 +51,7 @@ def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
 
     Confidential ones come first of all: without them, others might show their lines.
     """
-    if len(diagnostics) <= MAX_REPORTED:
+    if len(diagnostics) <= MAX_REPORTED + 1:  # one more may be the word that there are more
         return tuple(diagnostics)
     listed = sorted(
         in_order(diagnostics), key=lambda item: (not item.confidential, item.severity is not Severity.ERROR)

@@ -304,7 +304,7 @@ def _syntax(file: str, place: Callable[[Mark], Place], err: yaml.YAMLError) -> D
     began = getattr(err, "context_mark", None)
     why = ""
     if context:
-        why = str(context) + (f" that begins in line {began.line + 1}" if began is not None else "")
+        why = str(context) + (f" that begins in line {place(began).line}" if began is not None else "")
     if "cannot start any token" in str(problem):
         problem = f"{problem} (a tab used to indent, or one of @ ` % at the start of an unquoted text)"
     return syntax_error(file, "YAML", str(problem), at, why=why)

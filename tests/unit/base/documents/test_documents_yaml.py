@@ -176,6 +176,11 @@ def test_syntax_errors_point_to_line_and_column(text: str, where: str) -> None:
     assert problems(text) == [where]
 
 
+def test_what_is_not_closed_is_told_with_the_line_where_it_begins() -> None:
+    assert load("a.yaml", b"a: [1,\n  2\nb: 3\n").diagnostics[0].why.endswith("begins in line 1")
+    assert load("a.yaml", b"a: [").diagnostics[0].why.endswith("begins in line 1")
+
+
 def test_line_separators_that_yaml_1_1_took_for_line_breaks_are_refused() -> None:
     assert [problem.split()[0] for problem in problems('a: "x\u2028y"\n')] == ["DOC003"]
 
