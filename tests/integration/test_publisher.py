@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 from msgspec.structs import replace
 
 from lehr import wiring
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
+from lehr.base.errors import TransientError
 from lehr.enforce.committer import Committer
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
@@ -23,12 +25,17 @@ from lehr.sdk.generation import Generation
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.merkle import incarnation_digest
+from lehr.store.writes import RecordAttempt
 
 PARTITION = Partition("test")
 
 
 class Place:
-    """A workspace, its store, and a publisher between them."""
+    """A workspace, its store, and a publisher between them.
+
+    Attributes:
+        untold: True while what came of a pass cannot be written.
+    """
 
     def __init__(self, folder: Path, clean: Callable[[], Generation] = wiring.generation) -> None:
         self.workspace = folder / "workspace"
@@ -38,6 +45,7 @@ class Place:
         self.store = SqliteStore(self.state / "state.sqlite")
         self._committer = Committer(self.store, Inline(), SystemClock())
         self._generation = wiring.generation()
+        self.untold = False
         self.publisher = Publisher(
             PARTITION,
             open_source(str(self.workspace), self.state, clock=SystemClock(), kind="directory"),
@@ -51,6 +59,8 @@ class Place:
         )
 
     async def _ask(self, write: object) -> object:
+        if self.untold and isinstance(write, RecordAttempt):
+            raise TransientError("the disk is full")
         [answer] = self.store.commit([write])  # type: ignore[list-item]
         return answer
 
@@ -115,6 +125,29 @@ def test_a_revision_that_declares_nothing_new_is_not_an_incarnation(tmp_path: Pa
         assert (attempt.publication, attempt.sequence) == (Publication.UNCHANGED, 1)
         assert "generate" in attempt.seconds
         assert "generate" not in (await place.publisher.refresh()).seconds
+
+    play(tmp_path, scenario)
+
+
+def test_a_revision_is_gone_back_to_although_nobody_was_told_of_what_came_in_between(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        before = place.store.intent.newest(PARTITION)
+        assert before is not None
+        place.write(
+            "assets/files.yaml", (place.workspace / "assets/files.yaml").read_text().replace("x", "y")
+        )
+        place.untold = True
+        with pytest.raises(TransientError):
+            await place.publisher.refresh()
+        place.untold = False
+        place.files("a")
+        attempt = await place.publisher.refresh()
+        newest = place.store.intent.newest(PARTITION)
+        assert newest is not None
+        assert (newest.digest, newest.sequence) == (before.digest, 3)
+        assert (attempt.publication, attempt.sequence) == (Publication.PUBLISHED, 3)
 
     play(tmp_path, scenario)
 

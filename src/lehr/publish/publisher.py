@@ -142,12 +142,17 @@ class Publisher:
             self._end(work, Publication.UNREADABLE, *_unreadable(self._source.name, error))
             return
         last = self._store.records.attempt(self._partition)
-        if last is None or last.sources != _sources(work.snapshot):
-            return
+        if last is None or last.sources != _sources(work.snapshot) or last.sequence != self._newest():
+            return  # what an incarnation came from may not be recorded, and the source may have gone back
         if last.publication is Publication.REFUSED:
             self._end(work, Publication.REFUSED, *last.diagnostics)
         elif last.publication is not Publication.UNREADABLE:
             self._end(work, Publication.UNCHANGED)
+
+    def _newest(self) -> int:
+        """Sequence of the newest incarnation; 0 if there is none."""
+        newest = self._store.intent.newest(self._partition)
+        return 0 if newest is None else newest.sequence
 
     async def _generate(self, work: _Pass) -> None:
         assert work.snapshot is not None
