@@ -69,7 +69,7 @@ class Intent:
     def files(self) -> dict[str, bytes]:
         """As they stand in the source: a workspace, and a file for each asset."""
         workspace = {"partition": PARTITION, "let_go": dict.fromkeys(sorted(self.let_go), "not ours")}
-        workspace["shrink"] = {"percent": 100, "floor": 1000}
+        workspace["shrink"] = workspace["blank"] = {"percent": 100, "floor": 1000}
         return {"lehr.yaml": encode(workspace)} | {
             f"assets/{asset.id}.json": encode(asset.document()) for asset in self.assets()
         }
