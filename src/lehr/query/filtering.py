@@ -78,6 +78,7 @@ class Filter:
                 fix=f"write CEL over id, type, payload and addons: {_EXAMPLE}",
             ) from error
         tree = compiled.tree
+        self.fast = compiled.fast
         self.bounds = ANYWHERE if tree is None else _bounds(tree)
         self._values = _whole if tree is None else _values_for(tree)
         self.unanswered: tuple[str, int] = ("", 0)

@@ -53,3 +53,8 @@ def test_what_cannot_be_understood_says_where_and_what_would_be() -> None:
         Filter("type = 'a'")
     assert "1:6" in caught.value.why
     assert "type == 'lehr.File'" in caught.value.fix
+
+
+def test_a_filter_says_whether_the_library_has_to_be_asked() -> None:
+    assert Filter("payload.replicas >= 3").fast
+    assert not Filter("id.matches('a.*')").fast

@@ -36,10 +36,15 @@ Condition = Callable[[Mapping[str, Any]], bool]
 
 
 class Compiled(NamedTuple):
-    """An expression, and its tree, for whoever wants to know what it asks for; None if that is not known."""
+    """An expression, and its tree, for whoever wants to know what it asks for; None if that is not known.
+
+    Attributes:
+        fast: False if the library is asked.
+    """
 
     answer: Expression
     tree: Node | None
+    fast: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -57,12 +62,12 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
         tree = read_tree(compiled.serialized())
     except UnsupportedError:
         _refuse_macros(len(_MACRO.findall(text)))
-        return Compiled(compiled.answer, None)
+        return Compiled(compiled.answer, None, fast=False)
     try:
-        return Compiled(closure_of(tree, variables), tree)
+        return Compiled(closure_of(tree, variables), tree, fast=True)
     except UnsupportedError:
         _refuse_macros(folds_within(tree))
-        return Compiled(compiled.answer, tree)
+        return Compiled(compiled.answer, tree, fast=False)
 
 
 def _refuse_macros(number: int) -> None:
