@@ -21,7 +21,16 @@ Architecture invariants:
 The driver of PostgreSQL is only imported where a store is there.
 """
 
-from lehr.store.interface import CheckableStore, PrunedError, Records, Store, StoredIntent
+from lehr.store.interface import WHOLE, CheckableStore, PrunedError, Records, Span, Store, StoredIntent
 from lehr.store.sqlite import SqliteStore
 
-__all__ = ["CheckableStore", "PrunedError", "Records", "SqliteStore", "Store", "StoredIntent"]
+__all__ = [
+    "WHOLE",
+    "CheckableStore",
+    "PrunedError",
+    "Records",
+    "Span",
+    "SqliteStore",
+    "Store",
+    "StoredIntent",
+]

@@ -36,6 +36,28 @@ class Head(msgspec.Struct, frozen=True):
     digest: Digest
 
 
+class Span(msgspec.Struct, frozen=True):
+    """Which assets of an incarnation, by their ids; found by index.
+
+    Attributes:
+        ids: one of these; None for any.
+        prefix: the id begins with this.
+        after: the id comes after this one.
+    """
+
+    ids: frozenset[str] | None = None
+    prefix: str = ""
+    after: str = ""
+
+    @property
+    def end(self) -> str:
+        """Comes after every id that begins with the prefix."""
+        return f"{self.prefix}\U0010ffff"
+
+
+WHOLE = Span()
+
+
 class Imported(msgspec.Struct, frozen=True):
     """An incarnation of another state, kept to be read; since `at` (wall-clock seconds)."""
 
@@ -101,9 +123,13 @@ class StoredIntent(Protocol):
         ...
 
     def assets(
-        self, partition: Partition, sequence: int, types: Sequence[str] | None = None
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        """Assets of an incarnation by id; of some types, if any are given."""
+        """Assets of an incarnation by id; of some types, if any are given, and those of `span`."""
         ...
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:

@@ -26,6 +26,7 @@ from lehr.testing.conformance.store import (
     importing,
     incarnations,
     retention,
+    spans,
 )
 from lehr.testing.conformance.store.subject import PARTITION
 from tests.integration.store.broken_stores import (
@@ -92,6 +93,13 @@ def _without_last_asset(right: Any, *args: Any) -> Iterator[Asset]:
 
 def _unsorted_assets(right: Any, *args: Any) -> Iterator[Asset]:
     return iter(sorted(right.assets(*args), key=lambda item: (item.type, item.id)))
+
+
+def _whole_assets(
+    right: Any, partition: Partition, sequence: int, types: Any = None, span: Any = None
+) -> Iterator[Asset]:
+    found: Iterator[Asset] = right.assets(partition, sequence, types)
+    return found
 
 
 def _made_up_digests(right: Any, partition: Partition, limit: int) -> list[Incarnation]:
@@ -247,6 +255,7 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
         with_intent(next_change=lambda right, key, sequence: sequence + 1),
     ),
     (incarnations.types_select, with_intent(assets=_unsorted_assets)),
+    (spans.spans_select, with_intent(assets=_whole_assets)),
     (incarnations.heads_are_of_the_newest_incarnation, with_intent(heads=_all_heads)),
     (incarnations.changes_go_both_ways, with_intent(changes=_forth_only)),
     (

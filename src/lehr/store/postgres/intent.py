@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import Head, Imported, PrunedError
+from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql.retention import is_pruned
 from lehr.store.sql.rows import asset_of, header_of, version_of
@@ -34,20 +35,16 @@ _VERSIONS = (
 )
 _AT = """
     SELECT * FROM (
-        SELECT DISTINCT ON (id) id, type, body, digest, origin FROM asset_version
-        WHERE partition = ? AND sequence <= ? ORDER BY id, sequence DESC) newest
+        SELECT DISTINCT ON (id) id, type, body, digest, origin FROM asset_version c
+        WHERE partition = :partition AND sequence <= :sequence {span} ORDER BY id, sequence DESC) newest
     WHERE digest IS NOT NULL ORDER BY id
 """
 _CURRENT = """
     SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
     JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = ? ORDER BY c.id
+    WHERE c.partition = :partition {span} ORDER BY c.id
 """
-_CURRENT_OF_TYPES = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
-    JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = ? AND c.type = ANY(?) ORDER BY c.id
-"""
+_OF_TYPES = " AND c.type = ANY(:types)"
 _CHANGES = """
     SELECT touched.id, old.type, old.body, old.digest, old.origin, new.type, new.body, new.digest, new.origin
     FROM (SELECT DISTINCT id FROM asset_version
@@ -120,20 +117,27 @@ class PostgresIntent:
                     yield row[5], version_of(row)
 
     def assets(
-        self, partition: Partition, sequence: int, types: Sequence[str] | None = None
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
     ) -> Iterator[Asset]:
+        ids = sorted(span.ids or ())
+        asked: dict[str, Any] = {"partition": partition, "sequence": sequence, "ids": ids}
+        asked |= {"prefix": span.prefix, "end": span.end, "after": span.after}
         with self._at_one_moment() as db:
             _require_kept(db, partition, sequence)
             row = db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
             if row is None or row[0] != sequence:
-                for item in db.stream(_AT, (partition, sequence)):
+                for item in db.stream(_AT.format(span=_spanned(span)), asked):
                     if types is None or item[1] in types:
                         yield asset_of(item)
             elif types is None:
-                yield from map(asset_of, db.stream(_CURRENT, (partition,)))
+                yield from map(asset_of, db.stream(_CURRENT.format(span=_spanned(span)), asked))
             else:
-                wanted = (partition, list(types))
-                yield from map(asset_of, db.stream(_CURRENT_OF_TYPES, wanted))
+                statement = _CURRENT.format(span=_spanned(span) + _OF_TYPES)
+                yield from map(asset_of, db.stream(statement, {**asked, "types": list(types)}))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:
@@ -225,6 +229,20 @@ def _header(db: PostgresSession, partition: Partition, sequence: int) -> Incarna
         "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
     ).fetchone()
     return header_of(row[0]) if row else None
+
+
+def _spanned(span: Span) -> str:
+    """The condition that the id is within `span`."""
+    return "".join(
+        f" AND c.id {condition}"
+        for condition, given in (
+            ("= ANY(:ids)", span.ids is not None),
+            (">= :prefix", span.prefix),
+            ("< :end", span.prefix),
+            ("> :after", span.after),
+        )
+        if given
+    )
 
 
 def _require_kept(db: PostgresSession, partition: Partition, sequence: int) -> None:

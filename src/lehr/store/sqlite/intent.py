@@ -11,7 +11,7 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import Head, Imported, PrunedError
+from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Span
 from lehr.store.sql.retention import is_pruned
 from lehr.store.sql.rows import asset_of, header_of, version_of
 from lehr.store.sqlite.connection import Connection, translated
@@ -32,20 +32,18 @@ _VERSIONS = (
 _AT = """
     SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_version v
     JOIN (SELECT id, max(sequence) AS sequence FROM asset_version
-          WHERE partition = :partition AND sequence <= :sequence GROUP BY id) newest
+          WHERE partition = :partition AND sequence <= :sequence {span} GROUP BY id) newest
       ON v.partition = :partition AND v.id = newest.id AND v.sequence = newest.sequence
     WHERE v.digest IS NOT NULL ORDER BY v.id
 """
 _CURRENT = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
+    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c {index}
     JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = :partition ORDER BY c.id
+    WHERE c.partition = :partition {span} {types} ORDER BY c.id
 """
-_CURRENT_OF_TYPES = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c INDEXED BY asset_current_type
-    JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = :partition AND c.type IN (SELECT value FROM json_each(:types)) ORDER BY c.id
-"""
+_OF_TYPES = "AND c.type IN (SELECT value FROM json_each(:types))"
+_OF_ONE_TYPE = "AND c.type = json_extract(:types, '$[0]')"  # which the index has in the order of ids
+_BY_TYPE = "INDEXED BY asset_current_type"
 
 
 class SqliteIntent:
@@ -113,17 +111,29 @@ class SqliteIntent:
                     yield row[5], version_of(row)
 
     def assets(
-        self, partition: Partition, sequence: int, types: Sequence[str] | None = None
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        wanted = {"partition": partition, "sequence": sequence, "types": msgspec.json.encode(types).decode()}
+        wanted = {
+            "partition": partition,
+            "sequence": sequence,
+            "types": msgspec.json.encode(types).decode(),
+            "ids": msgspec.json.encode(span.ids and sorted(span.ids)).decode(),
+            "after": span.after,
+            "prefix": span.prefix,
+            "end": span.end,
+        }
         with translated(self._path):
             if sequence == self._newest_sequence(partition):
-                rows = self._db.execute(_CURRENT if types is None else _CURRENT_OF_TYPES, wanted)
+                rows = self._db.execute(_current(types, span), wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
                     yield from map(asset_of, rows)
                     return
-            rows = self._db.execute(_AT, wanted)
+            rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
             for row in rows:
@@ -233,6 +243,26 @@ class SqliteIntent:
             (partition, low, high),
         ).fetchone()
         return row is not None
+
+
+def _current(types: Sequence[str] | None, span: Span) -> str:
+    by_type = types is not None and span.ids is None
+    of_types = "" if types is None else _OF_ONE_TYPE if len(types) == 1 else _OF_TYPES
+    return _CURRENT.format(index=_BY_TYPE if by_type else "", span=_spanned("c.", span), types=of_types)
+
+
+def _spanned(table: str, span: Span) -> str:
+    """The condition that the id is within `span`."""
+    return "".join(
+        f" AND {table}id {condition}"
+        for condition, given in (
+            ("IN (SELECT value FROM json_each(:ids))", span.ids is not None),
+            (">= :prefix", span.prefix),
+            ("< :end", span.prefix),
+            ("> :after", span.after),
+        )
+        if given
+    )
 
 
 def _digest(asset: Asset | None) -> Digest | None:
