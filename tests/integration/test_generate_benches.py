@@ -12,7 +12,13 @@ import pytest
 from benchmarks.manifests import PLACES, manifest
 
 FIGURES = [
-    ("generate_cold", ["generate_cold", "cpu", "memory", "stored"]),
+    (
+        "generate_cold",
+        [
+            *("generate_cold", "cpu", "started again", "started again, cpu"),
+            *("memo", "memory", "stored"),
+        ],
+    ),
     (
         "store",
         [
