@@ -161,25 +161,26 @@ class Generators:
         return inputs
 
     def _asset_inputs(self, generator: Generator, fresh: bool) -> Inputs:
-        assembly, type_name = self._assembly, generator.found.declaration.of
+        assembly, wanted = self._assembly, generator.wants()
         code = self._code_digests[generator.name]
         if generator.found.declaration.reads is Reads.ASSETS:
             if not fresh and not assembly.touched:
                 return {}
-            found = self._assets(type_name)
+            found = self._assets(generator)
             parts = (part for asset in found for part in (asset.id, asset.digest))
             return {_ALL: digest_all((code, *parts)) if found else None}
         ids = assembly.ids() if fresh else assembly.touched
         inputs: Inputs = {}
         for id in sorted(ids):
             asset = assembly.asset(AssetId(id))
-            fits = asset is not None and asset.type == type_name
+            fits = asset is not None and wanted(asset)
             inputs[id] = f"{code} {asset.digest}" if asset is not None and fits else None
         return inputs
 
-    def _assets(self, type_name: str) -> list[Asset]:
+    def _assets(self, generator: Generator) -> list[Asset]:
+        wanted = generator.wants()
         every = (self._assembly.asset(id) for id in sorted(self._assembly.ids()))
-        return [asset for asset in every if asset is not None and asset.type == type_name]
+        return [asset for asset in every if asset is not None and wanted(asset)]
 
     def _update(self, generator: Generator, inputs: Inputs, files: Mapping[str, FileEntry]) -> None:
         wanted: dict[str, str] = {}
@@ -232,7 +233,7 @@ class Generators:
         if not items:
             return
         if declaration.reads is Reads.ASSETS:
-            yield _ALL, [_view(asset) for asset in self._assets(declaration.of)]
+            yield _ALL, [_view(asset) for asset in self._assets(generator)]
         elif declaration.reads is Reads.ASSET:
             for item in items:
                 asset = self._assembly.asset(AssetId(item))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
 import graphlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -11,10 +13,14 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Found
 from lehr.generate.globs import glob_problem
 from lehr.generate.problems import did_you_mean, quoted
+from lehr.model.asset import Asset
+from lehr.model.selector import Selector, selector_of
 from lehr.model.types import Registry
 from lehr.sdk.generator import Reads
 
 OVER_FILES = (Reads.FILE, Reads.FILES)
+
+_selector_of = functools.lru_cache(maxsize=1024)(selector_of)
 
 
 class Generator(msgspec.Struct, frozen=True):
@@ -39,6 +45,19 @@ class Generator(msgspec.Struct, frozen=True):
         return self.found.declaration.reads in OVER_FILES
 
     @property
+    def selector(self) -> Selector:
+        """Which assets it reads. Only for one that reads assets."""
+        return _selector_of(self.found.declaration.of)
+
+    def wants(self) -> Callable[[Asset], bool]:
+        """Tells assets that it reads. To be asked a million times: there are few types."""
+        selector = self.selector
+        may_match = functools.cache(selector.may_match)
+        if not selector.ids and not selector.labels:
+            return lambda asset: may_match(asset.type)
+        return lambda asset: may_match(asset.type) and selector.matches(asset)
+
+    @property
     def at(self) -> Position:
         """Where it is defined."""
         return Position(self.path, self.found.line)
@@ -57,16 +76,17 @@ def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[
     over_assets = {item.name: item for item in sound if not item.over_files}
     graph: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
     for name, item in over_assets.items():
-        reads = item.found.declaration.of
-        graph.add(
-            name, *(other.name for other in over_assets.values() if reads in other.found.declaration.makes)
-        )
+        graph.add(name, *(other.name for other in over_assets.values() if _reads_of(item, other)))
     try:
         ordered = [over_assets[name] for name in graph.static_order()]
     except graphlib.CycleError as err:
         diagnostics.append(_cycle([over_assets[name] for name in err.args[1]]))
         ordered = []
     return over_files + ordered, diagnostics
+
+
+def _reads_of(one: Generator, other: Generator) -> bool:
+    return any(map(one.selector.may_match, other.found.declaration.makes))
 
 
 def _problems(generator: Generator, registry: Registry) -> list[Diagnostic]:
@@ -78,8 +98,10 @@ def _problems(generator: Generator, registry: Registry) -> list[Diagnostic]:
             what = f"{generator.name} reads files by a pattern that cannot be used: {quoted(declaration.of)}"
             problems.append(_problem(generator, what, reason, "mend the pattern"))
         return problems
-    for type_name in (declaration.of, *declaration.makes):
-        if type_name not in registry.types:
+    reads = generator.selector.types
+    for type_name in (*reads, *declaration.makes):
+        known = type_name in registry.types
+        if not known and not (type_name in reads and fnmatch.filter(registry.types, type_name)):
             what = f"{generator.name} names the asset type {quoted(type_name)}, which there is not"
             fix = did_you_mean(type_name, registry.types, f"known types: {', '.join(sorted(registry.types))}")
             problems.append(_problem(generator, what, "", fix))
@@ -96,7 +118,7 @@ def _cycle(generators: Sequence[Generator]) -> Diagnostic:
         code="GEN031",
         what=f"generators read each other's assets in a circle: {chain}",
         why="each would have to run before the other",
-        fix="let one of them read files, or make another type",
+        fix="let one of them read files or other types, or make another type",
         subject=generators[0].name,
         at=generators[0].at,
     )

@@ -18,7 +18,7 @@ class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True):
     Attributes:
         generator: its module's path and its name (`generators/web.py:processes`).
         line: of the module, counted from 1.
-        of: the pattern of the files, or the type of the assets, that the generator reads.
+        of: the pattern of the files that the generator reads; or the type of the assets, or their selector.
         item: path of the file, or id of the asset, that it was called with; empty for all that fit `of`.
     """
 
@@ -45,7 +45,7 @@ class DeclaredGenerator(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         name: its module's path and its name (`generators/web.py:processes`).
         line: of the module, where it is defined.
-        of: the pattern of the files, or the type of the assets, that it reads.
+        of: the pattern of the files that it reads; or the type of the assets, or their selector.
         makes: for one over assets, the types of the assets that it yields.
     """
 

@@ -47,6 +47,10 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return False
         return not self.labels or self._labels_match(asset)
 
+    def may_match(self, type: str) -> bool:
+        """True when assets of this type can be selected, whatever their ids and labels."""
+        return not self.types or _any(self.types, type)
+
     def _labels_match(self, asset: Asset) -> bool:
         raw = addon_names(asset).get(LABELS)
         if raw is None:
@@ -91,6 +95,15 @@ def parse_selector(text: str) -> Selector:
         return Selector(everything, tuple(ids), tuple(types), labels)
     except ValueError as error:
         raise LehrError(f"selector {text!r} is not valid", why=str(error), fix=_SYNTAX) from error
+
+
+def selector_of(text: str) -> Selector:
+    """Which assets a generator reads: `text` is the name of a type, or a selector as `str` writes it.
+
+    Raises:
+        LehrError: as `parse_selector`.
+    """
+    return parse_selector(text) if "=" in text else Selector(types=(text,))
 
 
 _SYNTAX = "write an id or pattern, type=TYPE, label:KEY=VALUE, several with commas, or the word all"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.incarnation import Incarnation
+from lehr.model.selector import selector_of
 from lehr.query.blame_fields import Field, value_at
 from lehr.query.blame_values import Source
 from lehr.query.joined import History, Past, past_of
@@ -32,10 +33,12 @@ class Books:
         """The asset as it is in the incarnation; None if it is not there."""
         return self._reading.intent.asset(AssetKey(self._reading.partition, id), self.header.sequence)
 
-    def assets(self, type: str) -> list[AssetId]:
-        """Ids of the assets of a type."""
-        found = self._reading.intent.assets(self._reading.partition, self.header.sequence, (type,))
-        return [asset.id for asset in found]
+    def assets(self, of: str) -> list[AssetId]:
+        """Ids of the assets that a generator reads, which are `of` a type, or of a selector."""
+        selector = selector_of(of)
+        types = tuple(filter(selector.may_match, self.header.types)) or None
+        found = self._reading.intent.assets(self._reading.partition, self.header.sequence, types)
+        return [asset.id for asset in found if selector.matches(asset)]
 
     def since(self, id: AssetId, field: Field | None = None) -> int:
         """From which incarnation on the asset, or the value of a field of it, has been what it is."""

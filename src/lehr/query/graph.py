@@ -10,6 +10,7 @@ import msgspec
 
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import DeclaredGenerator, Derivation, Reads
+from lehr.model.selector import selector_of
 from lehr.model.types import Registry
 
 _MOST_CIRCLES = 20
@@ -20,7 +21,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
 
     Attributes:
         line: of the module: where it is defined, or as far as that is not known, its first yield.
-        of: the pattern of the files, or the type of the assets, that it reads.
+        of: the pattern of the files that it reads; or the type of the assets, or their selector.
         inputs: number of files or assets that anything came of; None if it reads all of them at once.
         makes: number of assets by type.
         annotates: number of assets by addon.
@@ -93,8 +94,7 @@ def _in_order(found: Mapping[str, _Tally]) -> tuple[GeneratorNode, ...]:
     nodes: dict[str, GeneratorNode] = {}
     for name in sorted(found, key=lambda name: (not found[name].reads.startswith("file"), name)):
         one = found[name]
-        over_assets = one.reads.startswith("asset")
-        after = [other for other in sorted(found) if over_assets and one.of in found[other].makes]
+        after = [other for other in sorted(found) if _reads_of(one, found[other])]
         inputs = None if one.reads in ("files", "assets") else len(one.items)
         nodes[name] = GeneratorNode(
             name,
@@ -110,6 +110,12 @@ def _in_order(found: Mapping[str, _Tally]) -> tuple[GeneratorNode, ...]:
     for name, node in nodes.items():
         sorter.add(name, *(other for other in node.after if other != name))
     return tuple(nodes[name] for name in sorter.static_order())
+
+
+def _reads_of(one: _Tally, other: _Tally) -> bool:
+    if not one.reads.startswith("asset"):
+        return False
+    return any(map(selector_of(one.of).may_match, other.makes))
 
 
 def _counts(counter: Counter[str]) -> dict[str, int]:

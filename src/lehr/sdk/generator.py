@@ -31,7 +31,10 @@ from lehr.base.documents.json_text import load_json
 from lehr.base.documents.text import text_problem
 from lehr.base.documents.toml_text import load_toml
 from lehr.base.documents.yaml_stream import load_yaml
+from lehr.base.errors import LehrError
+from lehr.model.selector import Selector, parse_selector
 
+_WILDCARDS = frozenset("*?[=,")  # and what a selector is told by
 _MARK = "__lehr_generator__"
 
 
@@ -168,7 +171,7 @@ class Declaration(msgspec.Struct, frozen=True):
     """What a decorator says about a generator.
 
     Attributes:
-        of: for files the glob pattern, for assets the type.
+        of: for files the glob pattern; for assets the type, or the selector as text.
         makes: for a generator over assets, the types of the assets that it yields.
     """
 
@@ -194,20 +197,41 @@ def for_all_files(pattern: str) -> Callable[[Function], Function]:
     return _declare(Declaration(Reads.FILES, pattern))
 
 
-def for_each_asset(type: str, makes: str | Iterable[str] = ()) -> Callable[[Function], Function]:
-    """The generator is called with the `AssetView` of each asset of `type`.
+def for_each_asset(
+    type: str | Iterable[str] = (),
+    makes: str | Iterable[str] = (),
+    *,
+    ids: str | Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+) -> Callable[[Function], Function]:
+    """The generator is called with the `AssetView` of each asset that every given part holds for.
 
     Args:
-        type: type of the assets it reads.
+        type: type or types of the assets it reads. Shell patterns are allowed, here and in `ids`.
         makes: type or types of the assets it yields. Generators that read these run after it; a cycle is
             an error. Nothing need be said for annotations.
+        ids: ids of the assets it reads.
+        labels: labels that they have, with these values, where they are declared (addon `lehr.Labels`);
+            annotations are put on later.
+
+    Raises:
+        ValueError: nothing is given, which never means everything; or it is no selector.
     """
-    return _declare(Declaration(Reads.ASSET, type, _types(makes)))
+    return _declare(Declaration(Reads.ASSET, _selected(type, ids, labels), _texts(makes)))
 
 
-def for_all_assets(type: str, makes: str | Iterable[str] = ()) -> Callable[[Function], Function]:
-    """The generator is called once, with the list of all `AssetView`s of `type`, by id."""
-    return _declare(Declaration(Reads.ASSETS, type, _types(makes)))
+def for_all_assets(
+    type: str | Iterable[str] = (),
+    makes: str | Iterable[str] = (),
+    *,
+    ids: str | Iterable[str] = (),
+    labels: Mapping[str, str] | None = None,
+) -> Callable[[Function], Function]:
+    """The generator is called once, with the list of all `AssetView`s that are selected, by id.
+
+    Arguments and errors are those of `for_each_asset`.
+    """
+    return _declare(Declaration(Reads.ASSETS, _selected(type, ids, labels), _texts(makes)))
 
 
 def declaration(function: object) -> Declaration | None:
@@ -216,8 +240,25 @@ def declaration(function: object) -> Declaration | None:
     return found if isinstance(found, Declaration) else None
 
 
-def _types(makes: str | Iterable[str]) -> tuple[str, ...]:
-    return (makes,) if isinstance(makes, str) else tuple(makes)
+def _selected(type: str | Iterable[str], ids: str | Iterable[str], labels: Mapping[str, str] | None) -> str:
+    """The name of the one type, or a selector as text."""
+    parts = {"ids": _texts(ids), "types": _texts(type), "labels": dict(labels or {})}
+    selector = msgspec.convert(parts, Selector)
+    only_types = not selector.ids and not selector.labels
+    if only_types and len(selector.types) == 1 and not _WILDCARDS & set(selector.types[0]):
+        return selector.types[0]
+    text = str(selector)
+    try:
+        read = parse_selector(text)
+    except LehrError as error:
+        raise ValueError(f"{error.what}; {error.why}".strip("; ")) from error
+    if read != selector:
+        raise ValueError(f"{text} cannot be told from another selector: leave out the commas")
+    return text
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _declare(item: Declaration) -> Callable[[Function], Function]:

@@ -45,3 +45,26 @@ def test_a_type_that_nobody_registered_comes_with_advice() -> None:
     assert ordered == []
     assert [item.code for item in found] == ["GEN030", "GEN030"]
     assert "known types: A, B, C" in found[0].fix
+
+
+def test_what_a_selector_may_select_is_made_first() -> None:
+    generators = [
+        over_assets("a", "type=[BC],label:tier=web", "A"),
+        over_assets("b", "A", "C"),
+    ]
+    _, (found,) = in_order(generators, REGISTRY)
+    assert found.code == "GEN031"
+    ordered, problems = in_order([over_assets("a", "label:tier=web"), over_assets("b", "A", "C")], REGISTRY)
+    assert [item.found.name for item in ordered] == ["b", "a"]
+    assert problems == []
+
+
+def test_one_that_may_read_what_it_makes_is_a_circle() -> None:
+    _, (found,) = in_order([over_assets("a", "id=x*", "A")], REGISTRY)
+    assert found.code == "GEN031"
+
+
+def test_a_pattern_of_types_that_matches_none_is_refused() -> None:
+    ordered, (found,) = in_order([over_assets("a", "type=X*,type=[AB]")], REGISTRY)
+    assert ordered == []
+    assert "X*" in found.what
