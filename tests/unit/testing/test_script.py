@@ -47,7 +47,7 @@ commit
         "x.txt:10:25: --at INCARNATION is missing",
         "x.txt:12:10: `valeu 1` cannot be understood",
         "x.txt:13:5: this declares no asset",
-        "x.txt:15:1: not valid YAML: did not find expected ',' or '}'",
+        "x.txt:15:27: not valid YAML: did not find expected ',' or '}'",
     ]
 
 
