@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from lehr.cli import words
+from lehr.cli.asking import Asked, asking_options, check, matching, show_intent, show_plan
 from lehr.cli.output import Column, Shape, bounded, output_option, show
 from lehr.cli.referring import EPILOG as REFERRERS
 from lehr.cli.referring import asset_argument, field_option, show_referrers, tree_option
@@ -81,6 +82,8 @@ def get() -> None:
       lehr get assets 'web-*,type=lehr.File'
       lehr get assets label:team=web --status Stalled -o wide
       lehr get assets --incarnation hello@3        as intent was then
+      lehr get assets --filter "payload.replicas > 3"
+      lehr get assets --fields payload.path,addons --limit 100
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
@@ -90,11 +93,16 @@ def get() -> None:
     metavar="INCARNATION",
     help="As intent was in 3, hello@3, latest or previous, or in imported:hello@3; not how they stand.",
 )
+@asking_options
 @list_options(None)
 def assets(
     selector: str | None,
     status: str | None,
     incarnation: str | None,
+    expression: str | None,
+    explain_query: bool,
+    fields: str | None,
+    cursor: str | None,
     limit: int | None,
     everything: bool,
     form: str,
@@ -104,17 +112,23 @@ def assets(
     """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
     from lehr.query.selecting import rows
 
-    if incarnation is not None:
-        if status is not None:
-            raise click.UsageError("--status and --incarnation do not go together")
-        _show_intent(form, selector, incarnation, None if everything else limit, state, partition)
+    asked = Asked(selector, expression, fields, incarnation, cursor, explain_query)
+    check(asked, status)
+    most = None if everything else limit
+    if asked.explain:
+        show_plan(form, asked, state, partition)
+        return
+    if asked.of_intent:
+        show_intent(form, asked, most, state, partition)
         return
     with open_reading(state, partition) as reading:
         found = rows(reading, _parsed(selector))
+        among = matching(reading, asked)
+        if among is not None:
+            found = [row for row in found if row.id in among]
         if status is not None:
             found = [row for row in found if row.status.lower() == status.lower()]
-        shown = bounded(found, None if everything else limit, "assets")
-        show(form, shown, _rows_shape(reading), nothing="no assets")
+        show(form, bounded(found, most, "assets"), _rows_shape(reading), nothing="no assets")
 
 
 @get.command(epilog=REFERRERS)
@@ -272,32 +286,6 @@ def decisions(
             columns, lambda item: of_decision(*item), lambda item: str(item[0])
         )
         show(form, found, shape, nothing="no decisions")
-
-
-def _show_intent(
-    form: str,
-    selector: str | None,
-    incarnation: str,
-    limit: int | None,
-    state: Path | None,
-    partition: str | None,
-) -> None:
-    """Assets as an incarnation says that they should be."""
-    from lehr.cli.snapshots import open_snapshot
-    from lehr.model.asset import Asset
-
-    columns: list[Column[Asset]] = [
-        Column("id", lambda asset: asset.id),
-        Column("type", lambda asset: asset.type),
-        Column("digest", lambda asset: asset.digest[:12], narrow=True),
-        Column("digest", lambda asset: asset.digest, wide=True),
-        Column("origin", lambda asset: str(asset.origin or "-")),
-    ]
-    shape = Shape(columns, lambda asset: {**asset.document(), "digest": asset.digest}, lambda asset: asset.id)
-    selected = _parsed(selector)
-    with open_snapshot(state, partition, incarnation) as snapshot:
-        found = [asset for asset in snapshot.assets() if selected is None or selected.matches(asset)]
-    show(form, bounded(found, limit, "assets"), shape, nothing="no assets")
 
 
 def _rows_shape(reading: Reading) -> Shape[Row]:

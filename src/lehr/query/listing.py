@@ -1,0 +1,258 @@
+"""Assets of an incarnation, filtered, page by page.
+
+All pages of one listing are of one incarnation, whatever is published meanwhile: a cursor names it, and
+the last asset that was looked at. So nothing is kept for who reads on, and reading on costs as little as
+the beginning.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.model.selector import Selector
+from lehr.query.filtering import ANYWHERE, Bounds, Filter
+from lehr.query.reading import Reading
+from lehr.store import WHOLE, Span, StoredIntent
+
+_LOOKED_AT_BETWEEN = 256
+"""Assets that are looked at between two looks at the clock."""
+
+Enough = Callable[[], bool]
+"""Whether a page has taken long enough, and is to end where it is."""
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True):
+    """Where a listing goes on.
+
+    Attributes:
+        sequence: of the incarnation that is listed.
+        digest: the beginning of that incarnation's digest: another state may have the same number.
+        last: id of the last asset that was looked at.
+    """
+
+    sequence: int
+    digest: str
+    last: str
+
+    def text(self) -> str:
+        """As one passes it on."""
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How a filter is answered.
+
+    Attributes:
+        filter: as it was written.
+        by_index: what is looked up, one line for each bound; empty if every asset is looked at.
+        fast: False if the library has to be asked of each asset.
+        looked_at: assets that came out of the index, and that the filter was asked of.
+        matched: how many of those it holds of.
+        unanswered: how many it had no answer for; they do not match. And why, for the first.
+    """
+
+    filter: str
+    by_index: tuple[str, ...]
+    fast: bool
+    looked_at: int
+    matched: int
+    unanswered: int = 0
+    why: str = ""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some assets of an incarnation, by id.
+
+    Attributes:
+        cursor: where the next page begins; empty if this is the last.
+        plan: how the filter was answered, for this page; None without a filter.
+    """
+
+    incarnation: Incarnation
+    assets: tuple[Asset, ...]
+    cursor: str = ""
+    plan: Plan | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which assets a listing has: all that every part of it lets through."""
+
+    filter: Filter | None = None
+    selector: Selector | None = None
+    types: Sequence[str] | None = None
+
+    def bounds(self) -> Bounds:
+        """Where to look."""
+        return ANYWHERE if self.filter is None else self.filter.bounds
+
+    def candidates(
+        self, intent: StoredIntent, partition: Partition, sequence: int, after: str = ""
+    ) -> Iterator[Asset]:
+        """What the indexes give: too much, perhaps, never too little."""
+        bounds = self.bounds()
+        types = bounds.types
+        if self.types is not None:
+            types = frozenset(self.types) if types is None else types & frozenset(self.types)
+        span = span_of(bounds, after)
+        if "\0" in span.prefix:  # no id has it, and no database takes it
+            return iter(())
+        return intent.assets(partition, sequence, None if types is None else sorted(_storable(types)), span)
+
+    def matches(self, asset: Asset) -> bool:
+        """Whether an asset is one of them."""
+        return (self.selector is None or self.selector.matches(asset)) and (
+            self.filter is None or self.filter.matches(asset)
+        )
+
+
+def span_of(bounds: Bounds, after: str = "") -> Span:
+    """What a store is asked for by `bounds`, from behind the id `after` on."""
+    ids = None if bounds.ids is None else _storable(bounds.ids)
+    return WHOLE if bounds is ANYWHERE and not after else Span(ids, bounds.prefix, after)
+
+
+def page(
+    reading: Reading,
+    wanted: Wanted,
+    *,
+    incarnation: str = "latest",
+    cursor: str = "",
+    limit: int | None = None,
+    enough: Enough = lambda: False,
+) -> Page:
+    """The first `limit` assets that are wanted, or those behind `cursor`.
+
+    Args:
+        enough: asked now and then; a page may then end with fewer than `limit`, and go on at its cursor.
+
+    Raises:
+        LehrError: there is no such incarnation, it was pruned, or the cursor is none.
+    """
+    begun = None if not cursor else parse_cursor(cursor)
+    header = reading.incarnation(incarnation if begun is None else str(begun.sequence))
+    if begun is not None and not header.digest.startswith(begun.digest):
+        raise LehrError(
+            f"the cursor does not belong to {header.name}",
+            why="it comes from another state",
+            fix="list again from the beginning",
+        )
+    after = "" if begun is None else begun.last
+    found: list[Asset] = []
+    looked_at = 0
+    last = None
+    unanswered = 0 if wanted.filter is None else wanted.filter.unanswered[1]
+    candidates = wanted.candidates(reading.intent, reading.partition, header.sequence, after)
+    for asset in candidates:
+        if len(found) == limit or (looked_at and looked_at % _LOOKED_AT_BETWEEN == 0 and enough()):
+            last = after
+            break
+        looked_at += 1
+        after = asset.id
+        if wanted.matches(asset):
+            found.append(asset)
+    plan = None
+    if wanted.filter is not None:
+        why, count = wanted.filter.unanswered
+        told = tuple(wanted.bounds().told())
+        asked = wanted.filter
+        plan = Plan(asked.text, told, asked.fast, looked_at, len(found), count - unanswered, why)
+    ahead = "" if last is None else Cursor(header.sequence, header.digest[:16], last).text()
+    return Page(header, tuple(found), ahead, plan)
+
+
+def parse_cursor(text: str) -> Cursor:
+    """The cursor that `text` is.
+
+    Raises:
+        LehrError: it is none.
+    """
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=Cursor)
+    except (ValueError, binascii.Error, msgspec.DecodeError) as error:
+        raise LehrError(
+            f"{text[:80]!r} is no cursor",
+            why="a cursor is what a listing gave for its next page, and nothing to be written by hand",
+            fix="leave it out to list from the beginning",
+        ) from error
+
+
+# --- projection ----------------------------------------------------------------------------
+
+_ALWAYS = ("id", "type")
+
+
+def parse_fields(text: str) -> tuple[tuple[str, ...], ...]:
+    """The paths that `payload.replicas,addons` names.
+
+    Raises:
+        LehrError: one of them is empty, or leads nowhere in any asset.
+    """
+    paths = tuple(tuple(item.strip().split(".")) for item in text.split(","))
+    for path in paths:
+        if path[0] not in ("id", "type", "digest", "origin", "payload", "addons") or not all(path):
+            raise LehrError(
+                f"{'.'.join(path)!r} is no field of assets",
+                why="fields begin with id, type, digest, origin, payload or addons",
+                fix="write them with dots, and commas between: payload.replicas,addons",
+            )
+    return paths
+
+
+def projected(asset: Asset, paths: Sequence[Sequence[str]] | None) -> dict[str, Any]:
+    """The document of an asset with its digest and origin; with `paths`, id, type and those fields alone.
+
+    What an asset does not have is left out. Names of addons have dots in them: the longest that fits counts.
+    """
+    origin = None if asset.origin is None else str(asset.origin)
+    whole = {**asset.document(), "digest": asset.digest, "origin": origin}
+    if paths is None:
+        return whole
+    picked: dict[str, Any] = {name: whole[name] for name in _ALWAYS}
+    for path in paths:
+        _pick(whole, list(path), picked)
+    return picked
+
+
+def value_at(asset: Asset, path: Sequence[str]) -> Any:
+    """What an asset has in one field, plain; `msgspec.UNSET` if it does not have it."""
+    found: Any = projected(asset, [path])
+    rest = list(path)
+    while rest:
+        for length in range(len(rest), 0, -1):
+            key = ".".join(rest[:length])
+            if isinstance(found, dict) and key in found:
+                found, rest = found[key], rest[length:]
+                break
+        else:
+            return msgspec.UNSET
+    return found
+
+
+def _pick(source: dict[str, Any], path: list[str], into: dict[str, Any]) -> None:
+    for length in range(len(path), 0, -1):
+        key, rest = ".".join(path[:length]), path[length:]
+        if key not in source:
+            continue
+        if not rest:
+            into[key] = source[key]
+        elif isinstance(source[key], dict):
+            below = into.setdefault(key, {})
+            if below is not source[key]:  # which was asked for as a whole
+                _pick(source[key], rest, below)
+            if not below:
+                del into[key]
+        return
+
+
+def _storable(values: frozenset[str]) -> frozenset[str]:
+    """Those that something stored can be equal to."""
+    return frozenset(value for value in values if "\0" not in value)
