@@ -82,7 +82,7 @@ def get() -> None:
       lehr get assets 'web-*,type=lehr.File'
       lehr get assets label:team=web --status Stalled -o wide
       lehr get assets --incarnation hello@3        as intent was then
-      lehr get assets --filter "payload.replicas > 3"
+      lehr get assets --filter "payload.replicas == 3"
       lehr get assets --fields payload.path,addons --limit 100
     """
 )
