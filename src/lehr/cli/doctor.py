@@ -139,13 +139,17 @@ def _time_zones() -> Finding:
     return Finding("time zones", Level.OK, "there, for calendars")
 
 
-def _landlock() -> Finding:
-    try:
-        modules = Path("/sys/kernel/security/lsm").read_text().strip()
-    except OSError:
-        modules = ""
-    have = "there" if "landlock" in modules.split(",") else "not there"
-    return Finding("landlock", Level.OK, f"{have}; Lehr does not need it")
+def _isolation() -> Finding:
+    """What the kernel keeps generators from, really tried."""
+    from lehr.generate.confinement import Mechanism, held_back
+
+    problems = held_back()
+    holds = ", ".join(item for item in Mechanism if item not in problems) or "nothing"
+    if not problems:
+        return Finding("isolation", Level.OK, f"{holds}: all hold for generators")
+    missing = "; ".join(f"no {item}: {why}" for item, why in problems.items())
+    fix = "allow it to the user or the container that runs Lehr; Python's own checks stop mistakes without"
+    return Finding("isolation", Level.WARN, f"for generators hold: {holds}; {missing}", fix)
 
 
 MACHINE: tuple[Callable[[], Finding], ...] = (
@@ -155,7 +159,7 @@ MACHINE: tuple[Callable[[], Finding], ...] = (
     _supervisord,
     _inotify,
     _time_zones,
-    _landlock,
+    _isolation,
 )
 """What is looked at on every machine."""
 

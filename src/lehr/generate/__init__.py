@@ -9,10 +9,14 @@ generator's input, makes anew what has changed, and answers with the difference.
 
 How far user code is kept apart: a generator runs in a fork (`sandbox`, `forker`), so it
 cannot damage the worker's memory; limits on time and memory end it; calls for files, network,
-processes, clock, randomness and environment raise an error that names the line. This is *best
-effort* in one Python process of the same user: it stops mistakes and makes outputs repeatable,
-and does not stop an author who is set on breaking out. Who may change generators is to be
-decided where the source of truth is reviewed.
+processes, clock, randomness and environment raise an error that names the line (`denials`); and the
+kernel keeps it from files, network and processes as far as it can be had (`confinement`). This is
+*best effort* in one process of the same user: it stops mistakes and makes outputs repeatable, and
+may not stop an author who is set on breaking out. Who may change generators is to be decided where
+the source of truth is reviewed.
+
+What the worker has made is kept on disk (`memo`), so that a worker that is started again makes
+nothing anew that has not changed.
 
 Architecture invariants:
 

@@ -14,6 +14,7 @@ import socket
 from typing import NoReturn
 
 from lehr.base.clock import Clock
+from lehr.generate.confinement import Confinement, leave_network
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.sandbox import Ended, Take, Work, be_forked, supervise
 
@@ -66,19 +67,22 @@ def _serve(worker: socket.socket) -> NoReturn:
     """The life of the forker: until the worker is gone."""
     with contextlib.suppress(EOFError, OSError):
         _keep_only(worker.fileno())
+        leave_network()
+        confinement = Confinement()
         while True:
-            _fork_one(worker)
+            _fork_one(worker, confinement)
     os._exit(0)
 
 
-def _fork_one(worker: socket.socket) -> None:
+def _fork_one(worker: socket.socket, confinement: Confinement) -> None:
     length, descriptors, _flags, _address = socket.recv_fds(worker, _BYTES, 2)
     if len(length) < _BYTES:
         raise EOFError
     work, limits = pickle.loads(_exactly(worker, int.from_bytes(length, "big")))  # noqa: S301  the worker's own
     child = os.fork()
     if child == 0:
-        be_forked(work, limits, *descriptors)
+        send_to, print_to = descriptors
+        be_forked(work, limits, send_to, print_to, confinement)
     del work
     for descriptor in descriptors:
         os.close(descriptor)

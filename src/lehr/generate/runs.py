@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate import sandbox
 from lehr.generate.authors import Answer, Argument, Module, Types, call_each, describe, describe_types
+from lehr.generate.confinement import FILTERED
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.schedule import Generator
 
@@ -21,6 +23,8 @@ _answer = msgspec.msgpack.Decoder(Answer)
 
 T = TypeVar("T", Module, Types)
 
+
+_TRACED = re.compile(r'^  File "([^"\n]+)", line (\d+) in ', re.MULTILINE)
 
 _FEW = 10_000
 """Arguments that are sent faster than a large process forks."""
@@ -117,6 +121,8 @@ class Run:
             case _ if ended.status == sandbox.EXIT_NO_MEMORY:
                 code, what = "GEN025", f"{subject} used up its memory"
                 fix = "look for a collection that grows without end"
+            case _ if ended.status == FILTERED:
+                return _filtered(ended.printed, subject, at)
             case _:
                 how = f"by signal {-ended.status}" if ended.status < 0 else f"with exit code {ended.status}"
                 code, what = "GEN026", f"the process of {subject} ended {how} before it had answered"
@@ -163,6 +169,20 @@ def _garbled(subject: str, at: Position) -> Diagnostic:
         fix="a generator must leave file descriptors alone",
         subject=subject,
         at=at,
+    )
+
+
+def _filtered(printed: bytes, subject: str, at: Position) -> Diagnostic:
+    """The kernel has ended it; Python has written where it stood. Only paths of a snapshot are relative."""
+    places = _TRACED.findall(printed.decode(errors="replace"))
+    inner = next((Position(file, int(line)) for file, line in places if file[0] not in "/<"), at)
+    return Diagnostic(
+        code="GEN023",
+        what=f"{subject} asked the system for what generators may not have, and was ended",
+        why="native code that it calls wanted a socket, a process, or what belongs to another one",
+        fix="read what is needed from source files, as the argument",
+        subject=subject,
+        at=inner,
     )
 
 

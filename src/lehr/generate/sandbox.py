@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import gc
 import os
 import resource
@@ -22,6 +23,7 @@ from typing import NoReturn
 import msgspec
 
 from lehr.base.clock import Clock
+from lehr.generate.confinement import Confinement, leave_network
 from lehr.generate.denials import deny
 from lehr.generate.protocol import LENGTH_BYTES, SandboxLimits
 
@@ -65,11 +67,13 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
     Args:
         take: called with each frame as it comes.
     """
+    confinement = _confinement()
 
     def start(send_to: int, print_to: int) -> int:
         child = os.fork()
         if child == 0:
-            be_forked(work, limits, send_to, print_to)
+            leave_network()
+            be_forked(work, limits, send_to, print_to, confinement)
         return child
 
     return supervise(start, lambda child: os.waitpid(child, 0)[1], limits, clock, take)
@@ -197,18 +201,28 @@ class _Collector:
             del self._pending[:end]
 
 
-def be_forked(work: Work, limits: SandboxLimits, send_to: int, print_to: int) -> NoReturn:
-    """The life of the fork. Never returns into the code of the process that was forked."""
+_confinement = functools.cache(Confinement)
+
+
+def be_forked(
+    work: Work, limits: SandboxLimits, send_to: int, print_to: int, confinement: Confinement
+) -> NoReturn:
+    """The life of the fork. Never returns into the code of the process that was forked.
+
+    Args:
+        confinement: made by the process that was forked.
+    """
     status = _EXIT_BROKEN
     try:
         os.dup2(print_to, 1)
         os.dup2(print_to, 2)
+        _limit_resources(limits)
+        confinement.apply()
         open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         highest = _MANY_FILES if open_files == resource.RLIM_INFINITY else open_files
         os.closerange(3, send_to)
         os.closerange(send_to + 1, highest)
         gc.freeze()  # what was there before is never collected, so its pages stay shared
-        _limit_resources(limits)
         deny()
         work(lambda body: _write(send_to, body))
         status = 0

@@ -1,0 +1,41 @@
+"""Calls of the kernel that Python's library has no function for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from typing import Any
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+MACHINE = {"x86_64": 0, "aarch64": 1}.get(platform.machine())
+"""Column of this machine in tables of numbers; None where nobody has written them down."""
+
+
+def syscall(number: int, *arguments: Any) -> int:
+    """Call the kernel.
+
+    Raises:
+        OSError: it refuses.
+    """
+    return _checked(_libc.syscall(ctypes.c_long(number), *arguments))
+
+
+def prctl(option: int, *arguments: Any) -> int:
+    """Change something about this process. Raises as `syscall`."""
+    rest = [item if isinstance(item, ctypes.c_void_p) else ctypes.c_ulong(item) for item in arguments]
+    rest += [ctypes.c_ulong(0)] * (4 - len(rest))
+    return _checked(_libc.prctl(option, *rest))
+
+
+def unshare(flags: int) -> None:
+    """Leave what this process shares with others. Raises as `syscall`."""
+    _checked(_libc.unshare(flags))
+
+
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
