@@ -36,13 +36,13 @@ class Ruleset:
         attributes = _attributes(version())
         self._descriptor = syscall(_CREATE, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0))
         for path in readable:
-            try:
-                self._allow(path)
-            except FileNotFoundError:
-                continue
+            self._allow(path)
 
     def _allow(self, path: str) -> None:
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # what is not there, or is not this user's to read, need not be allowed
+            return
         try:
             access = _READ_FILE | (_READ_DIRECTORY if os.path.isdir(path) else 0)
             rule = struct.pack("=Qi", access, descriptor)

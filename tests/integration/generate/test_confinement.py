@@ -189,3 +189,14 @@ def generated(code: str) -> tuple[Diagnostic, ...]:
             await worker.close()
 
     return asyncio.run(main())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_is_confined_as_well() -> None:
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        os._exit(0 if held_back().keys() <= PROBLEMS.keys() | {Mechanism.NETWORK} else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
