@@ -99,6 +99,8 @@ def told(value: Any) -> Any:
 @settings(max_examples=400, deadline=None)
 @given(expressions, values, values, values)
 @example("payload.a || true", None, {}, None)
+@example("type in {}", None, None, None)
+@example("1.0 in {'a': 1}", None, None, None)
 @example("[1, 'a'].exists(x, x > 1 || x == 'a')", None, None, None)
 @example("type == 'a' && payload.b > 1.0", "a", {"b": 2}, None)
 @example("1 in {'a': 1} || 9223372036854775807 + 1 > 0", None, None, None)

@@ -64,7 +64,7 @@ def contains(item: Any, among: Any) -> bool:
     kind = type(among)
     if kind is list:
         return any(equal(item, other) for other in among)
-    if kind is not dict:
+    if kind is not dict or type(item) not in (str, int, float, bool):
         raise no_overload("in", item, among)
     return type(item) is str and item in among
 
