@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from lehr.model.declared import TYPE_TYPE
+from lehr.model.policy import POLICY_TYPE
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 
@@ -40,6 +41,7 @@ class DeletionBudget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 GOVERNANCE_TYPES = (
     TYPE_TYPE,
+    POLICY_TYPE,
     AssetType(OBSERVE_ONLY, ObserveOnly, governs=True),
     AssetType(DELETION_BUDGET, DeletionBudget, governs=True),
 )

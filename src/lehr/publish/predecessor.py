@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.types import Mention, Registry
@@ -11,7 +11,7 @@ from lehr.store import StoredIntent
 
 
 class StoredPredecessor:
-    """`lehr.validate.Predecessor` over the store: looks up single assets, never reads the whole."""
+    """`lehr.validate.Predecessor` over the store: looks up single assets, or those of some types."""
 
     def __init__(self, intent: StoredIntent, registry: Registry, partition: Partition) -> None:
         self._intent = intent
@@ -46,6 +46,12 @@ class StoredPredecessor:
     def claimed_by(self, claim: str) -> Iterable[AssetId]:
         """Assets of the predecessor that claim a thing in production."""
         return self._intent.claimed_by(self._partition, claim)
+
+    def of_types(self, types: Collection[str]) -> Iterable[Asset]:
+        """Every asset of these types."""
+        if self._newest is None:
+            return ()
+        return self._intent.assets(self._partition, self.sequence, sorted(types))
 
     def sizes(self) -> Mapping[str, int]:
         """Number of assets of each type."""

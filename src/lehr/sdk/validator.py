@@ -155,8 +155,8 @@ Answers = Mapping[DatabaseRule, frozenset[str] | LehrError]
 LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 """Asks a database. Raises `TransientError` or `StalledError` when it does not answer."""
 
-ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025")
-"""Errors that may be what somebody wants: guards, which an acknowledgement turns into warnings."""
+ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
+"""Errors that may be what somebody wants: an acknowledgement turns them into warnings."""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from lehr.base.diagnostics import Position
@@ -39,6 +39,10 @@ class Predecessor(Protocol):
 
     def sizes(self) -> Mapping[str, int]:
         """Number of assets of each type."""
+        ...
+
+    def of_types(self, types: Collection[str]) -> Iterable[Asset]:
+        """Every asset of these types."""
         ...
 
 
@@ -79,6 +83,9 @@ class MappingPredecessor:
 
     def sizes(self) -> Mapping[str, int]:
         return Counter(asset.type for asset in self._assets.values())
+
+    def of_types(self, types: Collection[str]) -> Iterable[Asset]:
+        return (asset for asset in self._assets.values() if asset.type in types)
 
 
 class AssetView(NamedTuple):
@@ -155,6 +162,15 @@ class DeltaProposal:
         """An asset of the candidate; None when it has none of this id."""
         change = self._changes.get(id)
         return self._predecessor.asset(id) if change is None else change.after
+
+    def of_types(self, wanted: Callable[[str], bool]) -> Iterator[Asset]:
+        """Every asset of the candidate, changed or not, whose type is `wanted`."""
+        for change in self._changes.values():
+            if change.after is not None and wanted(change.after.type):
+                yield change.after
+        types = [type for type in self.sizes_before if wanted(type)]
+        if types:
+            yield from (asset for asset in self._predecessor.of_types(types) if asset.id not in self._changes)
 
     def type_of(self, id: AssetId) -> str | None:
         asset = self.asset(id)

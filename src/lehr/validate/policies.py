@@ -1,0 +1,156 @@
+"""Policies that people write, judged on what has changed.
+
+An asset that has changed is judged by every policy that matches it. A policy that is new or has changed
+judges all that it matches, and rules on sets look at all that their policy matches as soon as one of
+these assets changes. Nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lehr.base.cel import NoAnswerError
+from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.model.asset import Asset
+from lehr.model.incarnation import AssetChange
+from lehr.model.policy import POLICY, Policy, PolicyRule
+from lehr.model.types import Registry
+from lehr.validate.policy import CompiledPolicy, Finding
+from lehr.validate.proposal import AssetView, DeltaProposal
+
+BROKEN, NO_ANSWER, NOT_UNDERSTOOD = "VAL060", "VAL061", "VAL062"
+
+
+class _Standing(NamedTuple):
+    """A policy of the candidate.
+
+    Attributes:
+        new: whether it judges otherwise than in the predecessor, so that all it matches is judged.
+    """
+
+    asset: Asset
+    policy: Policy
+    compiled: CompiledPolicy
+    new: bool
+
+
+def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
+    """VAL062: every expression of a policy compiles, and names in it lead somewhere."""
+    asset = view.change.after
+    if asset is None or asset.type != POLICY or POLICY not in view.registry.types:
+        return
+    for pointer, why in CompiledPolicy(view.registry.payload(asset, Policy)).unclear:
+        yield Diagnostic(
+            code=NOT_UNDERSTOOD,
+            what=f"`{pointer}` of the policy `{asset.id}` cannot be understood",
+            why=why,
+            fix="mend it; conditions are CEL over id, type, payload and addons, or over assets: "
+            "payload.replicas >= 2",
+            subject=asset.id,
+            at=view.place(asset, f"/payload{pointer}"),
+        )
+
+
+def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL060, VAL061: every rule of every policy holds, and has an answer."""
+    for standing in _standing(proposal):
+        for finding in _found(proposal, standing):
+            yield _diagnostic(proposal, standing, finding)
+
+
+def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
+    """The policies of the candidate that can be asked, by id."""
+    registry = proposal.registry
+    if POLICY not in registry.types:
+        return
+    changes = {change.id: change for change in proposal.changes()}
+    for asset in sorted(proposal.of_types(lambda type: type == POLICY), key=lambda asset: asset.id):
+        policy = registry.payload(asset, Policy)
+        compiled = CompiledPolicy(policy)
+        if not compiled.unclear:
+            yield _Standing(asset, policy, compiled, _is_new(registry, policy, changes.get(asset.id)))
+
+
+def _is_new(registry: Registry, policy: Policy, change: AssetChange | None) -> bool:
+    if change is None:
+        return False
+    if change.before is None or change.before.type != POLICY:
+        return True
+    return _judged_by(registry.payload(change.before, Policy)) != _judged_by(policy)
+
+
+def _judged_by(policy: Policy) -> Policy:
+    """What of a policy decides how it judges."""
+    return replace(policy, description="", tests=())
+
+
+def _found(proposal: DeltaProposal, standing: _Standing) -> Iterator[Finding]:
+    compiled = standing.compiled
+    if standing.new:
+        for asset in proposal.of_types(compiled.may_match):
+            yield from compiled.judge(asset)
+    else:
+        for change in proposal.changes():
+            if change.after is not None:
+                yield from compiled.judge(change.after)
+    if compiled.judges_sets and (standing.new or _touched(proposal, compiled)):
+        assets = proposal.of_types(compiled.may_match)
+        yield from compiled.judge_together(asset for asset in assets if _belongs(compiled, asset))
+
+
+def _touched(proposal: DeltaProposal, compiled: CompiledPolicy) -> bool:
+    return any(
+        asset is not None and _belongs(compiled, asset)
+        for change in proposal.changes()
+        for asset in (change.before, change.after)
+    )
+
+
+def _belongs(compiled: CompiledPolicy, asset: Asset) -> bool:
+    """As `CompiledPolicy.matches`; where that has no answer, `judge` has reported it."""
+    try:
+        return compiled.matches(asset)
+    except NoAnswerError:
+        return False
+
+
+def _diagnostic(proposal: DeltaProposal, standing: _Standing, finding: Finding) -> Diagnostic:
+    policy, rule, asset = standing.asset, finding.rule, finding.asset
+    named = f"policy `{policy.id}`" + (f", rule `{rule.name}`" if rule is not None else "")
+    at = policy.origin if asset is None else proposal.place(asset, finding.pointer)
+    subject = policy.id if asset is None else asset.id
+    severity = Severity.ERROR if rule is None else rule.severity
+    if finding.answered:
+        assert rule is not None
+        return Diagnostic(
+            code=BROKEN,
+            what=finding.message,
+            why=f"{named}{_declared(policy.origin)}: {_said(rule)}",
+            fix=rule.fix or f"change it, or put `{subject}` under `exclude` of the policy with a reason",
+            subject=subject,
+            at=at,
+            severity=severity,
+        )
+    part = "its `match` or `exclude`" if rule is None else _said(rule)
+    return Diagnostic(
+        code=NO_ANSWER,
+        what=f"{named} has no answer for `{subject}`: {finding.message}",
+        why=f"{part}{_declared(policy.origin)} asks for something that is not there; that is no yes",
+        fix="give the asset what is asked for, or say in the policy what holds without it: "
+        "!has(payload.x) || payload.x > 0",
+        subject=subject,
+        at=at,
+        severity=severity,
+    )
+
+
+def _said(rule: PolicyRule) -> str:
+    field, text = rule.expression
+    return f"`{field}: {' '.join(text.split())}`"
+
+
+def _declared(origin: Position | None) -> str:
+    return "" if origin is None else f" ({origin})"

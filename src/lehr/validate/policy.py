@@ -1,0 +1,232 @@
+"""One policy, compiled: which assets it judges, and what it finds in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
+from lehr.base.cel.tree import Call, Constant, Node, Select, Variable
+from lehr.model.asset import Asset
+from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Match, Policy, PolicyRule
+
+_INSERTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+
+Values = Mapping[str, Any]
+
+
+class Finding(NamedTuple):
+    """A rule that does not hold.
+
+    Attributes:
+        rule: None where it is the policy's own `match` or `exclude` that has no answer.
+        asset: the one that is at fault; None for all that match together.
+        message: of the rule, or why there is no answer.
+        answered: False where there is no answer, which is never taken for a yes.
+        pointer: to the value in the asset's document that the rule is about, as far as is known.
+    """
+
+    rule: PolicyRule | None
+    asset: Asset | None
+    message: str
+    answered: bool = True
+    pointer: str = ""
+
+
+class Unclear(NamedTuple):
+    """An expression that cannot be understood.
+
+    Attributes:
+        pointer: to it, in the policy's payload.
+    """
+
+    pointer: str
+    why: str
+
+
+class _Rule(NamedTuple):
+    rule: PolicyRule
+    ask: Expression
+    message: Callable[[Values], str]
+    pointer: str
+
+
+class CompiledPolicy:
+    """A policy that can be asked. Pure.
+
+    Attributes:
+        unclear: what cannot be understood in it; with anything there, it must not be asked.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.unclear: list[Unclear] = []
+        self._match = self._compiled_match(policy.match, "/match")
+        self._exclude = [
+            self._compiled_match(item, f"/exclude/{place}") for place, item in enumerate(policy.exclude)
+        ]
+        self._select = policy.match.select
+        rules = [self._compiled_rule(rule, place) for place, rule in enumerate(policy.rules)]
+        self._alone = [item for item in rules if item is not None and not item.rule.of_set]
+        self._together = [item for item in rules if item is not None and item.rule.of_set]
+        self._compare_names(policy)
+
+    @property
+    def judges_sets(self) -> bool:
+        """Whether a rule judges assets together."""
+        return bool(self._together)
+
+    def may_match(self, type: str) -> bool:
+        """True when assets of this type can match."""
+        return self._select is None or self._select.may_match(type)
+
+    def matches(self, asset: Asset) -> bool:
+        """Whether the policy judges `asset`.
+
+        Raises:
+            NoAnswerError: a `where` has no answer for it.
+        """
+        return self._match(asset) and not any(excluded(asset) for excluded in self._exclude)
+
+    def judge(self, asset: Asset) -> Iterator[Finding]:
+        """What each rule on single assets finds in `asset`, if the policy judges it."""
+        try:
+            if not self.matches(asset):
+                return
+        except NoAnswerError as error:
+            yield Finding(None, asset, str(error), answered=False)
+            return
+        if not self._alone:
+            return
+        values = _values(asset)
+        for rule, ask, message, pointer in self._alone:
+            try:
+                if ask(values) is not True:
+                    yield Finding(rule, asset, message(values), pointer=pointer)
+            except NoAnswerError as error:
+                yield Finding(rule, asset, str(error), answered=False, pointer=pointer)
+
+    def judge_together(self, assets: Iterable[Asset]) -> Iterator[Finding]:
+        """What each rule on sets finds in `assets`: all that match, by id."""
+        members = [(asset, _values(asset)) for asset in sorted(assets, key=lambda asset: asset.id)]
+        for item in self._together:
+            if item.rule.unique:
+                yield from _shared(item, members)
+                continue
+            values = {"assets": [held for _asset, held in members]}
+            try:
+                if item.ask(values) is not True:
+                    yield Finding(item.rule, None, item.message(values))
+            except NoAnswerError as error:
+                yield Finding(item.rule, None, str(error), answered=False)
+
+    # --- compiling -----------------------------------------------------------------
+
+    def _compiled_match(self, match: Match, at: str) -> Callable[[Asset], bool]:
+        select = match.select
+        if not match.where:
+            assert select is not None  # the class sees to it
+            return select.matches
+        try:
+            where = compile_condition(match.where, ASSET_VARIABLES)
+        except ValueError as error:
+            self.unclear.append(Unclear(f"{at}/where", str(error)))
+            return lambda asset: False
+        return lambda asset: (select is None or select.matches(asset)) and where(_values(asset))
+
+    def _compiled_rule(self, rule: PolicyRule, place: int) -> _Rule | None:
+        at, (field, text) = f"/rules/{place}", rule.expression
+        variables = SET_VARIABLES if rule.require_of_all else ASSET_VARIABLES
+        message = self._compiled_message(
+            rule.message, UNIQUE_VARIABLES if rule.unique else variables, f"{at}/message"
+        )
+        try:
+            compiled = compile_expression(text, variables)
+            ask = compiled.answer if rule.unique else compile_condition(text, variables)
+        except ValueError as error:
+            self.unclear.append(Unclear(f"{at}/{field}", str(error)))
+            return None
+        return _Rule(rule, ask, message, "" if compiled.tree is None else _subject(compiled.tree) or "")
+
+    def _compiled_message(self, text: str, variables: tuple[str, ...], at: str) -> Callable[[Values], str]:
+        inserted: dict[str, Expression] = {}
+        for expression in _INSERTED.findall(text):
+            try:
+                inserted[expression] = compile_expression(expression.strip(), variables).answer
+            except ValueError as error:
+                self.unclear.append(Unclear(at, f"`{{{{{expression}}}}}`: {error}"))
+
+        def message(values: Values) -> str:
+            return _INSERTED.sub(lambda found: _inserted(inserted[found[1]], values, found[0]), text)
+
+        return message
+
+    def _compare_names(self, policy: Policy) -> None:
+        names: set[str] = set()
+        for place, rule in enumerate(policy.rules):
+            if rule.name in names:
+                self.unclear.append(Unclear(f"/rules/{place}/name", f"two rules are called `{rule.name}`"))
+            names.add(rule.name)
+        for place, example in enumerate(policy.tests):
+            for at, name in enumerate(example.breaks):
+                if name not in names:
+                    why = f"no rule is called `{name}`; there are: {', '.join(sorted(names))}"
+                    self.unclear.append(Unclear(f"/tests/{place}/breaks/{at}", why))
+
+
+def _shared(item: _Rule, members: Iterable[tuple[Asset, Values]]) -> Iterator[Finding]:
+    """Values that two of `members` have, or one of them twice: a finding for the later one."""
+    holders: dict[bytes, Asset] = {}
+    for asset, values in members:
+        try:
+            answer = item.ask(values)
+        except NoAnswerError as error:
+            yield Finding(item.rule, asset, str(error), answered=False, pointer=item.pointer)
+            continue
+        for value in answer if isinstance(answer, list) else () if answer is None else (answer,):
+            key = msgspec.json.encode(value, order="sorted")
+            if key in holders:
+                more = {**values, "value": value, "other": holders[key].id}
+                yield Finding(item.rule, asset, item.message(more), pointer=item.pointer)
+            holders.setdefault(key, asset)
+
+
+def _values(asset: Asset) -> Values:
+    body = msgspec.json.decode(asset.body)
+    return {"id": asset.id, "type": asset.type, "payload": body["payload"], "addons": body["addons"]}
+
+
+def _inserted(expression: Expression, values: Values, otherwise: str) -> str:
+    """The answer as text; what does not have one must not hide what is wrong."""
+    try:
+        answer = expression(values)
+    except NoAnswerError:
+        return otherwise
+    return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+
+
+def _subject(node: Node) -> str | None:
+    """JSON pointer to the first value of the payload or the addons that an expression is about."""
+    path = _path(node)
+    if path:
+        return path
+    match node:
+        case Call(_, nodes):
+            return next((found for item in nodes if (found := _subject(item))), None)
+        case Select(operand):
+            return _subject(operand)
+    over = getattr(node, "over", None)
+    return None if over is None else _subject(over)
+
+
+def _path(node: Node) -> str | None:
+    """JSON pointer that a chain of fields makes; None for anything else."""
+    match node:
+        case Variable("payload" | "addons" as name):
+            return f"/{name}"
+        case Select(operand, field) | Call("_[_]", (operand, Constant(str(field)))):
+            held = _path(operand)
+            return None if held is None else f"{held}/{field.replace('~', '~0').replace('/', '~1')}"
+    return None
