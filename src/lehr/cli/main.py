@@ -38,7 +38,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
     "Look": {
         "status": Lazy("lehr.cli.status:status", "Show how everything stands."),
         "why": Lazy("lehr.cli.why:why", "Say why an asset is as it is, and what would change that."),
-        "get": Lazy("lehr.cli.get:get", "List assets, incarnations, decisions, operations, orphans, referrers."),
+        "get": Lazy(
+            "lehr.cli.get:get", "List assets, incarnations, decisions, operations, orphans, referrers."
+        ),
         "describe": Lazy("lehr.cli.describe:describe", "Show all that is known of an asset."),
         "blame": Lazy("lehr.cli.blame:blame", "Say which files, lines and people an asset comes from."),
         "graph": Lazy("lehr.cli.graph:graph", "Show what generators read and make, or how assets refer."),
@@ -46,6 +48,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "explain": Lazy("lehr.cli.types:explain", "Say what a type or a field of it is for."),
         "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or one and the workspace."),
         "wait": Lazy("lehr.cli.wait:wait", "Wait until assets are where they should be."),
+        "serve": Lazy("lehr.cli.serve:serve", "Answer over HTTP what intent says and how it stands."),
     },
     "Command a running `lehr run`": {
         "sync": Lazy("lehr.cli.commanding:sync", "Look at the source now."),

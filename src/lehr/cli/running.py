@@ -35,7 +35,7 @@ async def run_on(deployment: Deployment) -> int:
         LehrError: it cannot start, or the store is broken.
     """
     async with _plane(deployment) as (plane, _parts):
-        ended = _ending()
+        ended = ending_by_signal()
         await plane.start()
         click.echo(f"lehr keeps {plane.partition} as intended; state in {deployment.state}", err=True)
         serving = asyncio.create_task(plane.serve())
@@ -63,7 +63,7 @@ async def run_once(deployment: Deployment, timeout: float | None) -> int:
     """
     began = SystemClock().monotonic()
     async with _plane(deployment) as (plane, made_of):
-        ended = _ending()
+        ended = ending_by_signal()
         attempt = await plane.start()
         converging = asyncio.create_task(plane.converge())
         ending = asyncio.create_task(ended.wait())
@@ -125,7 +125,7 @@ def _hide_from_git(deployment: Deployment) -> None:
         ) from error
 
 
-class _Ending(asyncio.Event):
+class Ending(asyncio.Event):
     """Set by the first signal that asks for the end. A second one ends the process at once.
 
     Attributes:
@@ -135,15 +135,16 @@ class _Ending(asyncio.Event):
     code = 0
 
 
-def _ending() -> _Ending:
-    ended = _Ending()
+def ending_by_signal(told: str = "ending; production goes on as it is") -> Ending:
+    """Set when a signal asks for the end; `told` is said then. Takes signals from now on."""
+    ended = Ending()
     loop = asyncio.get_running_loop()
 
     def end(number: signal.Signals) -> None:
         ended.code = _INTERRUPTED if number is signal.SIGINT else 0
         ended.set()
         loop.remove_signal_handler(number)
-        click.echo("ending; production goes on as it is", err=True)
+        click.echo(told, err=True)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end, number)

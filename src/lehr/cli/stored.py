@@ -125,6 +125,12 @@ def open_store(state: Path) -> Iterator[CheckableStore]:
         store.close()
 
 
+def open_store_of(state: Path) -> Callable[[], CheckableStore]:
+    """Opens the store as `open_store` does, time and again, from any thread. Whoever calls it closes it."""
+    named = named_store()
+    return lambda: wiring.open_store(state, named, read_only=True)
+
+
 @contextlib.contextmanager
 def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]:
     """One partition of the state, to be read as it is now.

@@ -156,11 +156,12 @@ class PartitionWatch:
         while True:
             if await self._feed.wait(after, self._heartbeat):
                 after += 1
-                yield self._batch(after)
+                yield self.batch(after)
             else:
                 yield Batch(after)
 
-    def _batch(self, sequence: int) -> Batch:
+    def batch(self, sequence: int) -> Batch:
+        """What an incarnation has changed of what is wanted; as `Feed.changes`."""
         changed: list[Asset] = []
         gone: list[AssetId] = []
         for change in self._feed.changes(sequence):

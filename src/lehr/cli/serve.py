@@ -1,0 +1,66 @@
+"""`lehr serve`: intent and what became of it, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lehr.cli.stored import inert_in, open_store_of, state_folder, state_option
+
+DEFAULT = "127.0.0.1:8470"
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr serve
+      lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
+      curl http://127.0.0.1:8470/v1/partitions
+
+    Ends with 0 when asked to by SIGTERM.
+    """
+)
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    default=DEFAULT,
+    show_default=True,
+    help="Where. Whoever can come there can read everything: there is no authentication.",
+)
+@state_option
+def serve(listen: str, state: Path | None) -> None:
+    """Answer over HTTP what intent says and how it stands; read-only. /openapi.json says what can be asked.
+
+    It reads the same store as `lehr run`, which may run or not, and may be on another machine.
+    """
+    import asyncio
+
+    asyncio.run(_serve(listen, state_folder(state)))
+
+
+async def _serve(listen: str, state: Path) -> None:
+    from lehr.base.clock import SystemClock
+    from lehr.cli.running import ending_by_signal
+    from lehr.http.server import parse_address, serving
+
+    address = parse_address(listen)
+    warn_of(listen)
+    ended = ending_by_signal("ending; whoever watches comes again")
+    async with serving(address, open_store_of(state), inert_in, SystemClock()) as running:
+        click.echo(f"answering at {running.url}", err=True)
+        await ended.wait()
+    raise click.exceptions.Exit(ended.code)
+
+
+def warn_of(listen: str) -> None:
+    """Say what it means to listen where others can come."""
+    from lehr.http.server import parse_address
+
+    if not parse_address(listen).loopback:
+        click.echo(
+            f"warning: whoever can reach {listen} can read all intent and history: "
+            "there is no authentication and no encryption",
+            err=True,
+        )

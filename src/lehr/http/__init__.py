@@ -1,0 +1,24 @@
+"""Intent and what became of it, read over HTTP.
+
+In: a function that opens a `Store` for reading, and an address. Out: JSON, and streams of it; every error
+as problem+json with what, why, and how to mend it.
+
+Architecture invariants:
+
+* Nothing is written, and nobody commands anything: who asks is not known here.
+* What is asked for is bounded in time and space before it is looked at; what waits is bounded in number.
+  Nothing is buffered for who does not read.
+* The only place that knows HTTP; what is answered, `lehr.query` knows.
+
+| module | what |
+|---|---|
+| `limits` | how much anybody may ask for |
+| `problems` | errors as problem+json |
+| `asking` | parameters of a request: types, limits, all that is wrong with them |
+| `resources`, `records` | what can be asked for, and how it is answered |
+| `describing` | the OpenAPI document, made from those |
+| `readers` | stores and threads to answer in |
+| `watching` | streams of batches |
+| `application` | from a request to an answer |
+| `protocol`, `server` | connections, and the server as a whole |
+"""

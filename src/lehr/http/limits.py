@@ -1,0 +1,39 @@
+"""How much anybody may ask for."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the service.
+
+    Attributes:
+        connections: open at a time; more are turned away.
+        watchers: watches at a time.
+        asked: requests that wait for a thread or are answered, at a time.
+        threads: that answer.
+        head_bytes: request line and headers.
+        head_seconds: from the first byte of a request to the end of its headers.
+        idle_seconds: without a request.
+        stall_seconds: that somebody may take to read a share of an answer.
+        page_seconds: after which a page ends where it is, and goes on at its cursor.
+        page_assets: the most in a page.
+        heartbeat_seconds: between signs of life of a watch.
+    """
+
+    connections: int = 4096
+    watchers: int = 4000
+    asked: int = 64
+    threads: int = 4
+    head_bytes: int = 16_384
+    head_seconds: float = 10.0
+    idle_seconds: float = 30.0
+    stall_seconds: float = 30.0
+    page_seconds: float = 5.0
+    page_assets: int = 10_000
+    heartbeat_seconds: float = 10.0
+
+
+FILTER_LENGTH = 4096
+"""Characters of a filter."""

@@ -1,0 +1,90 @@
+"""Errors as problem+json (RFC 9457)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from lehr.base.errors import LehrError, TransientError
+from lehr.sdk.watch import ListAgainError
+from lehr.sdk.wire import LIST_AGAIN, PROBLEM_TYPE, ParameterProblem, Problem
+from lehr.store import PrunedError
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUS = {
+    "BadRequest": 400,
+    "NotFound": 404,
+    "MethodNotAllowed": 405,
+    "Timeout": 408,
+    "Pruned": 410,
+    LIST_AGAIN: 410,
+    "TooLong": 431,
+    "Defect": 500,
+    "StoreTrouble": 500,
+    "Unavailable": 503,
+    "Busy": 503,
+}
+"""All codes, and the status that each comes with."""
+
+
+class ProblemError(LehrError):
+    """There is no answer, for a reason that has a code.
+
+    Attributes:
+        code: one of `STATUS`.
+        errors: what is wrong with each parameter.
+    """
+
+    def __init__(
+        self, code: str, what: str, *, why: str = "", fix: str = "", errors: Sequence[ParameterProblem] = ()
+    ) -> None:
+        super().__init__(what, why=why, fix=fix)
+        self.code = code
+        self.errors = tuple(errors)
+
+
+@contextlib.contextmanager
+def meaning(code: str, fix: str = "") -> Iterator[None]:
+    """Errors that say no more than what is wrong mean this code, and `fix` where they have none."""
+    try:
+        yield
+    except LehrError as error:
+        if type(error) is not LehrError:
+            raise
+        raise ProblemError(code, error.what, why=error.why, fix=error.fix or fix) from error
+
+
+def problem_of(error: LehrError) -> Problem:
+    """The problem that an error is."""
+    match error:
+        case ProblemError():
+            return problem(error.code, error.what, error.why, error.fix, error.errors)
+        case ListAgainError():
+            return problem(LIST_AGAIN, error.what, error.why, error.fix)
+        case PrunedError():
+            return problem("Pruned", error.what, error.why, "ask for one that is kept")
+        case TransientError():
+            return problem("Unavailable", error.what, error.why, error.fix or "try again")
+        case _:
+            return problem("StoreTrouble", error.what, error.why, error.fix)
+
+
+def problem(
+    code: str, what: str, why: str = "", fix: str = "", errors: Sequence[ParameterProblem] = ()
+) -> Problem:
+    """The problem with this code."""
+    return Problem(f"{PROBLEM_TYPE}{code}", what, STATUS[code], code, why, fix, tuple(errors))
+
+
+def too_long(most: int) -> Problem:
+    """The problem of a request line and headers of more than `most` bytes."""
+    why = f"request line and headers have more than {most:,} bytes"
+    return problem("TooLong", "the request is too long", why, "ask for less at a time")
+
+
+def encoded(found: Problem) -> bytes:
+    """As it is sent."""
+    return msgspec.json.encode(found)

@@ -1,0 +1,92 @@
+"""A connection, bounded: by its head, by the time that takes, and by how many others there are."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from lehr.http import problems
+from lehr.http.problems import STATUS, problem
+from lehr.sdk.wire import Problem
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it; whoever takes long over a request, or asks for too much, is told so."""
+
+    most_connections = 4096
+    head_seconds = 10.0
+    head_bytes = 16_384
+
+    def __init__(
+        self,
+        config: Any,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            why = f"{self.most_connections} are"
+            self._refuse(problem("Busy", "too many are connected", why, "try again later"))
+            return
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_more()
+        elif self._waiting is None and not self.transport.is_closing():
+            self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        if getattr(sys.exc_info()[1], "error_status_hint", 400) == STATUS["TooLong"]:
+            self._refuse(problems.too_long(self.head_bytes))
+        else:
+            self._refuse(problem("BadRequest", "this is no request of HTTP", fix="speak HTTP/1.1"))
+
+    def _wait(self) -> None:
+        """For the headers of a request."""
+        self._waiting = self.loop.call_later(self.head_seconds, self._late)
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _late(self) -> None:
+        self._waiting = None
+        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
+            why = f"{self.head_seconds:g} seconds are allowed for its headers"
+            self._refuse(problem("Timeout", "the request has not come", why, "send it at once"))
+
+    def _refuse(self, found: Problem) -> None:
+        """Say why, and close."""
+        content = problems.encoded(found)
+        headers = [
+            ("content-type", problems.MEDIA_TYPE),
+            ("content-length", str(len(content))),
+            ("connection", "close"),
+        ]
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            for event in (
+                h11.Response(status_code=found.status, headers=headers),
+                h11.Data(data=content),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()

@@ -1,0 +1,380 @@
+"""What can be asked for of intent, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.http.asking import incarnation_at, understood
+from lehr.http.limits import FILTER_LENGTH, Limits
+from lehr.http.problems import ProblemError, meaning
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.query.compare import Comparison, compare
+from lehr.query.filtering import Filter
+from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
+from lehr.query.reading import Inert, Reading, choose_partition
+from lehr.query.referring import Referrer, referrers
+from lehr.query.selecting import Row, rows
+from lehr.sdk.wire import AssetDocument, encode_asset
+from lehr.store import Store
+
+PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
+Id = Annotated[str, Meta(description="Id of the asset; its slashes may stand as they are.", max_length=200)]
+At = Annotated[
+    str,
+    Meta(description="Incarnation: a number, latest, previous, or a time in ISO 8601.", max_length=80),
+]
+FilterText = Annotated[
+    str, Meta(description="Condition in CEL over id, type, payload, addons.", max_length=FILTER_LENGTH)
+]
+Types = Annotated[str, Meta(description="Types, with commas between.", max_length=2000)]
+Fields = Annotated[
+    str, Meta(description="Fields to send, with commas between: payload.replicas,addons.", max_length=2000)
+]
+
+
+class Question(NamedTuple):
+    """What a resource is asked with, beside its parameters.
+
+    Attributes:
+        inert: of the store's partition, which assets have no production.
+    """
+
+    store: Store
+    clock: Clock
+    limits: Limits
+    inert: Callable[[Store, Partition], Inert]
+
+    def reading(self, partition: str) -> Reading:
+        """The partition.
+
+        Raises:
+            ProblemError: there is none of this name.
+        """
+        with meaning("NotFound", "ask for /v1/partitions"):
+            chosen = choose_partition(self.store.intent.partitions(), partition)
+        return Reading(self.store, chosen, self.clock.now(), self.inert(self.store, chosen))
+
+
+class Answer(NamedTuple):
+    """What a resource answers.
+
+    Attributes:
+        make: makes the content: a value, or JSON that is ready.
+        tag: stays the same as long as the content does; "" if nobody knows that.
+    """
+
+    make: Callable[[], Any]
+    tag: str = ""
+
+
+class Resource(NamedTuple):
+    """Something that can be asked for.
+
+    Attributes:
+        path: below the server's address, with names of parameters in braces.
+        name: unique.
+        parameters: a struct, those of the path included.
+        answers: what comes, for the description.
+    """
+
+    path: str
+    name: str
+    summary: str
+    parameters: type[msgspec.Struct]
+    answers: Any
+    answer: Callable[[Question, Any], Answer]
+
+
+# --- partitions and incarnations -----------------------------------------------------
+
+
+class NoParameters(msgspec.Struct, frozen=True):
+    """There are none."""
+
+
+class OfPartition(msgspec.Struct, frozen=True):
+    """Of a partition as a whole."""
+
+    partition: PartitionName
+
+
+class PartitionDocument(msgspec.Struct, frozen=True):
+    """A partition, and the header of its newest incarnation; null before the first."""
+
+    name: str
+    newest: Incarnation | None
+
+
+def _partitions(question: Question, _asked: NoParameters) -> Answer:
+    intent = question.store.intent
+    return Answer(lambda: [PartitionDocument(name, intent.newest(name)) for name in intent.partitions()])
+
+
+def _partition(question: Question, asked: OfPartition) -> Answer:
+    reading = question.reading(asked.partition)
+    return Answer(lambda: PartitionDocument(reading.partition, reading.newest()))
+
+
+class OfIncarnations(OfPartition, frozen=True):
+    """The newest of them."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+def _incarnations(question: Question, asked: OfIncarnations) -> Answer:
+    reading = question.reading(asked.partition)
+    return Answer(lambda: reading.intent.incarnations(reading.partition, asked.limit))
+
+
+class OfIncarnation(OfPartition, frozen=True):
+    """One of them."""
+
+    at: At
+
+
+def _incarnation(question: Question, asked: OfIncarnation) -> Answer:
+    header = incarnation_at(question.reading(asked.partition), asked.at)
+    return Answer(lambda: header, _tag(header))
+
+
+# --- assets -------------------------------------------------------------------------
+
+
+class OfAssets(OfPartition, frozen=True):
+    """Which of them, in which incarnation."""
+
+    at: At = "latest"
+    filter: FilterText = ""
+    types: Types = ""
+    fields: Fields = ""
+    limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 1000
+    cursor: Annotated[str, Meta(description="Where a page has ended; it names its incarnation.")] = ""
+
+
+class AssetPage(msgspec.Struct, frozen=True):
+    """Assets of one incarnation, by id.
+
+    Attributes:
+        cursor: where the next page begins; empty if this is the last. A page may have fewer assets than
+            `limit`, or none, and not be the last.
+        plan: how the filter was answered; null without one.
+    """
+
+    incarnation: str
+    sequence: int
+    digest: str
+    assets: list[AssetDocument]
+    cursor: str = ""
+    plan: Plan | None = None
+
+
+def _assets(question: Question, asked: OfAssets) -> Answer:
+    reading = question.reading(asked.partition)
+    wanted = wanted_of(asked.filter, asked.types)
+    fields = _fields(asked.fields)
+    begun = asked.cursor
+    if begun:
+        header = incarnation_at(reading, str(_sequence_of(begun)))
+    elif asked.at == "latest" and reading.newest() is None:
+        return Answer(lambda: AssetPage(f"{reading.partition}@0", 0, "", []))
+    else:
+        header = incarnation_at(reading, asked.at)
+
+    def make() -> AssetPage:
+        deadline = question.clock.monotonic() + question.limits.page_seconds
+        try:
+            found = page(
+                reading,
+                wanted,
+                incarnation=str(header.sequence),
+                cursor=begun,
+                limit=asked.limit,
+                enough=lambda: question.clock.monotonic() > deadline,
+            )
+        except LehrError as error:
+            raise error if type(error) is not LehrError else understood(error, "cursor") from error
+        sent: list[Any] = [_sent(asset, fields) for asset in found.assets]
+        return AssetPage(header.name, header.sequence, header.digest, sent, found.cursor, found.plan)
+
+    return Answer(make, _tag(header))
+
+
+class OfAsset(OfPartition, frozen=True):
+    """One of them, in which incarnation."""
+
+    id: Id
+    at: At = "latest"
+    fields: Fields = ""
+
+
+def _asset(question: Question, asked: OfAsset) -> Answer:
+    reading = question.reading(asked.partition)
+    header = incarnation_at(reading, asked.at)
+    fields = _fields(asked.fields)
+
+    def make() -> Any:
+        found = reading.intent.asset(AssetKey(reading.partition, AssetId(asked.id)), header.sequence)
+        if found is None:
+            raise ProblemError(
+                "NotFound",
+                f"{header.name} has no asset {asked.id}",
+                fix="ask for /assets, or for another `at`",
+            )
+        return _sent(found, fields)
+
+    return Answer(make, _tag(header))
+
+
+class OfReferrers(OfPartition, frozen=True):
+    """To which asset, through which field, how far."""
+
+    asset: Id
+    field: Annotated[str, Meta(description="Only through this field of the payload.", max_length=200)] = ""
+    tree: Annotated[bool, Meta(description="Also what refers to those, all the way.")] = False
+
+
+def _referrers(question: Question, asked: OfReferrers) -> Answer:
+    reading = question.reading(asked.partition)
+
+    def behind(id: AssetId) -> list[tuple[AssetId, str]]:
+        return reading.intent.mentioned_by(AssetKey(reading.partition, id))
+
+    def make() -> list[Referrer]:
+        depth = None if asked.tree else 1
+        return list(referrers(behind, AssetId(asked.asset), asked.field or None, most_deep=depth))
+
+    return Answer(make)
+
+
+class OfComparison(OfPartition, frozen=True):
+    """Between which incarnations."""
+
+    before: At = msgspec.field(name="from", default="previous")
+    after: At = msgspec.field(name="to", default="latest")
+
+
+def _compare(question: Question, asked: OfComparison) -> Answer:
+    reading = question.reading(asked.partition)
+    before, after = (incarnation_at(reading, at) for at in (asked.before, asked.after))
+
+    def make() -> Comparison:
+        changes = reading.intent.changes(reading.partition, before.sequence, after.sequence)
+        return compare(before.name, after.name, changes)
+
+    return Answer(make, f"{_tag(before)}-{_tag(after)}")
+
+
+class OfRows(OfPartition, frozen=True):
+    """Those that stand how."""
+
+    status: Annotated[str, Meta(description="Only those that stand so, such as Waiting.")] = ""
+
+
+def _standing(question: Question, asked: OfRows) -> Answer:
+    reading = question.reading(asked.partition)
+
+    def make() -> list[Row]:
+        return [row for row in rows(reading) if asked.status.lower() in ("", row.status.lower())]
+
+    return Answer(make)
+
+
+RESOURCES: Sequence[Resource] = (
+    Resource(
+        "/v1/partitions", "partitions", "All partitions.", NoParameters, list[PartitionDocument], _partitions
+    ),
+    Resource(
+        "/v1/partitions/{partition}", "partition", "A partition.", OfPartition, PartitionDocument, _partition
+    ),
+    Resource(
+        "/v1/partitions/{partition}/incarnations",
+        "incarnations",
+        "Incarnations that are kept, newest first.",
+        OfIncarnations,
+        list[Incarnation],
+        _incarnations,
+    ),
+    Resource(
+        "/v1/partitions/{partition}/incarnations/{at}",
+        "incarnation",
+        "The header of an incarnation.",
+        OfIncarnation,
+        Incarnation,
+        _incarnation,
+    ),
+    Resource(
+        "/v1/partitions/{partition}/assets",
+        "assets",
+        "Assets of an incarnation, by id, page by page.",
+        OfAssets,
+        AssetPage,
+        _assets,
+    ),
+    Resource("/v1/partitions/{partition}/assets/{id}", "asset", "An asset.", OfAsset, AssetDocument, _asset),
+    Resource(
+        "/v1/partitions/{partition}/referrers",
+        "referrers",
+        "What refers to an asset in the newest incarnation.",
+        OfReferrers,
+        list[Referrer],
+        _referrers,
+    ),
+    Resource(
+        "/v1/partitions/{partition}/compare",
+        "compare",
+        "How two incarnations differ, field by field.",
+        OfComparison,
+        Comparison,
+        _compare,
+    ),
+    Resource(
+        "/v1/partitions/{partition}/standing",
+        "standing",
+        "How every asset stands.",
+        OfRows,
+        list[Row],
+        _standing,
+    ),
+)
+
+
+def wanted_of(filter: str, types: str) -> Wanted:
+    """What a filter and types select.
+
+    Raises:
+        ProblemError: the filter cannot be understood.
+    """
+    among = tuple(name.strip() for name in types.split(",")) if types else None
+    try:
+        return Wanted(Filter(filter) if filter else None, None, among)
+    except LehrError as error:
+        raise understood(error, "filter") from error
+
+
+def _fields(text: str) -> tuple[tuple[str, ...], ...] | None:
+    try:
+        return parse_fields(text) if text else None
+    except LehrError as error:
+        raise understood(error, "fields") from error
+
+
+def _sequence_of(cursor: str) -> int:
+    try:
+        return parse_cursor(cursor).sequence
+    except LehrError as error:
+        raise understood(error, "cursor") from error
+
+
+def _sent(asset: Any, fields: tuple[tuple[str, ...], ...] | None) -> Any:
+    return msgspec.Raw(encode_asset(asset)) if fields is None else projected(asset, fields)
+
+
+def _tag(header: Incarnation) -> str:
+    return f"{header.sequence}-{header.digest[:16]}"

@@ -1,0 +1,225 @@
+"""The server: an address, its connections, and the application behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import resource
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.types import Scope
+
+from lehr.base.blocking import Threads
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.http.application import Application
+from lehr.http.limits import Limits
+from lehr.http.protocol import BoundedProtocol
+from lehr.http.readers import Readers
+from lehr.http.watching import Watches
+from lehr.model.asset import Partition
+from lehr.query.reading import Inert
+from lehr.store import Store
+
+_END_SECONDS = 5
+_BACKLOG = 1024
+_SPARE_FILES = 128
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where to listen. Port 0 means any that is free."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can come there."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def parse_address(text: str) -> Address:
+    """`127.0.0.1:8470`, `[::1]:8470` or `:8470`, which is on loopback.
+
+    Raises:
+        LehrError: it is none.
+    """
+    host, _colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
+    if not port.isdecimal() or int(port) > 65_535:
+        raise LehrError(
+            f"{text!r} is no address to listen on",
+            why="it does not end with a colon and a port from 0 to 65535",
+            fix="write 127.0.0.1:8470",
+        )
+    return Address(host, int(port))
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Running:
+    """A server that answers.
+
+    Attributes:
+        address: where it listens.
+    """
+
+    def __init__(self, address: Address, application: Application, server: _Server) -> None:
+        self.address = address
+        self._application = application
+        self._server = server
+
+    @property
+    def url(self) -> str:
+        """Where it is asked."""
+        return f"http://{self.address}"
+
+    def told(self) -> None:
+        """There may be a new incarnation: those who watch hear of it at once."""
+        self._application.watches.told()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._server.server_state.connections)
+
+    def break_connections(self) -> None:
+        """Break every connection, as a machine that goes down does."""
+        for connection in list(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    address: Address,
+    open_store: Callable[[], Store],
+    inert: Callable[[Store, Partition], Inert],
+    clock: Clock,
+    limits: Limits | None = None,
+) -> AsyncIterator[Running]:
+    """Answers at `address` while in this context.
+
+    Args:
+        open_store: opens the store for reading; called for each thread that reads.
+        inert: of a partition, which assets have no production.
+
+    Raises:
+        LehrError: the address cannot be had.
+        TransientError, StalledError: the store cannot be opened.
+    """
+    limits = limits or Limits()
+    limits = msgspec.structs.replace(limits, connections=_allowed(limits.connections))
+    with contextlib.ExitStack() as opened:
+        listening = opened.enter_context(_listening(address))
+        store = open_store()
+        opened.callback(store.close)
+        readers = Readers(open_store, Threads("http", limits.threads), limits.asked)
+        opened.callback(readers.close)
+        config = _config(limits)
+        server = _Server(config)
+        application = Application(
+            readers,
+            Watches(store, clock, limits),
+            inert,
+            clock,
+            limits,
+            lambda scope: _abort(server, scope),
+        )
+        config.app = application.asgi()
+        host, port = listening.getsockname()[:2]
+        task = asyncio.create_task(server.serve([listening]), name="http")
+        try:
+            while not server.started and not task.done():
+                await clock.sleep(0.005)
+            if task.done():
+                task.result()
+            yield Running(Address(host, port), application, server)
+        finally:
+            server.should_exit = True
+            application.watches.end()
+            await asyncio.wait({task})
+            task.result()
+
+
+def _config(limits: Limits) -> uvicorn.Config:
+    class Protocol(BoundedProtocol):
+        most_connections = limits.connections
+        head_seconds = limits.head_seconds
+        head_bytes = limits.head_bytes
+
+    return uvicorn.Config(
+        _not_yet,
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=limits.head_bytes,
+        timeout_keep_alive=int(limits.idle_seconds),
+        timeout_graceful_shutdown=_END_SECONDS,
+    )
+
+
+async def _not_yet(*_arguments: Any) -> None:
+    raise RuntimeError("asked before there was anything to answer")
+
+
+def _abort(server: _Server, scope: Scope) -> None:
+    for connection in list(server.server_state.connections):
+        if isinstance(connection, BoundedProtocol) and connection.client == scope["client"]:
+            connection.transport.abort()
+
+
+def _allowed(wanted: int) -> int:
+    """As many connections as this process may have files for; asks for more where it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _SPARE_FILES
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wanted, soft - _SPARE_FILES))
+
+
+@contextlib.contextmanager
+def _listening(address: Address) -> Iterator[socket.socket]:
+    try:
+        family, kind, number, _name, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, number)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+            listening.listen(_BACKLOG)
+        except BaseException:
+            listening.close()
+            raise
+    except OSError as error:
+        raise LehrError(
+            f"{address} cannot be listened on",
+            why=error.strerror or str(error),
+            fix="name another address with --listen",
+        ) from error
+    with listening:
+        yield listening

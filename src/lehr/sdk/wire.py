@@ -1,0 +1,188 @@
+"""How intent is written in JSON, for whoever reads it over HTTP.
+
+An asset keeps the bytes of its body, so that its digest can be checked by whoever receives it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lehr.base.diagnostics import Position
+from lehr.base.digest import Digest, digest_all
+from lehr.base.errors import TransientError
+from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import Annotated, Derivation
+from lehr.sdk.watch import Batch
+
+
+class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All of an asset but its body. The names are those of `Asset`."""
+
+    id: AssetId
+    type: str
+    digest: Digest
+    origin: Position | None = None
+    made_by: Derivation | None = None
+    annotated_by: tuple[Annotated, ...] = ()
+
+
+class AssetDocument(_Head, frozen=True, omit_defaults=True):
+    """An asset as it stands in an incarnation.
+
+    Attributes:
+        digest: of id, type and body. Where it comes from does not count.
+        origin: where it was declared, at the revision in which it last changed.
+        made_by: the call of a generator that it came of; none when an asset file declares it.
+        annotated_by: who put addons on it from elsewhere, sorted.
+        addons, payload: what it holds, every default spelt out.
+        versions: of those of its types that are not of the first version.
+    """
+
+    addons: dict[str, Any] = {}
+    payload: Any = None
+    versions: dict[str, int] = {}
+
+
+class _Received(_Head, frozen=True, kw_only=True):
+    """An asset whose body is still the bytes that came."""
+
+    addons: msgspec.Raw
+    payload: msgspec.Raw
+    versions: msgspec.Raw = msgspec.Raw()
+
+    def asset(self) -> Asset:
+        """What was sent.
+
+        Raises:
+            TransientError: it was damaged on its way.
+        """
+        parts = [b'{"addons":', bytes(self.addons), b',"payload":', bytes(self.payload)]
+        if bytes(self.versions):
+            parts += [b',"versions":', bytes(self.versions)]
+        body = b"".join((*parts, b"}"))
+        if digest_all((self.id, self.type, body.decode())) != self.digest:
+            raise TransientError(f"asset {self.id} was damaged on its way", why="it has another digest")
+        return Asset(self.id, self.type, body, self.digest, self.origin, self.made_by, self.annotated_by)
+
+
+class _ReceivedBatch(msgspec.Struct, frozen=True):
+    sequence: int = -1
+    changed: tuple[_Received, ...] = ()
+    gone: tuple[AssetId, ...] = ()
+    problem: Problem | None = None
+
+
+class _ReceivedPage(msgspec.Struct, frozen=True):
+    sequence: int
+    assets: tuple[_Received, ...]
+    cursor: str = ""
+
+
+class ParameterProblem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is wrong with one parameter of a request."""
+
+    parameter: str
+    why: str
+    fix: str = ""
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why there is no answer (RFC 9457).
+
+    Attributes:
+        type: a URN that ends with `code`.
+        title: what is wrong.
+        status: of HTTP.
+        code: stable, in CamelCase.
+        detail: why.
+        fix: what to do about it.
+        errors: what is wrong with each parameter.
+    """
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    fix: str = ""
+    errors: tuple[ParameterProblem, ...] = ()
+
+
+class BatchDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of a watch: what one incarnation changed, or a sign of life, or why it ends.
+
+    Attributes:
+        sequence: of the incarnation.
+        changed: assets that are new or differ.
+        gone: ids of those that are not in it any more, or are not wanted any more.
+        problem: the last line: why the watch ends.
+    """
+
+    sequence: int
+    changed: tuple[AssetDocument, ...] = ()
+    gone: tuple[AssetId, ...] = ()
+    problem: Problem | None = None
+
+
+LIST_AGAIN = "ListAgain"
+"""Code of the problem that what happened since is not known any more."""
+
+PROBLEM_TYPE = "urn:lehr:problem:"
+
+_batch = msgspec.json.Decoder(_ReceivedBatch)
+_page = msgspec.json.Decoder(_ReceivedPage)
+_problem = msgspec.json.Decoder(Problem)
+
+
+def encode_asset(asset: Asset) -> bytes:
+    """An asset as `AssetDocument`, with its body as it is."""
+    head = _Head(asset.id, asset.type, asset.digest, asset.origin, asset.made_by, asset.annotated_by)
+    return msgspec.json.encode(head)[:-1] + b"," + asset.body[1:]
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """A batch as a line, `BatchDocument`."""
+    line: dict[str, Any] = {"sequence": batch.sequence}
+    if batch.changed:
+        line["changed"] = [msgspec.Raw(encode_asset(asset)) for asset in batch.changed]
+    if batch.gone:
+        line["gone"] = batch.gone
+    return msgspec.json.encode(line) + b"\n"
+
+
+def decode_batch(line: bytes) -> Batch | Problem:
+    """What a line of a watch says: a batch, or why there are no more.
+
+    Raises:
+        TransientError: it was damaged on its way.
+    """
+    try:
+        found = _batch.decode(line)
+    except msgspec.DecodeError as error:
+        raise TransientError("what came is no batch", why=str(error)) from error
+    if found.problem is not None:
+        return found.problem
+    return Batch(found.sequence, tuple(item.asset() for item in found.changed), found.gone)
+
+
+def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
+    """A page of a listing: sequence of the incarnation, assets, cursor of the next page or nothing.
+
+    Raises:
+        TransientError: it was damaged on its way.
+    """
+    try:
+        found = _page.decode(content)
+    except msgspec.DecodeError as error:
+        raise TransientError("what came is no listing", why=str(error)) from error
+    return found.sequence, [item.asset() for item in found.assets], found.cursor
+
+
+def decode_problem(status: int, content: bytes) -> Problem:
+    """Why there was no answer, also from something between that knows nothing of problems."""
+    try:
+        return _problem.decode(content)
+    except msgspec.DecodeError:
+        return Problem(f"{PROBLEM_TYPE}Other", f"the answer is {status}", status, "Other")

@@ -1,0 +1,100 @@
+"""A store that is served over HTTP on loopback, and a plain client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lehr.base.clock import SystemClock
+from lehr.http.limits import Limits
+from lehr.http.server import Address, Running, serving
+from lehr.model.asset import Asset, AssetId
+from lehr.store import SqliteStore, Store
+from lehr.testing.conformance.store.subject import PARTITION, publication
+
+ROOT = f"/v1/partitions/{PARTITION}"
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+class Served:
+    """A store to publish into, and the server that reads it."""
+
+    def __init__(self, store: Store, running: Running) -> None:
+        self.store = store
+        self.running = running
+        self._writers: list[asyncio.StreamWriter] = []
+
+    def publish(self, changed: Sequence[Asset], gone: Sequence[AssetId] = (), **more: Any) -> None:
+        newest = self.store.intent.newest(PARTITION)
+        base = 0 if newest is None else newest.sequence
+        self.store.commit([publication(base, *changed, removals=tuple(gone), **more)])
+        self.running.told()
+
+    async def get(self, target: str, headers: Sequence[tuple[str, str]] = (), method: str = "GET") -> Answer:
+        lines = [f"{method} {target} HTTP/1.1", "Host: x", "Connection: close"]
+        lines += [f"{name}: {value}" for name, value in headers]
+        return await self.say(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+    async def say(self, request: bytes) -> Answer:
+        """Send bytes, and read until the server closes."""
+        reader, writer = await self.connect()
+        writer.write(request)
+        return parsed(await reader.read())
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection, which is closed with the server."""
+        address = self.running.address
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        self._writers.append(writer)
+        return reader, writer
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for writer in self._writers:
+            writer.transport.abort()
+        for writer in self._writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+def parsed(content: bytes) -> Answer:
+    head, _, body = content.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    return Answer(int(status.split()[1]), headers, body)
+
+
+@contextlib.asynccontextmanager
+async def served(folder: Path, limits: Limits | None = None, port: int = 0) -> AsyncIterator[Served]:
+    path = folder / "state.sqlite"
+    store = SqliteStore(path)
+    try:
+        async with serving(
+            Address("127.0.0.1", port),
+            lambda: SqliteStore(path, read_only=True),
+            lambda store, partition: lambda type: False,
+            SystemClock(),
+            limits,
+        ) as running:
+            server = Served(store, running)
+            try:
+                yield server
+            finally:
+                await server.close()
+    finally:
+        store.close()

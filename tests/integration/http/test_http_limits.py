@@ -1,0 +1,129 @@
+"""Whoever asks for too much, takes too long, or does not read, is told so or cut off; others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from lehr.http.limits import Limits
+from lehr.testing.conformance.store.subject import asset
+from tests.integration.http.served import ROOT, Served, parsed, served
+
+
+async def watching(server: Served, after: int = 0) -> asyncio.StreamReader:
+    reader, writer = await server.connect()
+    writer.write(f"GET {ROOT}/watch?after={after} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    return reader
+
+
+def test_a_request_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(head_seconds=0.2)) as server:
+            server.publish([asset("a")])
+            slow, writer = await server.connect()
+            writer.write(f"GET {ROOT}/assets HTTP/1.1\r\nHost: x\r\n".encode())
+            assert (await server.get(f"{ROOT}/assets")).status == 200
+            answer = parsed(await slow.read())
+            assert (answer.status, answer.json["code"]) == (408, "Timeout")
+            silent, _writer = await server.connect()
+            assert parsed(await silent.read()).status == 408
+
+    asyncio.run(main())
+
+
+def test_a_request_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            server.publish([asset("a")])
+            answer = await server.get(f"{ROOT}/assets?filter={'x' * 100_000}")
+            assert (answer.status, answer.json["code"]) == (431, "TooLong")
+            answer = await server.say(b"what is this?\r\n\r\n")
+            assert (answer.status, answer.json["code"]) == (400, "BadRequest")
+            answer = await server.get(f"{ROOT}/assets", [("Content-Length", "100000000")])
+            assert (answer.status, answer.json["code"]) == (400, "BadRequest")
+
+    asyncio.run(main())
+
+
+def test_an_expression_that_explodes_is_bounded(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(page_seconds=0.0)) as server:
+            server.publish([asset(f"a{number}", "a" * 200) for number in range(600)])
+            answer = await server.get(f"{ROOT}/assets?filter=payload.value.matches('(a*)*b')")
+            assert (answer.status, answer.json["assets"]) == (200, [])
+            assert answer.json["plan"]["looked_at"] == 256
+            assert answer.json["cursor"]
+
+    asyncio.run(main())
+
+
+def test_more_connections_than_there_may_be_are_turned_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(connections=3)) as server:
+            server.publish([asset("a")])
+            for _ in range(3):
+                await watching(server)
+            answer = await server.get("/healthz")
+            assert (answer.status, answer.json["code"]) == (503, "Busy")
+
+    asyncio.run(main())
+
+
+def test_more_watchers_than_there_may_be_are_turned_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(watchers=1)) as server:
+            server.publish([asset("a")])
+            await watching(server)
+            answer = await server.get(f"{ROOT}/watch")
+            assert (answer.status, answer.json["code"]) == (503, "Busy")
+            assert (await server.get("/healthz")).status == 200
+
+    asyncio.run(main())
+
+
+def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(stall_seconds=0.3, heartbeat_seconds=0.1)) as server:
+            for number in range(40):
+                server.publish([asset(f"a{number}-{other}", "x" * 50_000) for other in range(10)])
+            slow, writer = await server.connect()
+            slow._transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(f"GET {ROOT}/watch HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            quick = await watching(server)
+            lines = [await _line(quick) for _ in range(40)]
+            assert all(b'"changed"' in line for line in lines)
+            while server.running.connections > 1:
+                assert b'"sequence":40' in await _line(quick)  # a sign of life: this one goes on
+
+    asyncio.run(main())
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line of a watch; parts of a chunked answer are put together."""
+    found = b""
+    while not found.endswith(b"\n"):
+        size = int(await reader.readline(), 16)
+        found += (await reader.readexactly(size + 2))[:-2]
+    return found
+
+
+def test_two_hundred_watchers_all_have_everything_in_order(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, Limits(heartbeat_seconds=60.0)) as server:
+            server.publish([asset("a", "0")])
+            readers = [await watching(server, 1) for _ in range(200)]
+            for number in range(2, 12):
+                server.publish([asset("a", str(number))])
+
+            async def follow(reader: asyncio.StreamReader) -> list[int]:
+                found: list[int] = []
+                while len(found) < 10:
+                    lines = (await _line(reader)).splitlines()
+                    found += [int(line.partition(b":")[2].partition(b",")[0]) for line in lines]
+                return found
+
+            heard = await asyncio.gather(*map(follow, readers))
+            assert all(item == list(range(2, 12)) for item in heard)
+
+    asyncio.run(main())
