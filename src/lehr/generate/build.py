@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from lehr import __version__
+from lehr.base.chance import Chance
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
@@ -20,6 +21,7 @@ from lehr.generate.protocol import Built, Changed
 from lehr.generate.runs import Run
 from lehr.generate.sealing import Sealing
 from lehr.generate.type_files import TypeFiles
+from lehr.generate.verification import Elsewhere, Verification
 from lehr.generate.workspace import WORKSPACE_FILE, Workspace, missing_workspace, read_workspace
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
@@ -37,9 +39,17 @@ class Build:
     Args:
         run: calls generators, in the sandbox.
         memo: what was made in earlier processes.
+        elsewhere: calls generators to verify what they have made; None to believe it.
     """
 
-    def __init__(self, registry: Registry, fetch: Fetch, run: Run, memo: Memo | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        fetch: Fetch,
+        run: Run,
+        memo: Memo | None = None,
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
         self._registry = registry
         self._memo = memo or Memo()
         self._fetch = fetch
@@ -47,6 +57,11 @@ class Build:
         self._sealing = Sealing(registry, self._files)
         self._assembly = Assembly(self._sealing.sealed)
         self._generators = Generators(registry, self._assembly, fetch, run, self._memo)
+        self._verification: Verification | None = None
+        if elsewhere is not None:
+            self._verification = Verification(
+                self._generators, self._assembly, registry, self._files, elsewhere, self._memo, Chance()
+            )
         self._code: set[str] = set()
         self._dirty: set[str] = set()
         self._workspace: Workspace | None = None
@@ -78,7 +93,9 @@ class Build:
         )
         self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
-        others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems]
+        verification = self._verification
+        doubts = [] if verification is None else verification.problems()
+        others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems, *doubts]
         wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)
         others += _skipped(changed.skipped, wanted)
         upserts, removals, diagnostics = self._assembly.settle(others)
@@ -91,11 +108,19 @@ class Build:
             tuple(diagnostics),
             tuple(sorted(item.name for item in self._registry.declared)),
             tuple(self._generators.declared),
+            () if verification is None else verification.wanted(),
         )
 
     def idle(self) -> Iterator[None]:
         """What can wait until the answer has gone out: a little of it before each `yield`."""
-        return self._memo.write(self._assembly.get)
+        yield from self._memo.write(self._assembly.get)
+        if self._verification is not None:
+            yield from self._verification.idle()
+
+    def verify(self, contents: Sequence[bytes]) -> None:
+        """Make some of what is in force again, out of the contents of the files that `Built` wanted again."""
+        if self._verification is not None:
+            self._verification.verify(contents)
 
     def _refused(self, skipped: Iterable[str]) -> Built:
         digest = digest_all((__version__, self._workspace_digest))

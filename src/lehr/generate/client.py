@@ -80,6 +80,7 @@ class GenerationWorker:
         self._process: asyncio.subprocess.Process | None = None
         self._stderr: BinaryIO | None = None
         self._memory = Memory()
+        self._again: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -88,6 +89,8 @@ class GenerationWorker:
 
     async def generate(self, snapshot: Snapshot) -> Generated:
         async with self._turn:
+            if self._again is not None:
+                await self._again
             try:
                 async with asyncio.timeout(self._answer_seconds) as silence:
                     told, built = await self._converse(snapshot, silence)
@@ -106,6 +109,8 @@ class GenerationWorker:
             except BaseException:
                 await self._end(kill=True)  # in the middle of a conversation nothing else can be said
                 raise
+            if built.again:
+                self._again = asyncio.create_task(self._tell_again(snapshot, built.again))
             return self._memory.take(snapshot, told, built)
 
     async def close(self) -> None:
@@ -142,6 +147,19 @@ class GenerationWorker:
                     origins.share(answer.upserts)
                     return told, replace(answer, upserts=(*upserts, *answer.upserts))
 
+    async def _tell_again(self, snapshot: Snapshot, paths: tuple[str, ...]) -> None:
+        """Send contents of files once more, for the worker to verify something, in nobody's way."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        try:
+            contents = await self._blocking.run(_read, snapshot, paths)
+        except Exception:  # what is wrong with the source is told when it is read for an answer
+            contents = ()
+        with contextlib.suppress(OSError):  # that the worker has died, too
+            process.stdin.write(frame(Contents(contents)))
+            await process.stdin.drain()
+
     async def _start(self) -> asyncio.subprocess.Process:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the process
         self._process = await asyncio.create_subprocess_exec(
@@ -162,6 +180,10 @@ class GenerationWorker:
 
     async def _end(self, *, kill: bool = False) -> str:
         """End the worker, if there is one. Returns the last that it wrote to stderr."""
+        again, self._again = self._again, None
+        if again is not None:
+            again.cancel()
+            await asyncio.wait([again])
         process, self._process = self._process, None
         stderr, self._stderr = self._stderr, None
         self._memory.forget()

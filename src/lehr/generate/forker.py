@@ -10,36 +10,45 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import select
 import socket
+import subprocess
+import sys
+from collections.abc import Mapping
 from typing import NoReturn
 
+from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.generate.confinement import Confinement, leave_network
+from lehr.generate.denials import preload
 from lehr.generate.protocol import SandboxLimits
+from lehr.generate.runs import Run
 from lehr.generate.sandbox import Ended, Take, Work, be_forked, supervise
 
 _BYTES = 8
 """Of a number: a length, a process id, a status."""
 
 _REAP = b"."
+_READY = b"!"
 
 
-class Forker:
-    """Starts the process. To be made in a process with a single thread, before it grows.
+class Remote:
+    """Runs work in forks of the process at the other end of a socket.
 
     Architecture invariant: pickles go from the worker to the forker only. What the forks answer is decoded
     as data by whoever reads it.
     """
 
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._process = os.fork()
-        if self._process == 0:
-            _serve(theirs)
-        theirs.close()
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
 
-    def run(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+    def run(
+        self, work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None
+    ) -> Ended:
         """As `lehr.generate.sandbox.run`. All that `work` holds is sent.
+
+        Args:
+            interrupt: descriptor; the fork is ended as soon as it can be read from.
 
         Raises:
             EOFError, OSError: the forker has died.
@@ -55,12 +64,91 @@ class Forker:
             self._socket.sendall(_REAP)
             return _received(self._socket)
 
-        return supervise(start, reap, limits, clock, take)
+        return supervise(start, reap, limits, clock, take, interrupt)
+
+
+class Forker(Remote):
+    """A fork of this process. To be made in a process with a single thread, before it grows."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._process = os.fork()
+        if self._process == 0:
+            _serve(theirs)
+        theirs.close()
+        super().__init__(ours)
 
     def close(self) -> None:
         """End the process, and wait for its end."""
         self._socket.close()
         os.waitpid(self._process, 0)
+
+
+class OtherForker(Remote):
+    """Another interpreter, which differs in `environment`. It takes its time to start."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-s", "-P", "-m", "lehr.generate.forker", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **environment},
+                pass_fds=[theirs.fileno()],
+            )
+        self._started = False
+        super().__init__(ours)
+
+    def ready(self) -> bool:
+        """Whether it has started, and has not ended."""
+        if not self._started and select.select([self._socket], [], [], 0)[0]:
+            self._started = self._socket.recv(len(_READY)) == _READY
+        return self._started and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process, and wait for its end."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class Elsewhere:
+    """An `OtherForker` for a worker: there when it has first been asked for, and again after it has died.
+
+    Args:
+        interrupt: descriptor of whoever the worker must listen to first.
+        chance: makes each of them another one.
+    """
+
+    def __init__(self, limits: SandboxLimits, clock: Clock, interrupt: int, chance: Chance) -> None:
+        self._interrupt = interrupt
+        self._chance = chance
+        self._other: OtherForker | None = None
+        self.run = Run(limits, clock, self._call, self._call)
+
+    def ready(self) -> bool:
+        """Whether it has started. Starts it."""
+        if self._other is None:
+            seed = int(self._chance.uniform(1, 1 << 32))
+            # Objects lie where the system's allocator puts them, and sets have another order.
+            self._other = OtherForker({"PYTHONHASHSEED": str(seed), "PYTHONMALLOC": "malloc"})
+        return self._other.ready()
+
+    def close(self) -> None:
+        """End it, if it is there."""
+        if self._other is not None:
+            self._other.close()
+            self._other = None
+
+    def _call(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+        try:
+            if self._other is not None:
+                return self._other.run(work, limits, clock, take, self._interrupt)
+        except (EOFError, OSError):
+            self.close()
+        return Ended(b"", "interrupted", 0)
 
 
 def _serve(worker: socket.socket) -> NoReturn:
@@ -114,3 +202,15 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
             raise EOFError("the other end is gone")
         content += chunk
     return bytes(content)
+
+
+def main() -> None:
+    """Be the process of an `OtherForker`, whose socket is the descriptor that is given as the argument."""
+    preload()
+    worker = socket.socket(fileno=int(sys.argv[1]))
+    worker.sendall(_READY)
+    _serve(worker)
+
+
+if __name__ == "__main__":
+    main()

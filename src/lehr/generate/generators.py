@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
@@ -26,7 +26,7 @@ from lehr.sdk.source import FileEntry
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """Size of the largest file, or set of files, that one call may be given."""
 
-_ALL = "*"
+ALL = "*"
 """The item of generators that are called once, with everything."""
 
 Inputs = dict[str, str | None]
@@ -65,6 +65,41 @@ class Generators:
     def patterns(self) -> list[str]:
         """Those of the files that generators read, as known since the last call of `generate`."""
         return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+
+    @property
+    def ordered(self) -> Sequence[Generator]:
+        """All that can run, in the order in which they do."""
+        return self._ordered
+
+    def code_digest(self, generator: Generator) -> str:
+        """Digest of all code that goes into what it makes, and of the declared types."""
+        return self._code_digests[generator.name]
+
+    def code_of(self, generator: Generator) -> dict[str, bytes]:
+        """Source of its module, and of all modules that it may import."""
+        return {path: self._code[path] for path in generator.uses}
+
+    def paths_of(self, generator: Generator, item: str, files: Iterable[str]) -> list[str]:
+        """Paths of the files that it is called with for an item."""
+        declaration = generator.found.declaration
+        if declaration.reads is Reads.FILE:
+            return [item]
+        return sorted(filter(matcher(declaration.of), files)) if declaration.reads is Reads.FILES else []
+
+    def arguments_of(
+        self, generator: Generator, items: Iterable[str], contents: Mapping[str, bytes]
+    ) -> list[Argument]:
+        """What it is called with for each of some items, all of which there is an output of."""
+        match generator.found.declaration.reads:
+            case Reads.FILE:
+                return [SourceFile(path, contents[path]) for path in items]
+            case Reads.FILES:
+                return [[SourceFile(path, content) for path, content in contents.items()]]
+            case Reads.ASSETS:
+                return [[_view(asset) for asset in self._assets(generator)]]
+            case Reads.ASSET:
+                assets = [self._assembly.asset(AssetId(item)) for item in items]
+                return [_view(asset) for asset in assets if asset is not None]
 
     @property
     def declared(self) -> Iterator[DeclaredGenerator]:
@@ -151,7 +186,7 @@ class Generators:
                 return {}
             found = sorted(path for path in files if matches(path))
             parts = (part for path in found for part in (path, files[path].content_id))
-            return {_ALL: digest_all((code, *parts)) if found else None}
+            return {ALL: digest_all((code, *parts)) if found else None}
         paths = files if fresh else dirty
         inputs: Inputs = {}
         for path in sorted(paths):
@@ -168,7 +203,7 @@ class Generators:
                 return {}
             found = self._assets(generator)
             parts = (part for asset in found for part in (asset.id, asset.digest))
-            return {_ALL: digest_all((code, *parts)) if found else None}
+            return {ALL: digest_all((code, *parts)) if found else None}
         ids = assembly.ids() if fresh else assembly.touched
         inputs: Inputs = {}
         for id in sorted(ids):
@@ -218,8 +253,7 @@ class Generators:
             item = next(items)
             put(item, output_of(answer, generator, inputs[item], item, self._registry))
 
-        code = {path: self._code[path] for path in generator.uses}
-        death = self._run.call(generator, list(arguments.values()), code, take)
+        death = self._run.call(generator, list(arguments.values()), self.code_of(generator), take)
         # What was not reached for an earlier one's failure has no problem of its own.
         for item in items:
             put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))
@@ -233,7 +267,7 @@ class Generators:
         if not items:
             return
         if declaration.reads is Reads.ASSETS:
-            yield _ALL, [_view(asset) for asset in self._assets(generator)]
+            yield ALL, [_view(asset) for asset in self._assets(generator)]
         elif declaration.reads is Reads.ASSET:
             for item in items:
                 asset = self._assembly.asset(AssetId(item))
@@ -241,8 +275,8 @@ class Generators:
                     yield item, _view(asset)
         elif declaration.reads is Reads.FILES:
             paths = sorted(path for path in files if matcher(declaration.of)(path))
-            if self._fits(generator, _ALL, paths, items, files):
-                yield _ALL, list(map(SourceFile, paths, self._fetch(paths)))
+            if self._fits(generator, ALL, paths, items, files):
+                yield ALL, list(map(SourceFile, paths, self._fetch(paths)))
         else:
             paths = [path for path in items if self._fits(generator, path, [path], items, files)]
             yield from zip(paths, map(SourceFile, paths, self._fetch(paths)), strict=True)

@@ -86,9 +86,10 @@ class Memo:
         packed = self._ask(functools.partial(_content, key=key))
         return None if packed is None else _unpacked(key, packed, inputs)
 
-    def note(self, unit: Unit, output: Output) -> None:
-        """Have `output` written when there is time."""
-        if self._database is not None and output.repeatable and not errors(output.diagnostics):
+    def note(self, unit: Unit, output: Output, *, with_errors: bool = False) -> None:
+        """Have `output` written when there is time; with errors only if so asked."""
+        sound = output.repeatable and (with_errors or not errors(output.diagnostics))
+        if self._database is not None and sound:
             self._pending[unit] = output
 
     def write(self, in_force: InForce) -> Iterator[None]:

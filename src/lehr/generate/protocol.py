@@ -87,6 +87,8 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
         upserts, removals: empty if there is an error among the diagnostics.
         types: names of the types that the workspace declares.
         declared: its generators, in the order in which they run.
+        again: paths of files whose `Contents` the worker takes once more, when the answer has been passed
+            on; none, if they cannot be had. They are sent before the next `Changed`.
     """
 
     partition: Partition | None
@@ -97,6 +99,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     diagnostics: tuple[Diagnostic, ...]
     types: tuple[str, ...] = ()
     declared: tuple[DeclaredGenerator, ...] = ()
+    again: tuple[str, ...] = ()
 
 
 Answer = Wanted | Working | Unkept | Part | Built

@@ -49,7 +49,7 @@ class Ended(msgspec.Struct):
 
     Attributes:
         printed: the first bytes of what went to stdout and stderr.
-        overran: what it was ended for: `time`, `answer`; empty if it ended by itself.
+        overran: what it was ended for: `time`, `answer`, `interrupted`; empty if it ended by itself.
         status: as `os.waitstatus_to_exitcode` has it: an exit code, or minus a signal's number.
     """
 
@@ -85,6 +85,7 @@ def supervise(
     limits: SandboxLimits,
     clock: Clock,
     take: Take,
+    interrupt: int | None = None,
 ) -> Ended:
     """Listen to a fork, and end it when it overruns a limit.
 
@@ -92,6 +93,7 @@ def supervise(
         start: forks a process that sends and prints to these two descriptors; returns its id.
         reap: waits for the process of that id, and returns its status.
         take: called with each frame as it comes.
+        interrupt: descriptor; the fork is ended as soon as it can be read from.
     """
     answers, send_to = os.pipe()
     output, print_to = os.pipe()
@@ -102,7 +104,7 @@ def supervise(
     handle = os.pidfd_open(child)
     collector = _Collector(answers, output, handle, limits, clock, take)
     try:
-        collector.collect()
+        collector.collect(interrupt)
     finally:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -151,8 +153,10 @@ class _Collector:
         self._taken = 0
         self._pending = bytearray()
 
-    def collect(self) -> None:
+    def collect(self, interrupt: int | None) -> None:
         poll = select.poll()
+        if interrupt is not None:
+            poll.register(interrupt, select.POLLIN)
         for descriptor in (self._answers, self._output, self._handle):
             os.set_blocking(descriptor, False)
             poll.register(descriptor, select.POLLIN)
@@ -163,7 +167,11 @@ class _Collector:
             if left <= 0:
                 self.overran = "time"
                 return
-            ended = any(descriptor == self._handle for descriptor, _ in poll.poll(left * 1000))
+            ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
+            ended = self._handle in ready
+            if interrupt in ready:
+                self.overran = "interrupted"
+                return
             before = self._taken
             for descriptor in (self._answers, self._output):
                 if not self._drain(descriptor):

@@ -17,12 +17,13 @@ from typing import BinaryIO, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from lehr.base.chance import Chance
 from lehr.base.clock import Clock, SystemClock
 from lehr.generate import sandbox
 from lehr.generate.build import Build
 from lehr.generate.collecting import reported
 from lehr.generate.denials import preload
-from lehr.generate.forker import Forker
+from lehr.generate.forker import Elsewhere, Forker
 from lehr.generate.installed import digest_of_installed
 from lehr.generate.memo import Memo
 from lehr.generate.protocol import (
@@ -48,15 +49,23 @@ _MOST_ASSETS = 5000
 
 _SILENCE_SECONDS = 1.0  # after which the parent is told that there is something going on
 
+_CHUNK = 1 << 20
+
+_BRIEF_SECONDS = 5
+
 _BATCH = 256
 """Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
 
 
 class Channel:
-    """The worker's end of the conversation."""
+    """The worker's end of the conversation.
 
-    def __init__(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
-        self._incoming = incoming
+    Args:
+        incoming: descriptor.
+    """
+
+    def __init__(self, incoming: int, outgoing: BinaryIO) -> None:
+        self.incoming = incoming
         self._outgoing = outgoing
 
     def send(self, message: object) -> None:
@@ -66,14 +75,25 @@ class Channel:
 
     def receive(self, kind: type[T]) -> T | None:
         """The next message; None when there will be no more."""
-        length = self._incoming.read(LENGTH_BYTES)
-        if len(length) < LENGTH_BYTES:
+        length = self._exactly(LENGTH_BYTES)
+        if length is None:
             return None
-        return msgspec.msgpack.decode(self._incoming.read(int.from_bytes(length, "big")), type=kind)
+        body = self._exactly(int.from_bytes(length, "big"))
+        return None if body is None else msgspec.msgpack.decode(body, type=kind)
 
     def waiting(self) -> bool:
-        """True if there is something to receive, between two conversations."""
-        return bool(select.select([self._incoming], [], [], 0)[0])
+        """True if there is something to receive."""
+        return bool(select.select([self.incoming], [], [], 0)[0])
+
+    def _exactly(self, size: int) -> bytes | None:
+        """As many bytes, and none beyond, so that what waits is seen to wait; None when they end before."""
+        content = bytearray()
+        while len(content) < size:
+            chunk = os.read(self.incoming, min(size - len(content), _CHUNK))
+            if not chunk:
+                return None
+            content += chunk
+        return bytes(content)
 
     def fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
         """Contents of files, in the order of `paths`, asked for in batches."""
@@ -96,17 +116,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
     limits = msgspec.json.decode(options.limits, type=SandboxLimits)
     registry = _registry(options.registry)
     preload()
-    with contextlib.closing(Forker()) as forker, contextlib.closing(_memo(options)) as memo:
-        clock = SystemClock()
+    clock = SystemClock()
+    with (
+        contextlib.closing(Forker()) as forker,
+        contextlib.closing(_memo(options)) as memo,
+        contextlib.closing(Elsewhere(_brief(limits), clock, channel.incoming, Chance())) as elsewhere,
+    ):
         run = Run(limits, clock, _telling(forker.run, channel), _telling(sandbox.run, channel))
-        build = Build(registry, channel.fetch, run, memo)
-        while (changed := channel.receive(Changed)) is not None:
-            built = build.build(changed)
-            problem = memo.take_problem()
-            if problem:
-                channel.send(Unkept(problem))
-            _answer(channel, built)
+        _serve(channel, Build(registry, channel.fetch, run, memo, elsewhere), memo)
+
+
+def _serve(channel: Channel, build: Build, memo: Memo) -> None:
+    while (changed := channel.receive(Changed)) is not None:
+        built = build.build(changed)
+        problem = memo.take_problem()
+        if problem:
+            channel.send(Unkept(problem))
+        _answer(channel, built)
+        _pass_time(channel, build.idle())
+        if built.again:
+            told = channel.receive(Contents)
+            if told is None:
+                return
+            build.verify(told.contents)
             _pass_time(channel, build.idle())
+
+
+def _brief(limits: SandboxLimits) -> SandboxLimits:
+    """Limits for what is made again only to see whether it is the same."""
+    cpu, wall = min(limits.cpu_seconds, _BRIEF_SECONDS), min(limits.wall_seconds, _BRIEF_SECONDS)
+    return replace(limits, cpu_seconds=cpu, wall_seconds=wall)
 
 
 def _memo(options: argparse.Namespace) -> Memo:
@@ -155,7 +194,7 @@ def _own_pipes() -> Channel:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    return Channel(os.fdopen(incoming, "rb", 1 << 20), os.fdopen(outgoing, "wb", 1 << 20))
+    return Channel(incoming, os.fdopen(outgoing, "wb", 1 << 20))
 
 
 def _registry(factory: str) -> Registry:
