@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "init": Lazy("lehr.cli.init:init", "Make a first workspace."),
         "adopt": Lazy("lehr.cli.adopt:adopt", "Draft intent from what production has."),
         "validate": Lazy("lehr.cli.validate:validate", "Check a workspace, and show every problem in it."),
+        "test": Lazy("lehr.cli.test:test", "Try the examples of policies."),
         "plan": Lazy("lehr.cli.plan:plan", "Show what a workspace would change in production."),
         "set": Lazy("lehr.cli.set:set_", "Change a value in a file of intent, as a commit."),
         "promote": Lazy("lehr.cli.promote:promote", "Take an incarnation of one partition to another."),

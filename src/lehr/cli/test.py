@@ -1,0 +1,115 @@
+"""`lehr test`: do policies say what they are meant to say?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from lehr.cli import terminal, words
+from lehr.cli.output import Column, Shape, output_option, show
+from lehr.cli.stored import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lehr.base.diagnostics import Diagnostic
+    from lehr.cli.examples import Declared, Trial
+
+_WORKSPACE_FILE = "lehr.yaml"
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      lehr test
+      lehr test assets/policies.yaml
+      lehr test -o json                    for continuous integration
+
+    Ends with 1 when an example comes out otherwise than it says.
+    """
+)
+@click.argument("path", metavar="[PATH]", default=".", type=click.Path(path_type=Path))
+@output_option()
+def test(path: Path, form: str) -> None:
+    """Try the examples of policies: those of the workspace in PATH, or of a file or folder of policies.
+
+    Good examples have to come out clean, and bad ones have to break exactly the rules that they name. A
+    workspace is built for that, so that its own types and policies that generators make are known.
+    """
+    from lehr.base.errors import LehrError
+    from lehr.cli.examples import tried, unbroken
+
+    declared = _declared(path)
+    _require_none(declared.diagnostics)
+    if not declared.policies:
+        raise LehrError(
+            f"{path} declares no policy", fix="declare an asset of type lehr.Policy, or name a file"
+        )
+    trials = list(tried(declared))
+    show(form, trials, _shape(), nothing="no examples")
+    for policy, rule in unbroken(declared):
+        click.echo(f"warning: no example breaks the rule `{rule}` of `{policy}`", err=True)
+    failed = [trial for trial in trials if not trial.passed]
+    of = words.counted(len(declared.policies), "policy", "policies")
+    click.echo(f"{words.counted(len(trials), 'example')} of {of}, {len(failed)} failed", err=True)
+    _require_none([item for trial in failed for item in trial.problems])
+
+
+def _shape() -> Shape[Trial]:
+    return Shape(
+        (
+            Column("POLICY", lambda item: item.policy),
+            Column("EXAMPLE", lambda item: item.example),
+            Column("RESULT", lambda item: "passed" if item.passed else "failed"),
+            Column("EXPECTED", lambda item: ", ".join(item.expected) or "-"),
+            Column("FOUND", lambda item: ", ".join(sorted({found.rule for found in item.found})) or "-"),
+            Column("AT", lambda item: str(item.at or "-"), wide=True),
+        ),
+        lambda item: {"passed": item.passed, **msgspec.to_builtins(item)},
+        lambda item: f"{item.policy}: {item.example}",
+    )
+
+
+def _declared(path: Path) -> Declared:
+    from lehr.cli.examples import declared_in_files
+
+    if (path / _WORKSPACE_FILE).is_file():
+        return _declared_in_workspace(path)
+    return declared_in_files(path, registry())
+
+
+def _declared_in_workspace(directory: Path) -> Declared:
+    """The policies of a workspace; that its assets break them does not keep examples from being tried."""
+    import asyncio
+
+    from lehr.cli.examples import Declared, locating
+    from lehr.cli.working_tree import look_at
+    from lehr.model.policy import POLICY
+    from lehr.validate.policies import BROKEN, NO_ANSWER
+
+    tree = asyncio.run(look_at(directory, None, registry()))
+    others = tuple(item for item in tree.diagnostics if item.code not in (BROKEN, NO_ANSWER))
+    policies = tuple(asset for asset in tree.assets.values() if asset.type == POLICY)
+
+    def read(file: str) -> bytes | None:
+        found = directory / file
+        return found.read_bytes() if found.is_file() else None
+
+    return Declared(policies, tree.registry, locating(read), others)
+
+
+def _require_none(diagnostics: Iterable[Diagnostic]) -> None:
+    """Show `diagnostics` on stderr, and end with 1 if one of them is an error."""
+    from lehr.base.diagnostics import errors
+    from lehr.cli.diagnostics import render
+
+    found = list(diagnostics)
+    if not errors(found):
+        return
+    click.echo(render(found, colour=terminal.coloured(sys.stderr)), err=True)
+    raise click.exceptions.Exit(1)
