@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lehr.http.describing import HEALTH_PATH, openapi
 from lehr.http.problems import STATUS
+from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text()
@@ -17,8 +18,8 @@ def test_every_path_and_every_parameter_is_described_and_no_other() -> None:
     for path, given in re.findall(r"^\| (?:`(/[^`?]*)\??([^`]*)`|\(itself\)) \|", PAGE, re.MULTILINE):
         described.add((path, frozenset(re.findall(r"(\w+)=", given))))
     there = set()
-    for path, item in openapi(RESOURCES)["paths"].items():
-        if path.startswith("/v1/"):
+    for path, item in openapi((*RESOURCES, *RECORDS))["paths"].items():
+        if path.startswith("/v1/partitions"):
             names = frozenset(p["name"] for p in item["get"]["parameters"] if p["in"] == "query")
             below = re.sub(r"{(\w+)}", lambda found: found[1].upper(), path.removeprefix("/v1/partitions"))
             there.add((below, names))

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from lehr.cli.main import cli
 
 ASSETS = "- {id: web/motd, type: lehr.File, payload: {path: etc/motd, content: hello}}\n"
 LEHR = (sys.executable, "-m", "lehr")
@@ -55,6 +58,64 @@ def test_what_is_in_force_is_answered_and_a_signal_ends_it(folder: Path) -> None
         assert (row["id"], row["status"]) == ("web/motd", "Converged")
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+COMMANDS = [
+    ("get", "assets"),
+    ("get", "assets", "--filter", "payload.path == 'etc/motd'", "--fields", "payload,digest"),
+    ("get", "assets", "--incarnation", "hello@1", "-o", "json"),
+    ("get", "incarnations", "-o", "json"),
+    ("get", "decisions", "web/motd", "-o", "json"),
+    ("get", "operations", "-o", "json"),
+    ("get", "orphans"),
+    ("get", "referrers", "web/motd"),
+    ("describe", "web/motd", "-o", "json"),
+    ("why", "web/motd", "-o", "json"),
+    ("why", "--all", "-o", "json"),
+    ("status", "-o", "json"),
+    ("diff", "previous", "latest", "-o", "json"),
+    ("graph", "--incarnation", "latest", "--assets", "all"),
+    ("types", "-o", "name"),
+    ("explain", "lehr.File", "-o", "json"),
+    ("wait", "--timeout", "5s"),
+]
+
+
+@pytest.mark.timeout(120)
+def test_every_command_that_reads_says_the_same_over_http(folder: Path, tmp_path: Path) -> None:
+    text = ASSETS.replace("hello}", "hello again}")
+    (folder / "assets/all.yaml").write_text(text)
+    subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50)
+    with serving(folder) as (url, _process):
+        for command in COMMANDS:
+            here = CliRunner().invoke(cli, [*command, "--state", str(folder / ".lehr")])
+            there = CliRunner().invoke(cli, ["--server", url, *command])
+            assert there.exit_code == here.exit_code == 0, (command, there.output, here.output)
+            assert there.stdout == here.stdout, command
+        by_environment = CliRunner().invoke(cli, ["status"], env={"LEHR_SERVER": url})
+        assert f"state       {url}" in by_environment.stdout
+        assert "running     no" in by_environment.stdout
+
+
+def test_what_is_not_there_is_told_as_it_is_here(folder: Path) -> None:
+    with serving(folder) as (url, _process):
+        for command in (("why", "web/motdd"), ("get", "assets", "--incarnation", "99")):
+            here = CliRunner().invoke(cli, [*command, "--state", str(folder / ".lehr")])
+            there = CliRunner().invoke(cli, ["--server", url, *command])
+            assert (there.exit_code, str(there.exception)) == (here.exit_code, str(here.exception))
+
+
+def test_a_server_that_does_not_answer_is_told() -> None:
+    done = CliRunner().invoke(cli, ["--server", "http://127.0.0.1:1", "status"])
+    assert "cannot be reached" in str(done.exception)
+    assert "LEHR_SERVER" in str(done.exception)
+    assert "no URL" in str(CliRunner().invoke(cli, ["--server", "127.0.0.1:1", "status"]).exception)
+
+
+def test_commands_that_change_something_are_not_for_servers() -> None:
+    done = CliRunner().invoke(cli, ["--server", "http://127.0.0.1:1", "sync"])
+    assert done.exit_code == 2
+    assert "--server is for commands that read" in done.stderr
 
 
 def test_an_address_that_is_taken_is_told(folder: Path) -> None:

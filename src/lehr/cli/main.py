@@ -83,6 +83,12 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 """All commands, in the order in which `lehr --help` shows them."""
 
 
+SERVER_VARIABLE = "LEHR_SERVER"
+
+READING = frozenset({"status", "why", "get", "describe", "graph", "types", "explain", "diff", "wait"})
+"""Commands that can read from a server."""
+
+
 class Commands(LazyGroup):
     """The commands of `SECTIONS`."""
 
@@ -114,8 +120,22 @@ class Commands(LazyGroup):
     """,
 )
 @click.version_option(__version__, message="%(prog)s %(version)s")
-def cli() -> None:
+@click.option(
+    "--server",
+    metavar="URL",
+    help="Read from a `lehr serve` (http://127.0.0.1:8470) and not from a state here; else LEHR_SERVER.",
+)
+@click.pass_context
+def cli(ctx: click.Context, server: str | None) -> None:
     """Lehr makes production as you declare it, keeps it so, and can say why."""
+    command = ctx.invoked_subcommand
+    if server is not None and command not in READING:
+        raise click.UsageError(f"--server is for commands that read: {', '.join(sorted(READING))}")
+    server = server or os.environ.get(SERVER_VARIABLE)
+    if server and command in READING:
+        from lehr.cli.stored import keep_server
+
+        keep_server(ctx, server)
 
 
 def main() -> NoReturn:

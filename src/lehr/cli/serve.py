@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lehr.cli.stored import inert_in, open_store_of, state_folder, state_option
+from lehr.cli.stored import inert_in, open_store_of, running, state_folder, state_option
 
 DEFAULT = "127.0.0.1:8470"
 
@@ -48,8 +48,9 @@ async def _serve(listen: str, state: Path) -> None:
     address = parse_address(listen)
     warn_of(listen)
     ended = ending_by_signal("ending; whoever watches comes again")
-    async with serving(address, open_store_of(state), inert_in, SystemClock()) as running:
-        click.echo(f"answering at {running.url}", err=True)
+    opening = open_store_of(state)
+    async with serving(address, opening, inert_in, SystemClock(), alive=lambda: running(state)) as server:
+        click.echo(f"answering at {server.url}", err=True)
         await ended.wait()
     raise click.exceptions.Exit(ended.code)
 

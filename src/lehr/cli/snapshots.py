@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lehr.base.errors import LehrError
-from lehr.cli.stored import open_reading, open_store, state_folder
+from lehr.cli.stored import open_read_store, open_reading
 
 if TYPE_CHECKING:
     from lehr.model.asset import Asset
@@ -39,7 +39,7 @@ def open_snapshot(state: Path | None, partition: str | None, text: str) -> Itera
         LehrError: there is none, it was pruned, or the name cannot be understood.
     """
     if text.startswith(IMPORTED):
-        with open_store(state_folder(state)) as store:
+        with open_read_store(state) as store:
             yield imported(store, text)
         return
     with open_reading(state, partition) as reading:

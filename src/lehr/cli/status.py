@@ -10,7 +10,15 @@ import click
 
 from lehr.cli import words
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import open_reading, partition_option, running_report, state_folder, state_option
+from lehr.cli.stored import (
+    named_server,
+    open_reading,
+    partition_option,
+    running,
+    running_report,
+    state_folder,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
@@ -36,19 +44,23 @@ def status(form: str, state: Path | None, partition: str | None) -> None:
 
     folder = state_folder(state)
     report = running_report(folder)
+    url = named_server()
+    alive = running(folder) if url else report is not None
     with open_reading(folder, partition) as reading:
         overview = survey(reading)
         if form == "text":
-            print_lines(_tell(reading, overview, report, folder))
+            print_lines(_tell(reading, overview, report, url or str(folder), alive=alive))
         else:
             show_document(form, {"running": report, **overview_document(overview)})
 
 
-def _tell(reading: Reading, overview: Overview, report: dict[str, Any] | None, folder: Path) -> Iterator[str]:
+def _tell(
+    reading: Reading, overview: Overview, report: dict[str, Any] | None, place: str, *, alive: bool
+) -> Iterator[str]:
     now, newest = reading.now, overview.newest
-    running = "no" if report is None else f"yes, process {report['pid']}"
-    yield f"running     {running}"
-    yield f"state       {folder}"
+    process = "" if report is None else f", process {report['pid']}"
+    yield f"running     {f'yes{process}' if alive else 'no'}"
+    yield f"state       {place}"
     yield f"partition   {reading.partition}"
     if newest is None:
         yield "in force    nothing: no incarnation was published yet"

@@ -27,6 +27,9 @@ STORE_VARIABLE = "LEHR_STORE"
 _STORE = "lehr.store"
 """In the context of a command."""
 
+_SERVER = "lehr.server"
+"""The same."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -76,6 +79,17 @@ def named_store() -> str | None:
     return None if context is None else context.meta.get(_STORE)
 
 
+def keep_server(ctx: click.Context, url: str) -> None:
+    """Have the command read from a server."""
+    ctx.meta[_SERVER] = url
+
+
+def named_server() -> str | None:
+    """URL of the server that the command is to read from, if any."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_SERVER)
+
+
 def has_store(state: Path) -> bool:
     """Whether a state folder has a store, or the command names one."""
     return named_store() is not None or wiring.has_store(state)
@@ -84,7 +98,7 @@ def has_store(state: Path) -> bool:
 def found_state(named: Path | None) -> Path | None:
     """The state folder: `named`, or `.lehr` in the current directory or one above; None if there is none.
 
-    Where the command names a store, there need be no folder: this machine may be another one.
+    Where the command names a store or a server, there need be no folder: this machine may be another one.
     """
     if named is not None:
         return named
@@ -92,7 +106,7 @@ def found_state(named: Path | None) -> Path | None:
     for folder in (here, *here.parents):
         if wiring.has_store(folder / STATE_FOLDER):
             return folder / STATE_FOLDER
-    return None if named_store() is None else here / STATE_FOLDER
+    return here / STATE_FOLDER if named_store() or named_server() else None
 
 
 def state_folder(named: Path | None) -> Path:
@@ -132,6 +146,27 @@ def open_store_of(state: Path) -> Callable[[], CheckableStore]:
 
 
 @contextlib.contextmanager
+def open_read_store(state: Path | None) -> Iterator[Store]:
+    """What a command that only reads is to read: a server, or the store of a state.
+
+    Raises:
+        LehrError: there is none.
+    """
+    url = named_server()
+    if url is None:
+        with open_store(state_folder(state)) as store:
+            yield store
+        return
+    from lehr.http.remote import RemoteStore
+
+    remote = RemoteStore(url)
+    try:
+        yield remote
+    finally:
+        remote.close()
+
+
+@contextlib.contextmanager
 def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]:
     """One partition of the state, to be read as it is now.
 
@@ -141,7 +176,7 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
     from lehr.base.clock import SystemClock
     from lehr.query.reading import Reading, choose_partition
 
-    with open_store(state_folder(state)) as store:
+    with open_read_store(state) as store:
         chosen = choose_partition(store.intent.partitions(), partition)
         yield Reading(store, chosen, SystemClock().now(), inert_in(store, chosen))
 
@@ -180,7 +215,13 @@ def registry() -> Registry:
 
 
 def running(state: Path) -> bool:
-    """Whether a `lehr run` answers at `state`."""
+    """Whether a `lehr run` answers at `state`, or beside the server that the command names."""
+    url = named_server()
+    if url is not None:
+        from lehr.http.remote import Server
+
+        with contextlib.closing(Server(url)) as server:
+            return server.running()
     from lehr.control.client import SOCKET
     from lehr.control.socket import connected
 
@@ -192,7 +233,9 @@ def running(state: Path) -> bool:
 
 
 def running_report(state: Path) -> dict[str, Any] | None:
-    """What the `lehr run` of `state` says of itself; None when none answers."""
+    """What the `lehr run` of `state` says of itself; None when none answers, or not to this machine."""
+    if named_server() is not None:
+        return None
     from lehr.control.client import send
     from lehr.control.messages import Report
 

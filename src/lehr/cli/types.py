@@ -13,8 +13,8 @@ import msgspec
 from lehr.cli.output import Column, Shape, output_option, show, show_document
 from lehr.cli.stored import (
     found_state,
+    open_read_store,
     open_reading,
-    open_store,
     partition_option,
     registry,
     registry_of,
@@ -105,7 +105,7 @@ def _known(state: Path | None, partition: str | None, incarnation: str | None) -
     folder = found_state(state)
     if folder is None:
         return registry()
-    with open_store(folder) as store:
+    with open_read_store(folder) as store:
         partitions = store.intent.partitions()
         return registry_of(store, choose_partition(partitions, partition)) if partitions else registry()
 

@@ -17,6 +17,7 @@ Architecture invariants:
 | `asking` | parameters of a request: types, limits, all that is wrong with them |
 | `resources`, `records` | what can be asked for, and how it is answered |
 | `describing` | the OpenAPI document, made from those |
+| `remote` | the other side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads to answer in |
 | `watching` | streams of batches |
 | `application` | from a request to an answer |

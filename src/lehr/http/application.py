@@ -23,6 +23,7 @@ from lehr.http.describing import HEALTH_PATH, OPENAPI_PATH, WATCH_PATH, Health, 
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.readers import Readers
+from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES, Question, Resource
 from lehr.http.watching import OfWatch, Watches
 from lehr.model.asset import Partition
@@ -56,6 +57,7 @@ class Application:
         clock: Clock,
         limits: Limits,
         abort: Abort,
+        alive: Callable[[], bool],
     ) -> None:
         self.watches = watches
         self._readers = readers
@@ -63,8 +65,9 @@ class Application:
         self._clock = clock
         self._limits = limits
         self._abort = abort
+        self._alive = alive
 
-    def asgi(self, resources: Sequence[Resource] = RESOURCES) -> ASGIApp:
+    def asgi(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> ASGIApp:
         """The application as an ASGI server runs it."""
         described = msgspec.json.encode(openapi(resources))
         routes = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in resources]
@@ -110,8 +113,10 @@ class Application:
         return Response(content, headers=headers, media_type=_JSON)
 
     async def _health(self, _request: Request) -> Response:
-        known = await self._readers.ask(lambda store: len(store.intent.partitions()))
-        return Response(msgspec.json.encode(Health("ok", known)), media_type=_JSON)
+        found = await self._readers.ask(
+            lambda store: Health("ok", len(store.intent.partitions()), self._alive())
+        )
+        return Response(msgspec.json.encode(found), media_type=_JSON)
 
     async def watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to watch."""

@@ -22,10 +22,16 @@ _REF = "#/components/schemas/{name}"
 
 
 class Health(msgspec.Struct, frozen=True):
-    """The server answers, and so does its store."""
+    """The server answers, and so does its store.
+
+    Attributes:
+        partitions: how many there are.
+        running: whether a `lehr run` answers beside this server.
+    """
 
     status: str
     partitions: int
+    running: bool
 
 
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:

@@ -114,12 +114,14 @@ async def serving(
     inert: Callable[[Store, Partition], Inert],
     clock: Clock,
     limits: Limits | None = None,
+    alive: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
     Args:
         open_store: opens the store for reading; called for each thread that reads.
         inert: of a partition, which assets have no production.
+        alive: whether a `lehr run` answers here.
 
     Raises:
         LehrError: the address cannot be had.
@@ -142,6 +144,7 @@ async def serving(
             clock,
             limits,
             lambda scope: _abort(server, scope),
+            alive,
         )
         config.app = application.asgi()
         host, port = listening.getsockname()[:2]

@@ -45,7 +45,7 @@ class AssetDocument(_Head, frozen=True, omit_defaults=True):
     versions: dict[str, int] = {}
 
 
-class _Received(_Head, frozen=True, kw_only=True):
+class ReceivedAsset(_Head, frozen=True, kw_only=True):
     """An asset whose body is still the bytes that came."""
 
     addons: msgspec.Raw
@@ -69,14 +69,14 @@ class _Received(_Head, frozen=True, kw_only=True):
 
 class _ReceivedBatch(msgspec.Struct, frozen=True):
     sequence: int = -1
-    changed: tuple[_Received, ...] = ()
+    changed: tuple[ReceivedAsset, ...] = ()
     gone: tuple[AssetId, ...] = ()
     problem: Problem | None = None
 
 
 class _ReceivedPage(msgspec.Struct, frozen=True):
     sequence: int
-    assets: tuple[_Received, ...]
+    assets: tuple[ReceivedAsset, ...]
     cursor: str = ""
 
 

@@ -45,7 +45,7 @@ def test_partitions_and_incarnations_are_told(tmp_path: Path) -> None:
         assert [item["sequence"] for item in headers] == [3, 2]
         for at, sequence in (("1", 1), ("latest", 3), ("previous", 2), (quote(iso(NOW + 15)), 2)):
             assert (await server.get(f"{ROOT}/incarnations/{at}")).json["sequence"] == sequence
-        assert (await server.get("/healthz")).json == {"status": "ok", "partitions": 1}
+        assert (await server.get("/healthz")).json == {"status": "ok", "partitions": 1, "running": False}
 
     play(tmp_path, story)
 
@@ -197,7 +197,7 @@ def test_everything_that_is_described_is_there(tmp_path: Path) -> None:
         assert document["openapi"] == "3.1.0"
         known = {"partition": PARTITION, "at": "latest", "id": "a"}
         for path, item in document["paths"].items():
-            query = "asset=a" if path.endswith("/referrers") else ""
+            query = "asset=a" if path.endswith(("/referrers", "/versions")) else ""
             if not path.endswith("/watch"):
                 answer = await server.get(f"{path.format(**known)}?{query}")
                 assert answer.status == 200, (path, answer.content)

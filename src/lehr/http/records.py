@@ -1,0 +1,214 @@
+"""What can be asked for of what was decided and done, and of the history of an asset.
+
+Values as the store keeps them, times in seconds since the epoch: `lehr.http.remote` makes a store of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from lehr.http.asking import incarnation_at
+from lehr.http.resources import Answer, At, Id, NoParameters, OfPartition, Question, Resource
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.attempt import Attempt
+from lehr.model.control import AuditEntry, Control
+from lehr.model.decision import Decision
+from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.reading import Reading
+from lehr.sdk.wire import AssetDocument, encode_asset
+from lehr.store.interface import Head, Imported, Standing
+
+Limit = Annotated[int, Meta(ge=1, le=100_000)]
+
+
+class OfSome(OfPartition, frozen=True):
+    """All of them, or that of one asset."""
+
+    asset: Id = ""
+
+
+class OfNewest(OfSome, frozen=True):
+    """The newest of them."""
+
+    limit: Limit = 100
+
+
+class OfAudit(OfPartition, frozen=True):
+    """The newest of them."""
+
+    limit: Limit = 100
+
+
+class OfOperations(OfNewest, frozen=True):
+    """Which of them."""
+
+    open: Annotated[bool, Meta(description="Only those that may be changing production.")] = False
+
+
+class OfHistory(OfPartition, frozen=True):
+    """Of which asset."""
+
+    asset: Id
+
+
+class OfChanges(OfPartition, frozen=True):
+    """Between which incarnations; `from` may be 0 for the empty one."""
+
+    before: At = msgspec.field(name="from", default="previous")
+    after: At = msgspec.field(name="to", default="latest")
+
+
+class NumberedDecision(msgspec.Struct, frozen=True):
+    """A decision and its number."""
+
+    number: int
+    decision: Decision
+
+
+class Controls(msgspec.Struct, frozen=True):
+    """What people have said and still stands, and the version of all that."""
+
+    version: int
+    controls: list[Control]
+
+
+class Version(msgspec.Struct, frozen=True):
+    """An asset as an incarnation has made it; null for its absence."""
+
+    sequence: int
+    asset: AssetDocument | None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """An asset before and after; null where it is not there."""
+
+    id: AssetId
+    before: AssetDocument | None
+    after: AssetDocument | None
+
+
+def _answering(answer: Callable[[Reading, Any], Any]) -> Callable[[Question, Any], Answer]:
+    """An answer that nothing says how long it stays the same."""
+
+    def answering(question: Question, asked: Any) -> Answer:
+        reading = question.reading(asked.partition)
+        return Answer(lambda: answer(reading, asked))
+
+    return answering
+
+
+def _key(reading: Reading, id: str) -> AssetKey:
+    return AssetKey(reading.partition, AssetId(id))
+
+
+def _one(found: Any) -> list[Any]:
+    return [] if found is None else [found]
+
+
+def _standings(reading: Reading, asked: OfSome) -> list[Standing]:
+    if asked.asset:
+        return _one(reading.records.standing(_key(reading, asked.asset)))
+    return list(reading.records.standings(reading.partition))
+
+
+def _ledger(reading: Reading, asked: OfSome) -> list[LedgerEntry]:
+    if asked.asset:
+        return _one(reading.records.ledger(_key(reading, asked.asset)))
+    return list(reading.records.ledgers(reading.partition))
+
+
+def _heads(reading: Reading, asked: OfSome) -> list[Head]:
+    return list(reading.intent.heads(reading.partition, [AssetId(asked.asset)] if asked.asset else None))
+
+
+def _operations(reading: Reading, asked: OfOperations) -> list[Operation]:
+    if asked.open:
+        return reading.records.open_operations(reading.partition)
+    return reading.records.operations(reading.partition, AssetId(asked.asset) or None, asked.limit)
+
+
+def _decisions(reading: Reading, asked: OfNewest) -> list[NumberedDecision]:
+    found = reading.records.decisions(reading.partition, AssetId(asked.asset) or None, asked.limit)
+    return [NumberedDecision(*item) for item in found]
+
+
+def _controls(reading: Reading, _asked: OfPartition) -> Controls:
+    return Controls(*reading.records.controls(reading.partition, reading.now))
+
+
+def _attempt(reading: Reading, _asked: OfPartition) -> list[Attempt]:
+    return _one(reading.records.attempt(reading.partition))
+
+
+def _audit(reading: Reading, asked: OfAudit) -> list[AuditEntry]:
+    return reading.records.audit(reading.partition, asked.limit)
+
+
+def _versions(reading: Reading, asked: OfHistory) -> list[Any]:
+    newest = reading.newest()
+    key = _key(reading, asked.asset)
+    found = list(reading.intent.versions(key, 0 if newest is None else newest.sequence))
+    last = reading.intent.last(key)
+    if last is not None and last[1] not in {sequence for sequence, _asset in found}:
+        found.append((last[1], last[0]))
+    return [{"sequence": sequence, "asset": _sent(asset)} for sequence, asset in found]
+
+
+def _changes(question: Question, asked: OfChanges) -> Answer:
+    reading = question.reading(asked.partition)
+    after = incarnation_at(reading, asked.after).sequence
+    before = 0 if asked.before == "0" else incarnation_at(reading, asked.before).sequence
+
+    def made() -> Iterator[Any]:
+        for change in reading.intent.changes(reading.partition, before, after):
+            yield {"id": change.id, "before": _sent(change.before), "after": _sent(change.after)}
+
+    return Answer(lambda: list(made()))
+
+
+def _imported(question: Question, _asked: NoParameters) -> Answer:
+    return Answer(question.store.intent.imported)
+
+
+def _sent(asset: Asset | None) -> msgspec.Raw | None:
+    return None if asset is None else msgspec.Raw(encode_asset(asset))
+
+
+def _resource(name: str, summary: str, parameters: Any, answers: Any, answer: Any) -> Resource:
+    path = f"/v1/partitions/{{partition}}/{name}"
+    return Resource(path, name, summary, parameters, answers, _answering(answer))
+
+
+RECORDS: Sequence[Resource] = (
+    _resource("heads", "Assets in force, without their bodies.", OfSome, list[Head], _heads),
+    _resource("versions", "How an asset came to be what it is.", OfHistory, list[Version], _versions),
+    Resource(
+        "/v1/partitions/{partition}/changes",
+        "changes",
+        "Assets before and after, as a whole.",
+        OfChanges,
+        list[Change],
+        _changes,
+    ),
+    _resource("standings", "The condition of assets.", OfSome, list[Standing], _standings),
+    _resource("ledger", "What was last applied or adopted.", OfSome, list[LedgerEntry], _ledger),
+    _resource("operations", "Pushes, newest first.", OfOperations, list[Operation], _operations),
+    _resource("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision], _decisions),
+    _resource("controls", "Pauses, freezes, pins and more that stand.", OfPartition, Controls, _controls),
+    _resource(
+        "attempt", "The last pass over the source; none at first.", OfPartition, list[Attempt], _attempt
+    ),
+    _resource("audit", "Commands, newest first.", OfAudit, list[AuditEntry], _audit),
+    Resource(
+        "/v1/imported",
+        "imported",
+        "Incarnations of other states.",
+        NoParameters,
+        list[Imported],
+        _imported,
+    ),
+)
