@@ -48,6 +48,7 @@ class Exclusion(Match, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Assets that a policy does not judge although they match.
 
     Attributes:
+        select, where: as in `match`.
         reason: why, for whoever asks later.
     """
 

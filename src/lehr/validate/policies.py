@@ -57,8 +57,12 @@ def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
 def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL060, VAL061: every rule of every policy holds, and has an answer."""
     for standing in _standing(proposal):
+        places: dict[str, Position | None] = {}  # finding one reads a file again
         for finding in _found(proposal, standing):
-            yield _diagnostic(proposal, standing, finding)
+            pointer = _pointer(standing.policy, finding.rule)
+            if pointer not in places:
+                places[pointer] = proposal.place(standing.asset, pointer)
+            yield _diagnostic(proposal, standing.asset, finding, places[pointer])
 
 
 def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
@@ -66,8 +70,9 @@ def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
     registry = proposal.registry
     if POLICY not in registry.types:
         return
-    changes = {change.id: change for change in proposal.changes()}
-    for asset in sorted(proposal.of_types(lambda type: type == POLICY), key=lambda asset: asset.id):
+    policies = sorted(proposal.of_types(lambda type: type == POLICY), key=lambda asset: asset.id)
+    changes = {change.id: change for change in proposal.changes()} if policies else {}
+    for asset in policies:
         policy = registry.payload(asset, Policy)
         compiled = CompiledPolicy(policy)
         if not compiled.unclear:
@@ -117,19 +122,26 @@ def _belongs(compiled: CompiledPolicy, asset: Asset) -> bool:
         return False
 
 
-def _diagnostic(proposal: DeltaProposal, standing: _Standing, finding: Finding) -> Diagnostic:
-    policy, rule, asset = standing.asset, finding.rule, finding.asset
-    named = f"policy `{policy.id}`" + (f", rule `{rule.name}`" if rule is not None else "")
-    at = policy.origin if asset is None else proposal.place(asset, finding.pointer)
+def _pointer(policy: Policy, rule: PolicyRule | None) -> str:
+    """To what a finding is of, in the document of the policy."""
+    return "/payload/match" if rule is None else f"/payload/rules/{policy.rules.index(rule)}"
+
+
+def _diagnostic(
+    proposal: DeltaProposal, policy: Asset, finding: Finding, declared: Position | None
+) -> Diagnostic:
+    rule, asset = finding.rule, finding.asset
+    named = f"policy `{policy.id}`" + ("" if rule is None else f", rule `{rule.name}`")
+    where = "" if declared is None else f" ({declared})"
     subject = policy.id if asset is None else asset.id
+    at = declared if asset is None else proposal.place(asset, finding.pointer)
     severity = Severity.ERROR if rule is None else rule.severity
-    if finding.answered:
-        assert rule is not None
+    if rule is not None and finding.answered:
         return Diagnostic(
             code=BROKEN,
             what=finding.message,
-            why=f"{named}{_declared(policy.origin)}: {_said(rule)}",
-            fix=rule.fix or f"change it, or put `{subject}` under `exclude` of the policy with a reason",
+            why=f"{named}{where}: {_said(rule)}",
+            fix=rule.fix or _fix(asset),
             subject=subject,
             at=at,
             severity=severity,
@@ -138,7 +150,7 @@ def _diagnostic(proposal: DeltaProposal, standing: _Standing, finding: Finding) 
     return Diagnostic(
         code=NO_ANSWER,
         what=f"{named} has no answer for `{subject}`: {finding.message}",
-        why=f"{part}{_declared(policy.origin)} asks for something that is not there; that is no yes",
+        why=f"{part}{where} asks for something that is not there; that is no yes",
         fix="give the asset what is asked for, or say in the policy what holds without it: "
         "!has(payload.x) || payload.x > 0",
         subject=subject,
@@ -147,10 +159,12 @@ def _diagnostic(proposal: DeltaProposal, standing: _Standing, finding: Finding) 
     )
 
 
+def _fix(asset: Asset | None) -> str:
+    if asset is None:
+        return "change one of the assets that match, or put it under `exclude` of the policy with a reason"
+    return f"change it, or put `{asset.id}` under `exclude` of the policy with a reason"
+
+
 def _said(rule: PolicyRule) -> str:
     field, text = rule.expression
     return f"`{field}: {' '.join(text.split())}`"
-
-
-def _declared(origin: Position | None) -> str:
-    return "" if origin is None else f" ({origin})"

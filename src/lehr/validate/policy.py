@@ -15,6 +15,8 @@ from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, 
 
 _INSERTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
+_LONGEST = 200  # characters of a value in a message
+
 Values = Mapping[str, Any]
 
 
@@ -204,7 +206,8 @@ def _inserted(expression: Expression, values: Values, otherwise: str) -> str:
         answer = expression(values)
     except NoAnswerError:
         return otherwise
-    return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+    text = answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _subject(node: Node) -> str | None:

@@ -64,12 +64,13 @@ def test_the_value_that_a_rule_is_about_is_pointed_to() -> None:
         return None
 
     owned = {"name": "owned", "require": "addons['lehr.Owner'].team == 'web'", "message": "whose?"}
-    assets = [policy(TWO, owned), job("a", replicas=1)]
+    assets = [policy(TWO, owned), job("a", replicas=1), job("b", replicas=1)]
     changes = [AssetChange(asset.id, None, asset) for asset in assets]
     predecessor = MappingPredecessor({}, REGISTRY)
     judge(DeltaProposal(Partition("p"), REGISTRY, Limits(), changes, predecessor, locate))
     assert "/payload/replicas" in asked
     assert "/addons/lehr.Owner/team" in asked
+    assert [pointer for pointer in asked if "rules" in pointer] == ["/payload/rules/0", "/payload/rules/1"]
 
 
 def test_a_warning_is_a_warning() -> None:
@@ -117,6 +118,7 @@ def test_a_condition_holds_of_all_that_match_together() -> None:
         "3 jobs, and there is room for 2",
     )
     assert found.at == Position("assets/policies.yaml", 3, 1)
+    assert found.fix.startswith("change one of the assets that match")
 
 
 def test_a_unique_value_belongs_to_one_asset() -> None:
@@ -229,3 +231,13 @@ def test_a_policy_that_could_be_taken_for_another_is_none(fields: dict[str, Any]
 def test_a_message_whose_insertion_has_no_answer_is_told_as_it_stands() -> None:
     (found,) = check([], [policy({**TWO, "message": "of {{ payload.colour }}"}), job("a")])
     assert found.what == "of {{ payload.colour }}"
+
+
+def test_a_long_value_is_cut_in_a_message() -> None:
+    (found,) = check([], [policy({**TWO, "message": "{{ payload.region }}"}), job("a", region="x" * 1000)])
+    assert found.what == "x" * 199 + "…"
+
+
+def test_a_policy_may_go_and_judges_no_more() -> None:
+    assert REGISTRY.inert(POLICY)
+    assert check([policy(TWO), job("a", replicas=2)], [job("a", replicas=1)]) == []
