@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lehr.base.blocking import Inline
+from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import errors
+from lehr.generate import sandbox
+from lehr.generate.build import Build
 from lehr.generate.client import GenerationWorker
+from lehr.generate.denials import preload
+from lehr.generate.memo import Memo
+from lehr.generate.memory import Memory
+from lehr.generate.protocol import SandboxLimits
+from lehr.generate.runs import Run
 from lehr.sdk.generation import Generated
-from lehr.testing.samples import MemorySnapshot
+from lehr.testing.samples import MemorySnapshot, registry
 
 HEAD = "from lehr.sdk.generator import *\n"
 
@@ -58,6 +69,9 @@ VARIANTS: dict[str, list[str]] = {
         HEAD
         + "@for_all_assets('sample.Service', makes='sample.Policy')\ndef g(all):\n"
         + "    yield asset('sum', 'sample.Policy', {'text': ' '.join(s.id for s in all)})\n",
+        HEAD
+        + "@for_each_asset(['sample.S*', 'sample.Policy'], ids=['a', 'svc-*'])\ndef g(s):\n"
+        + "    yield annotate(s.id, 'lehr.Owner', {'team': s.type})\n",
         HEAD
         + "@for_each_asset('sample.Service')\ndef g(s):\n"
         + "    if s.id == 'a': raise ValueError('not a')\n    yield from ()\n",
@@ -107,6 +121,10 @@ def test_an_incremental_build_equals_a_clean_build(steps: list[list[tuple[str, i
         snapshots.append(dict(files))
     incremental = Shared.runner.run(build(snapshots))
     clean = Shared.runner.run(build(snapshots[-1:]))
+    assert_equal(incremental, clean, files)
+
+
+def assert_equal(incremental: Generated, clean: Generated, files: dict[str, str]) -> None:
     assert incremental.diagnostics == clean.diagnostics
     assert (incremental.partition, incremental.generators) == (clean.partition, clean.generators)
     if not errors(clean.diagnostics):
@@ -114,3 +132,76 @@ def test_an_incremental_build_equals_a_clean_build(steps: list[list[tuple[str, i
         assert dict(incremental.assets) == dict(clean.assets)
         made_of = {asset.made_by.item for asset in clean.assets.values() if asset.made_by is not None}
         assert made_of <= {"", *files, *clean.assets}
+
+
+class Process:
+    """What a worker does and its parent remembers, from start to end."""
+
+    def __init__(self, memo: Path | None) -> None:
+        preload()
+        self._memo = Memo(memo)
+        self._memory = Memory()
+        self._files: dict[str, str] = {}
+        run = Run(SandboxLimits(), SystemClock(), sandbox.run, sandbox.run)
+        self._build = Build(registry(), self._fetch, run, self._memo)
+
+    def _fetch(self, paths: list[str]) -> Iterator[bytes]:
+        yield from (self._files[path].encode() for path in paths)
+
+    def generate(self, files: dict[str, str], idle: int) -> Generated:
+        """With time to write down some of it."""
+        self._files = dict(files)
+        snapshot = MemorySnapshot(self._files)
+        told = self._memory.changed(snapshot)
+        generated = self._memory.take(snapshot, told, self._build.build(told))
+        for _ in zip(range(idle), self._build.idle(), strict=False):
+            pass
+        return generated
+
+    def end(self) -> None:
+        self._memo.close()
+
+
+def damage(memo: Path) -> None:
+    """Have every third row hold what another one holds, and every fifth nothing that can be read."""
+    with sqlite3.connect(memo) as database:
+        database.execute(
+            "UPDATE output SET content = (SELECT content FROM output ORDER BY id LIMIT 1) WHERE id % 3 = 0"
+        )
+        database.execute("UPDATE output SET content = x'00' WHERE id % 5 = 0")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(edits, max_size=4),
+            st.sampled_from(("goes on", "is started again", "is started again on a damaged file")),
+            st.integers(0, 3),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_whatever_earlier_processes_have_kept_a_build_equals_a_clean_build(
+    steps: list[tuple[list[tuple[str, int | None]], str, int]],
+) -> None:
+    files = {path: variants[0] for path, variants in VARIANTS.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        memo = Path(folder) / "memo"
+        process = Process(memo)
+        process.generate(files, 1)
+        for step, then, idle in steps:
+            if then != "goes on":
+                process.end()
+                if then != "is started again":
+                    damage(memo)
+                process = Process(memo)
+            for path, variant in step:
+                files.pop(path, None)
+                if variant is not None:
+                    files[path] = VARIANTS[path][variant]
+            generated = process.generate(files, idle)
+        process.end()
+    clean = Process(None)
+    assert_equal(generated, clean.generate(files, 0), files)
