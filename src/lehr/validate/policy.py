@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
-from lehr.base.cel.tree import Call, Constant, Node, Select, Variable
+from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.model.asset import Asset
 from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Match, Policy, PolicyRule
 
@@ -150,6 +150,11 @@ class CompiledPolicy:
         except ValueError as error:
             self.unclear.append(Unclear(f"{at}/{field}", str(error)))
             return None
+        if compiled.tree is not None and _pairs(compiled.tree):
+            why = (
+                "it compares every asset with every other, which would take for ever with many; use `unique`"
+            )
+            self.unclear.append(Unclear(f"{at}/{field}", why))
         return _Rule(rule, ask, message, "" if compiled.tree is None else _subject(compiled.tree) or "")
 
     def _compiled_message(self, text: str, variables: tuple[str, ...], at: str) -> Callable[[Values], str]:
@@ -233,3 +238,32 @@ def _path(node: Node) -> str | None:
             held = _path(operand)
             return None if held is None else f"{held}/{field.replace('~', '~0').replace('/', '~1')}"
     return None
+
+
+def _pairs(node: Node, *, within: bool = False) -> bool:
+    """Whether a macro over `assets` stands in the body of another macro."""
+    if not isinstance(node, Fold):
+        return any(_pairs(inner, within=within) for inner in _children(node))
+    if within and _speaks_of_assets(node.over):
+        return True
+    once, each = (node.over, node.initial, node.result), (node.goes_on, node.step)
+    return any(_pairs(inner, within=within) for inner in once) or any(
+        _pairs(inner, within=True) for inner in each
+    )
+
+
+def _speaks_of_assets(node: Node) -> bool:
+    return node == Variable("assets") or any(map(_speaks_of_assets, _children(node)))
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Select(operand):
+            return (operand,)
+        case Call(_, nodes) | ListOf(nodes):
+            return nodes
+        case MapOf(entries):
+            return tuple(inner for entry in entries for inner in entry)
+        case Fold():
+            return (node.over, node.initial, node.goes_on, node.step, node.result)
+    return ()

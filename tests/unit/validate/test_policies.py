@@ -196,12 +196,27 @@ def test_an_exception_for_one_change_is_acknowledged() -> None:
         ({"name": "x", "require_of_all": "payload", "message": "m"}, "/rules/1/require_of_all"),
         ({"name": "x", "unique": "(", "message": "m"}, "/rules/1/unique"),
         ({**TWO, "name": "first"}, "/rules/1/name"),
+        (
+            {
+                "name": "pairs",
+                "require_of_all": "assets.all(a, assets.exists_one(b, b.payload.port == a.payload.port))",
+                "message": "m",
+            },
+            "/rules/1/require_of_all",
+        ),
     ],
 )
 def test_what_cannot_be_understood_is_refused_where_it_stands(rule: dict[str, Any], pointer: str) -> None:
     (found,) = check([], [policy({**TWO, "name": "first"}, rule)])
     assert (found.code, found.subject) == ("VAL062", "policies/p")
     assert f"`{pointer}`" in found.what
+
+
+def test_a_rule_on_a_set_may_look_into_lists_of_each_asset() -> None:
+    all_named = "assets.filter(a, a.id != '').all(a, a.payload.command.all(word, word != ''))"
+    rule = {"name": "words", "require_of_all": all_named, "message": "m"}
+    assert check([], [policy(rule), job("a", command=["x", "y"])]) == []
+    assert codes(check([], [policy(rule), job("a", command=["x", ""])])) == ["VAL060"]
 
 
 def test_all_that_cannot_be_understood_is_told_at_once() -> None:
