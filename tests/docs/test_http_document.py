@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from lehr.http.describing import HEALTH_PATH, openapi
+from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
@@ -25,6 +26,7 @@ def test_every_path_and_every_parameter_is_described_and_no_other() -> None:
             there.add((below, names))
     assert described == there
     assert HEALTH_PATH in PAGE
+    assert HOOK_PATH in PAGE
 
 
 def test_every_code_is_described_with_its_status_and_no_other() -> None:

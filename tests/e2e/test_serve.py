@@ -32,16 +32,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    command = [*LEHR, "serve", "--listen", "127.0.0.1:0", *options]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+def serving(
+    folder: Path, command: str = "serve", *options: str
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    command_line = [*LEHR, command, "--listen", "127.0.0.1:0", *options]
+    with subprocess.Popen(command_line, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            line = process.stderr.readline()
-            assert line.startswith("answering at "), line
+            line = next(item for item in process.stderr if item.startswith("answering at "))
             yield line.split()[-1], process
         finally:
-            process.kill()
+            process.terminate()
+            process.communicate(timeout=20)
 
 
 def asked(url: str) -> Any:
@@ -132,3 +134,34 @@ def test_an_address_that_is_none_is_told(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1
     assert "127.0.0.1:8470" in done.stderr
+
+
+def test_lehr_run_answers_too_and_takes_hooks(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("open sesame\n")
+    with serving(folder, "run", "--hook-secret", str(secret), "--poll", "1h") as (url, _process):
+        assert asked(f"{url}/healthz") == {"status": "ok", "partitions": 1, "running": True}
+        (folder / "assets/more.yaml").write_text(ASSETS.replace("motd", "more"))
+        hook = urllib.request.Request(f"{url}/hooks/git", b"{}", {"X-Gitlab-Token": "open sesame"})
+        with urllib.request.urlopen(hook, timeout=20) as answer:
+            assert answer.status == 202
+        watching = urllib.request.urlopen(f"{url}/v1/partitions/hello/watch?after=1", timeout=20)
+        with watching:
+            for line in watching:
+                if b"web/more" in line:
+                    break
+        here = CliRunner().invoke(cli, ["--server", url, "status"])
+        assert "running     yes" in here.stdout
+
+
+def test_a_port_that_is_taken_does_not_stop_lehr_run(folder: Path) -> None:
+    with serving(folder) as (url, _process):
+        command = [*LEHR, "run", "--listen", url.removeprefix("http://")]
+        with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            told = next(line for line in process.stderr if line.startswith("warning: "))
+            assert "cannot be listened on" in told
+            assert process.poll() is None
+            process.terminate()
+            process.communicate(timeout=20)
+            assert process.returncode == 0

@@ -38,6 +38,18 @@ from lehr.cli.words import duration
     envvar="LEHR_SIGNED_BY",
     help="Read only commits that one of the public keys in this file has signed; else LEHR_SIGNED_BY.",
 )
+@click.option(
+    "--listen",
+    metavar="ADDRESS",
+    help="Answer over HTTP there, too, as `lehr serve` does: 127.0.0.1:8470.",
+)
+@click.option(
+    "--hook-secret",
+    "hook_secret",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="LEHR_HOOK_SECRET",
+    help="File with the secret of the git server's webhook; with --listen. Else LEHR_HOOK_SECRET.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log all that happens.")
 @click.option("--log-json", is_flag=True, help="Log in JSON.")
 def run(
@@ -50,6 +62,8 @@ def run(
     path: str,
     poll: float | None,
     signed_by: Path | None,
+    listen: str | None,
+    hook_secret: Path | None,
     verbose: bool,
     log_json: bool,
 ) -> None:
@@ -62,9 +76,30 @@ def run(
 
     if timeout is not None and not once:
         raise click.UsageError("--timeout goes with --once.")
+    if listen is not None and once:
+        raise click.UsageError("--listen does not go with --once.")
+    secret = None if hook_secret is None or listen is None else _secret(hook_secret)
     configure_logs(verbose=verbose, as_json=log_json)
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
-    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment))
+    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, listen, secret))
     raise click.exceptions.Exit(code)
+
+
+def _secret(file: Path) -> str:
+    """What a file has in it, without the end of the line.
+
+    Raises:
+        LehrError: it cannot be read, or is empty.
+    """
+    from lehr.base.errors import LehrError
+
+    fix = "write the secret that the git server has into it, in one line"
+    try:
+        found = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LehrError(f"the secret in {file} cannot be read", why=str(error), fix=fix) from error
+    if not found:
+        raise LehrError(f"there is no secret in {file}", why="it is empty", fix=fix)
+    return found

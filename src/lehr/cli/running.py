@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
-from lehr.cli.stored import inert_in, named_store
+from lehr.cli.stored import inert_in, named_store, open_store_of
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
@@ -28,8 +28,12 @@ _INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 
 
-async def run_on(deployment: Deployment) -> int:
+async def run_on(deployment: Deployment, listen: str | None = None, secret: str | None = None) -> int:
     """Run until a signal comes. Returns the exit code.
+
+    Args:
+        listen: where to answer over HTTP what can be read; None for nowhere.
+        secret: of hooks; None to take none.
 
     Raises:
         LehrError: it cannot start, or the store is broken.
@@ -41,7 +45,8 @@ async def run_on(deployment: Deployment) -> int:
         serving = asyncio.create_task(plane.serve())
         telling = asyncio.create_task(_tell_changes(plane))
         ending = asyncio.create_task(ended.wait())
-        await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
+        async with _answering(plane, deployment, listen, secret):
+            await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
         for task in (telling, ending):
             task.cancel()
         if serving.done():
@@ -88,6 +93,42 @@ async def run_once(deployment: Deployment, timeout: float | None) -> int:
             click.echo(f"gave up after {words.span(timeout or 0.0)}", err=True)
         _tell_what_blocks(made_of, plane)
     return 1
+
+
+@contextlib.asynccontextmanager
+async def _answering(
+    plane: ControlPlane, deployment: Deployment, listen: str | None, secret: str | None
+) -> AsyncIterator[None]:
+    """Answers over HTTP meanwhile, if that is wanted. That it cannot is no reason not to run."""
+    if listen is None:
+        yield
+        return
+    from lehr.cli.serve import warn_of
+    from lehr.http.hooks import Hook
+    from lehr.http.server import parse_address, serving
+
+    address, clock = parse_address(listen), SystemClock()
+    warn_of(listen)
+    hook = None if secret is None else Hook(secret, plane.refresh, clock)
+    opening = open_store_of(deployment.state)
+    async with contextlib.AsyncExitStack() as entered:
+        try:
+            server = await entered.enter_async_context(
+                serving(address, opening, inert_in, clock, alive=lambda: True, hook=hook)
+            )
+        except LehrError as error:
+            click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)
+            yield
+            return
+        heard = plane.heard
+
+        def told(attempt: Attempt) -> None:
+            heard(attempt)
+            server.told()
+
+        plane.heard = told
+        click.echo(f"answering at {server.url}", err=True)
+        yield
 
 
 # --- start and end ---------------------------------------------------------------

@@ -5,7 +5,8 @@ as problem+json with what, why, and how to mend it.
 
 Architecture invariants:
 
-* Nothing is written, and nobody commands anything: who asks is not known here.
+* Nothing is written, and nobody commands anything: who asks is not known here. But for one thing: who knows
+  a secret can have the source looked at.
 * What is asked for is bounded in time and space before it is looked at; what waits is bounded in number.
   Nothing is buffered for who does not read.
 * The only place that knows HTTP; what is answered, `lehr.query` knows.
@@ -19,6 +20,7 @@ Architecture invariants:
 | `describing` | the OpenAPI document, made from those |
 | `remote` | the other side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads to answer in |
+| `hooks` | has the source looked at when somebody has pushed |
 | `watching` | streams of batches |
 | `application` | from a request to an answer |
 | `protocol`, `server` | connections, and the server as a whole |

@@ -20,6 +20,7 @@ from lehr.base.errors import LehrError
 from lehr.http import problems
 from lehr.http.asking import parameters_of
 from lehr.http.describing import HEALTH_PATH, OPENAPI_PATH, WATCH_PATH, Health, openapi
+from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.readers import Readers
@@ -58,7 +59,9 @@ class Application:
         limits: Limits,
         abort: Abort,
         alive: Callable[[], bool],
+        hook: Hook | None = None,
     ) -> None:
+        """With a `hook`, a request to look at the source is taken."""
         self.watches = watches
         self._readers = readers
         self._inert = inert
@@ -66,6 +69,7 @@ class Application:
         self._limits = limits
         self._abort = abort
         self._alive = alive
+        self._hook = hook
 
     def asgi(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> ASGIApp:
         """The application as an ASGI server runs it."""
@@ -76,6 +80,8 @@ class Application:
             Route(HEALTH_PATH, self._health, methods=["GET"]),
             Route(OPENAPI_PATH, lambda request: Response(described, media_type=_JSON), methods=["GET"]),
         ]
+        if self._hook is not None:
+            routes.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
         handlers = {LehrError: _refused, HTTPException: _misdirected, Exception: _defect}
         starlette = Starlette(routes=routes, exception_handlers=handlers)
 
@@ -118,6 +124,12 @@ class Application:
         )
         return Response(msgspec.json.encode(found), media_type=_JSON)
 
+    async def _take_hook(self, request: Request) -> Response:
+        assert self._hook is not None
+        await self._hook.take(request.headers, request.stream())
+        # Of a body that was not read, more may come.
+        return Response(status_code=202, headers={"connection": "close"})
+
     async def watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to watch."""
         asked = parameters_of(OfWatch, given(Request(scope)))
@@ -159,7 +171,7 @@ def _route(path: str) -> str:
 
 def _response(found: Problem) -> Response:
     headers = {"cache-control": "no-store"}
-    if found.status == 400:
+    if found.status in (400, 401, 408, 431):
         headers["connection"] = "close"  # a body may be still to come, and nobody reads it
     if found.status == 503:
         headers["retry-after"] = "1"

@@ -35,6 +35,7 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
         elif fields[name].name in found:
             wrong.append(ParameterProblem(name, "it is given more than once", "give it once"))
         elif "\0" in text:
+            found[fields[name].name] = None
             wrong.append(ParameterProblem(name, "it has a NUL character in it", "leave that out"))
         else:
             try:

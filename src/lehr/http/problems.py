@@ -16,6 +16,7 @@ MEDIA_TYPE = "application/problem+json"
 
 STATUS = {
     "BadRequest": 400,
+    "Unauthorized": 401,
     "NotFound": 404,
     "MethodNotAllowed": 405,
     "Timeout": 408,

@@ -18,6 +18,7 @@ from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.application import Application
+from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.readers import Readers
@@ -115,6 +116,7 @@ async def serving(
     clock: Clock,
     limits: Limits | None = None,
     alive: Callable[[], bool] = lambda: False,
+    hook: Hook | None = None,
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
@@ -122,6 +124,7 @@ async def serving(
         open_store: opens the store for reading; called for each thread that reads.
         inert: of a partition, which assets have no production.
         alive: whether a `lehr run` answers here.
+        hook: takes requests to look at the source; without one, there is no such path.
 
     Raises:
         LehrError: the address cannot be had.
@@ -145,6 +148,7 @@ async def serving(
             limits,
             lambda scope: _abort(server, scope),
             alive,
+            hook,
         )
         config.app = application.asgi()
         host, port = listening.getsockname()[:2]
@@ -160,6 +164,8 @@ async def serving(
             application.watches.end()
             await asyncio.wait({task})
             task.result()
+            if hook is not None:
+                await hook.close()
 
 
 def _config(limits: Limits) -> uvicorn.Config:

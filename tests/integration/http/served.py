@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lehr.base.clock import SystemClock
+from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.server import Address, Running, serving
 from lehr.model.asset import Asset, AssetId
@@ -80,16 +81,19 @@ def parsed(content: bytes) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path, limits: Limits | None = None, port: int = 0) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, limits: Limits | None = None, hook: Hook | None = None
+) -> AsyncIterator[Served]:
     path = folder / "state.sqlite"
     store = SqliteStore(path)
     try:
         async with serving(
-            Address("127.0.0.1", port),
+            Address("127.0.0.1", 0),
             lambda: SqliteStore(path, read_only=True),
             lambda store, partition: lambda type: False,
             SystemClock(),
             limits,
+            hook=hook,
         ) as running:
             server = Served(store, running)
             try:

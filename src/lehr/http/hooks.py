@@ -1,0 +1,94 @@
+"""`POST /hooks/git`: somebody has pushed, so look at the source now.
+
+What GitHub, GitLab and Gitea send. Of all that, one thing is believed, if it is signed: that it is worth a
+look. What is there is then read from the source itself, as at any other time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+import structlog
+
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.http.problems import ProblemError
+
+log = structlog.get_logger()
+
+HOOK_PATH = "/hooks/git"
+
+_MOST_BYTES = 25 * 2**20  # what GitHub sends at most
+_BODY_SECONDS = 10.0
+_BETWEEN_SECONDS = 1.0
+
+_SIGNED = ("x-hub-signature-256", "x-gitea-signature")
+_TOKEN = "x-gitlab-token"  # noqa: S105 - the name of a header
+
+
+class Hook:
+    """Has the source looked at when a signed request says so; however many come, never twice at a time."""
+
+    def __init__(self, secret: str, look: Callable[[], Awaitable[object]], clock: Clock) -> None:
+        self._secret = secret.encode()
+        self._look = look
+        self._clock = clock
+        self._asked = False
+        self._looking: asyncio.Task[None] | None = None
+
+    async def take(self, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> None:
+        """Take a request; return when it is known to be genuine, and the look is arranged for.
+
+        Raises:
+            ProblemError: it is not signed with the secret, or too long, or does not come.
+        """
+        given = next((headers[name] for name in _SIGNED if name in headers), None)
+        if given is not None:
+            expected = await self._signature(body)
+            genuine = hmac.compare_digest(given.removeprefix("sha256=").encode(), expected.encode())
+        else:
+            genuine = hmac.compare_digest(headers.get(_TOKEN, "").encode(), self._secret)
+        if not genuine:
+            raise ProblemError(
+                "Unauthorized",
+                "this is not signed with the secret of this server",
+                fix="give GitHub, GitLab or Gitea the secret that `lehr run` was given",
+            )
+        self._asked = True
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_while_asked(), name="hook")
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    async def _signature(self, body: AsyncIterator[bytes]) -> str:
+        """Nothing of the body is kept."""
+        signing = hmac.new(self._secret, digestmod=hashlib.sha256)
+        size = 0
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for part in body:
+                    size += len(part)
+                    if size > _MOST_BYTES:
+                        raise ProblemError(
+                            "TooLong", "the body is too long", why=f"it has more than {_MOST_BYTES:,} bytes"
+                        )
+                    signing.update(part)
+        except TimeoutError as error:
+            raise ProblemError("Timeout", "the body has not come", fix="send it at once") from error
+        return signing.hexdigest()
+
+    async def _look_while_asked(self) -> None:
+        while self._asked:
+            self._asked = False
+            try:
+                await self._look()
+            except LehrError as error:
+                log.warning("a hook could not be followed", error=str(error))
+            await self._clock.sleep(_BETWEEN_SECONDS)

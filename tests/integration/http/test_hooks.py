@@ -1,0 +1,138 @@
+"""Who knows the secret can have the source looked at; nobody else, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from pathlib import Path
+
+import pytest
+
+from lehr.base.clock import SystemClock
+from lehr.http.hooks import Hook
+from tests.integration.http.served import Answer, Served, served
+
+SECRET = "open sesame"
+BODY = b'{"ref": "refs/heads/main", "after": "c0ffee", "repository": {"url": "http://evil.example"}}'
+
+
+def signed(secret: str = SECRET, body: bytes = BODY) -> str:
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+class Looked:
+    """Counts looks, each of which lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.happened = asyncio.Event()
+        self.end = asyncio.Event()
+        self.end.set()
+
+    async def look(self) -> None:
+        self.count += 1
+        self.happened.set()
+        await self.end.wait()
+
+
+async def posted(server: Served, headers: dict[str, str], body: bytes = BODY) -> Answer:
+    lines = ["POST /hooks/git HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return await server.say(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-GitHub-Event": "push", "X-Hub-Signature-256": f"sha256={signed()}"},
+        {"X-Gitea-Event": "push", "X-Gitea-Signature": signed()},
+        {"X-Gitlab-Event": "Push Hook", "X-Gitlab-Token": SECRET},
+    ],
+    ids=["GitHub", "Gitea", "GitLab"],
+)
+def test_a_genuine_hook_has_the_source_looked_at(headers: dict[str, str], tmp_path: Path) -> None:
+    async def main() -> None:
+        looked = Looked()
+        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+            assert (await posted(server, headers)).status == 202
+            await looked.happened.wait()
+            assert looked.count == 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Hub-Signature-256": f"sha256={signed('another')}"},
+        {"X-Hub-Signature-256": f"sha256={signed(body=BODY + b' ')}"},
+        {"X-Hub-Signature-256": "sha256="},
+        {"X-Hub-Signature-256": "sha256=\xe9"},
+        {"X-Hub-Signature-256": "nonsense", "X-Gitlab-Token": SECRET},
+        {"X-Hub-Signature": hmac.new(SECRET.encode(), BODY, hashlib.sha1).hexdigest()},
+        {"X-Gitea-Signature": signed("")},
+        {"X-Gitlab-Token": ""},
+        {"X-Gitlab-Token": SECRET + "x"},
+    ],
+)
+def test_a_hook_that_is_not_signed_with_the_secret_does_nothing(
+    headers: dict[str, str], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        looked = Looked()
+        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+            answer = await posted(server, headers)
+            assert (answer.status, answer.json["code"]) == (401, "Unauthorized")
+            assert SECRET not in answer.content.decode()
+            assert looked.count == 0
+
+    asyncio.run(main())
+
+
+def test_without_a_secret_there_is_no_such_thing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            answer = await posted(server, {"X-Gitlab-Token": ""})
+            assert (answer.status, answer.json["code"]) == (404, "NotFound")
+
+    asyncio.run(main())
+
+
+def test_however_many_come_the_source_is_not_looked_at_twice_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lehr.http.hooks._BETWEEN_SECONDS", 0.01)
+
+    async def main() -> None:
+        looked = Looked()
+        looked.end.clear()
+        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+            for _ in range(20):
+                assert (await posted(server, {"X-Gitlab-Token": SECRET})).status == 202
+            assert looked.count == 1
+            looked.happened.clear()
+            looked.end.set()
+            await looked.happened.wait()  # once more, for those that came meanwhile
+            assert looked.count == 2
+
+    asyncio.run(main())
+
+
+def test_a_body_without_an_end_is_not_read_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lehr.http.hooks._MOST_BYTES", 1000)
+    monkeypatch.setattr("lehr.http.hooks._BODY_SECONDS", 0.2)
+
+    async def main() -> None:
+        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+            header = {"X-Gitea-Signature": signed()}
+            assert (await posted(server, header, b"x" * 2000)).status == 431
+            late = (
+                f"POST /hooks/git HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nX-Gitea-Signature: {signed()}"
+            )
+            assert (await server.say(f"{late}\r\n\r\nx".encode())).status == 408
+
+    asyncio.run(main())
