@@ -21,7 +21,8 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.publish import Publisher
 from lehr.publish.predecessor import StoredPredecessor
-from lehr.sdk.generation import Generation
+from lehr.sdk.generation import Generated, Generation, OvertakenError
+from lehr.sdk.source import Snapshot
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.merkle import incarnation_digest
@@ -46,11 +47,16 @@ class Place:
         self._committer = Committer(self.store, Inline(), SystemClock())
         self._generation = wiring.generation()
         self.untold = False
-        self.publisher = Publisher(
+        self._clean = clean
+        self.publisher = self.publishing(self._generation)
+
+    def publishing(self, generation: Generation) -> Publisher:
+        """A publisher over this generation."""
+        return Publisher(
             PARTITION,
             open_source(str(self.workspace), self.state, clock=SystemClock(), kind="directory"),
-            self._generation,
-            clean,
+            generation,
+            self._clean,
             self.store,
             self._ask,
             wiring.registry(),
@@ -207,6 +213,68 @@ def test_absence_is_refused_and_turndown_is_accepted(tmp_path: Path) -> None:
         attempt = await place.publisher.refresh()
         assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
         assert place.store.intent.asset(AssetKey(PARTITION, AssetId("b")), attempt.sequence) is None
+
+    play(tmp_path, scenario)
+
+
+class Slow:
+    """A generation that is not done before somebody has edited the workspace, and it is overtaken.
+
+    Args:
+        edit: edits it.
+    """
+
+    def __init__(self, inner: Generation, edit: Callable[[], None]) -> None:
+        self.calls = 0
+        self._inner = inner
+        self._edit = edit
+        self._newer = asyncio.Event()
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        self.calls += 1
+        if not self._newer.is_set():
+            self._edit()
+            await self._newer.wait()
+            raise OvertakenError
+        return await self._inner.generate(snapshot)
+
+    def overtake(self) -> None:
+        self._newer.set()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def test_a_newer_revision_overtakes_the_one_that_is_being_made(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        slow = Slow(wiring.generation(), lambda: place.files("a", "b"))
+        attempt = await place.publishing(slow).refresh()
+        assert (attempt.publication, attempt.sequence) == (Publication.PUBLISHED, 1)
+        assert attempt.changed == (AssetId("a"), AssetId("b"))
+        assert slow.calls == 2
+        await slow.close()
+
+    play(tmp_path, scenario)
+
+
+class Restless(Slow):
+    """Overtaken as often as it may be; then it gives in."""
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        self.calls += 1
+        if self.calls <= 3:
+            raise OvertakenError
+        return await self._inner.generate(snapshot)
+
+
+def test_a_revision_that_is_never_the_last_is_published_all_the_same(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        restless = Restless(wiring.generation(), lambda: None)
+        attempt = await place.publishing(restless).refresh()
+        assert (attempt.publication, restless.calls) == (Publication.PUBLISHED, 4)
+        await restless.close()
 
     play(tmp_path, scenario)
 

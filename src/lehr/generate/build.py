@@ -51,6 +51,7 @@ class Build:
         elsewhere: Elsewhere | None = None,
     ) -> None:
         self._registry = registry
+        self._run = run
         self._memo = memo or Memo()
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
@@ -93,6 +94,9 @@ class Build:
         )
         self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
+        interrupted, self._run.interrupted = self._run.interrupted, False
+        if interrupted:  # some outputs are not made yet: without them, all would be half an answer
+            return Built(None, None, digest_all(()), (), (), (), overtaken=True)
         verification = self._verification
         doubts = [] if verification is None else verification.problems()
         others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems, *doubts]

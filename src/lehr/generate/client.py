@@ -32,8 +32,9 @@ from lehr.generate.protocol import (
     Working,
     frame,
 )
+from lehr.generate.sandbox import OVERTAKE
 from lehr.model.asset import Asset
-from lehr.sdk.generation import Generated
+from lehr.sdk.generation import Generated, OvertakenError
 from lehr.sdk.source import Snapshot
 
 _BUFFER = 1 << 20
@@ -81,6 +82,7 @@ class GenerationWorker:
         self._stderr: BinaryIO | None = None
         self._memory = Memory()
         self._again: asyncio.Task[None] | None = None
+        self._listens = False  # whether the worker is as far as to have said something
 
     @property
     def pid(self) -> int | None:
@@ -109,9 +111,18 @@ class GenerationWorker:
             except BaseException:
                 await self._end(kill=True)  # in the middle of a conversation nothing else can be said
                 raise
+            if built.overtaken:
+                self._memory.told(told)
+                raise OvertakenError
             if built.again:
                 self._again = asyncio.create_task(self._tell_again(snapshot, built.again))
             return self._memory.take(snapshot, told, built)
+
+    def overtake(self) -> None:
+        """Implements `lehr.sdk.generation.Overtakable`."""
+        if self._turn.locked() and self._process is not None and self._listens:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(OVERTAKE)
 
     async def close(self) -> None:
         async with self._turn:
@@ -132,6 +143,7 @@ class GenerationWorker:
             length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
             answer = _answer.decode(await process.stdout.readexactly(length))
             message = None
+            self._listens = True
             silence.reschedule(asyncio.get_running_loop().time() + self._answer_seconds)
             match answer:
                 case Wanted():
@@ -184,6 +196,7 @@ class GenerationWorker:
         if again is not None:
             again.cancel()
             await asyncio.wait([again])
+        self._listens = False
         process, self._process = self._process, None
         stderr, self._stderr = self._stderr, None
         self._memory.forget()

@@ -38,11 +38,15 @@ class Memory:
         self._files = {}
         self._fresh = True
 
-    def take(self, snapshot: Snapshot, told: Changed, built: Built) -> Generated:
-        """Everything that `snapshot` declares, after the worker was `told` and has `built`."""
+    def told(self, told: Changed) -> None:
+        """The worker knows of these files."""
         for path in told.gone:
             del self._files[path]
         self._files.update((entry.path, entry) for entry in told.files)
+
+    def take(self, snapshot: Snapshot, told: Changed, built: Built) -> Generated:
+        """Everything that `snapshot` declares, after the worker was `told` and has `built`."""
+        self.told(told)
         touched: frozenset[AssetId] | None = frozenset()
         if not errors(built.diagnostics):
             if self._fresh:  # the worker knows of no earlier answer, and has said everything

@@ -89,6 +89,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
         declared: its generators, in the order in which they run.
         again: paths of files whose `Contents` the worker takes once more, when the answer has been passed
             on; none, if they cannot be had. They are sent before the next `Changed`.
+        overtaken: True when the worker was told (`OVERTAKE`) to stop, and did: this is no answer.
     """
 
     partition: Partition | None
@@ -100,6 +101,7 @@ class Built(msgspec.Struct, frozen=True, tag="built"):
     types: tuple[str, ...] = ()
     declared: tuple[DeclaredGenerator, ...] = ()
     again: tuple[str, ...] = ()
+    overtaken: bool = False
 
 
 Answer = Wanted | Working | Unkept | Part | Built

@@ -39,18 +39,27 @@ class Run:
     """
 
     def __init__(
-        self, limits: SandboxLimits, clock: Clock, run: Fork = sandbox.run, run_many: Fork = sandbox.run
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        run: Fork = sandbox.run,
+        run_many: Fork = sandbox.run,
+        describe: Fork | None = None,
     ) -> None:
         """Import and call within `limits`.
 
         Args:
             run: does it.
+            describe: imports modules where nothing interrupts it; None for `run`.
             run_many: does it where there are so many arguments that they are better not sent anywhere.
         """
         self._limits = limits
         self._clock = clock
         self._run = run
         self._run_many = run_many
+        self._describe = describe or run
+        self.interrupted = False
+        """Whether a call was ended because there is something else to do."""
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
         """What the module at `path` declares. `code` is every module's source by path."""
@@ -66,7 +75,7 @@ class Run:
         self, path: str, work: sandbox.Work, decoder: msgspec.msgpack.Decoder[T]
     ) -> T | Diagnostic:
         frames: list[bytes] = []
-        ended = self._run(work, self._limits, self._clock, frames.append)
+        ended = self._describe(work, self._limits, self._clock, frames.append)
         at = Position(path)
         try:
             answers = [decoder.decode(body) for body in frames]
@@ -89,7 +98,7 @@ class Run:
 
         Returns:
             What kept the first argument without an answer from having one; None when all have one,
-            or when the last that came was ended for a limit.
+            when the last that came was ended for a limit, or when it was interrupted.
         """
         work = functools.partial(
             call_each, generator.path, generator.found.name, arguments, code, self._limits
@@ -97,6 +106,9 @@ class Run:
         answers = _Answers(len(arguments), take)
         run = self._run if _count(arguments) <= _FEW else self._run_many
         ended = run(work, self._limits, self._clock, answers)
+        if answers.left and ended.overran == "interrupted":
+            self.interrupted = True
+            return None
         if not answers.left or answers.stopped:
             return None
         if answers.garbled:

@@ -37,6 +37,9 @@ _EXIT_BROKEN = 70
 EXIT_NO_MEMORY = 71
 """Exit code of a fork that had not even the memory to say that it has none."""
 
+OVERTAKE = signal.SIGUSR1
+"""By which a worker is told to call no more generators: something newer is to be made."""
+
 _MANY_FILES = 1 << 16
 
 
@@ -58,7 +61,7 @@ class Ended(msgspec.Struct):
     status: int
 
 
-def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None) -> Ended:
     """Call `work(send)` in a fork and wait for its end.
 
     Only for a process with a single thread. `limits.wall_seconds` count from frame to frame, and
@@ -66,6 +69,7 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
 
     Args:
         take: called with each frame as it comes.
+        interrupt: descriptor; the fork is ended as soon as it can be read from.
     """
     confinement = _confinement()
 
@@ -76,7 +80,7 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
             be_forked(work, limits, send_to, print_to, confinement)
         return child
 
-    return supervise(start, lambda child: os.waitpid(child, 0)[1], limits, clock, take)
+    return supervise(start, lambda child: os.waitpid(child, 0)[1], limits, clock, take, interrupt)
 
 
 def supervise(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import os
 import select
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -39,7 +41,7 @@ from lehr.generate.protocol import (
     frame,
 )
 from lehr.generate.runs import Fork, Run
-from lehr.generate.sandbox import Ended, Take, Work
+from lehr.generate.sandbox import OVERTAKE, Ended, Take, Work
 from lehr.model.types import Registry
 
 T = TypeVar("T")
@@ -122,12 +124,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
         contextlib.closing(_memo(options)) as memo,
         contextlib.closing(Elsewhere(_brief(limits), clock, channel.incoming, Chance())) as elsewhere,
     ):
-        run = Run(limits, clock, _telling(forker.run, channel), _telling(sandbox.run, channel))
-        _serve(channel, Build(registry, channel.fetch, run, memo, elsewhere), memo)
+        overtaken = _Overtaken()
+        call = functools.partial(forker.run, interrupt=overtaken.descriptor)
+        call_many = functools.partial(sandbox.run, interrupt=overtaken.descriptor)
+        run = Run(limits, clock, _telling(call, channel), _telling(call_many, channel), forker.run)
+        _serve(channel, Build(registry, channel.fetch, run, memo, elsewhere), memo, overtaken)
 
 
-def _serve(channel: Channel, build: Build, memo: Memo) -> None:
+class _Overtaken:
+    """Whether the parent has something newer to make, as a descriptor that can be read from then."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._tell = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._tell, False)
+        signal.signal(OVERTAKE, self._note)
+
+    def forget(self) -> None:
+        """What was told is dealt with."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, _CHUNK):
+                pass
+
+    def _note(self, _number: int, _frame: object) -> None:
+        with contextlib.suppress(BlockingIOError):  # it has been told often enough
+            os.write(self._tell, b"x")
+
+
+def _serve(channel: Channel, build: Build, memo: Memo, overtaken: _Overtaken) -> None:
     while (changed := channel.receive(Changed)) is not None:
+        overtaken.forget()
         built = build.build(changed)
         problem = memo.take_problem()
         if problem:

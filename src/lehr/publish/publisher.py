@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
@@ -22,12 +24,18 @@ from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
-from lehr.sdk.generation import Generated, Generation
+from lehr.sdk.generation import Generated, Generation, Overtakable, OvertakenError
 from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
+
+_LOOK_SECONDS = 2.0
+"""After which a generation that is under way is asked whether it is worth going on with."""
+
+_MOST_OVERTAKEN = 3
+"""Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
 
 Ask = Callable[[Write], Awaitable[object]]
 
@@ -36,6 +44,7 @@ class _Pass(msgspec.Struct):
     """What a pass has come to so far."""
 
     at: float
+    may_be_overtaken: bool = False
     snapshot: Snapshot | None = None
     generated: Generated | None = None
     candidate: Candidate | None = None
@@ -95,16 +104,26 @@ class Publisher:
         Raises:
             TransientError: the store is out of order.
         """
-        work = _Pass(self._clock.now(), seconds={})
+        for left in reversed(range(_MOST_OVERTAKEN + 1)):
+            try:
+                work = await self._pass(may_be_overtaken=left > 0)
+                break
+            except OvertakenError:
+                if not left:
+                    raise
+        attempt = self._attempt(work)
+        await self._keep(attempt)
+        return attempt
+
+    async def _pass(self, *, may_be_overtaken: bool) -> _Pass:
+        work = _Pass(self._clock.now(), may_be_overtaken, seconds={})
         for name in self.STEPS:
             began = self._clock.monotonic()
             await getattr(self, f"_{name}")(work)
             work.seconds[name] = self._clock.monotonic() - began
             if work.publication is not None:
                 break
-        attempt = self._attempt(work)
-        await self._keep(attempt)
-        return attempt
+        return work
 
     async def _keep(self, attempt: Attempt) -> None:
         before = self._store.records.attempt(self._partition)
@@ -157,7 +176,9 @@ class Publisher:
     async def _generate(self, work: _Pass) -> None:
         assert work.snapshot is not None
         try:
-            generated = await self._generation.generate(work.snapshot)
+            generated = await self._generated(work.snapshot, work.may_be_overtaken)
+        except OvertakenError:
+            raise
         except LehrError as error:
             self._end(work, Publication.UNREADABLE, _not_generated(error))
             return
@@ -170,6 +191,29 @@ class Publisher:
             self._refuse(work)
         else:
             self._registry.declare(types_for(generated, self._store.intent, self._partition))
+
+    async def _generated(self, snapshot: Snapshot, may_be_overtaken: bool) -> Generated:
+        """What `snapshot` declares. Every now and then it is asked whether there is something newer.
+
+        Raises:
+            OvertakenError: there is, and it may be made instead.
+        """
+        if not may_be_overtaken or not isinstance(self._generation, Overtakable):
+            return await self._generation.generate(snapshot)
+        looking = asyncio.create_task(self._overtake(self._generation, snapshot))
+        try:
+            return await self._generation.generate(snapshot)
+        finally:
+            looking.cancel()
+
+    async def _overtake(self, generation: Overtakable, snapshot: Snapshot) -> None:
+        """Stop what is made of `snapshot` once the source has something newer."""
+        while True:
+            await self._clock.sleep(_LOOK_SECONDS)
+            with contextlib.suppress(LehrError):
+                newest = await self._blocking.run(self._source.newest)
+                if revisions_of(newest) != revisions_of(snapshot):
+                    generation.overtake()
 
     def _touch(self, touched: frozenset[AssetId] | None) -> None:
         """Remember what may differ from the newest incarnation, over passes that are refused."""

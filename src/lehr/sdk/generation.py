@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import Digest
+from lehr.base.errors import TransientError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import SourceRevision
 from lehr.model.provenance import DeclaredGenerator
@@ -40,6 +41,13 @@ class Generated(msgspec.Struct, frozen=True):
     declared: tuple[DeclaredGenerator, ...] = ()
 
 
+class OvertakenError(TransientError):
+    """A newer snapshot is to be generated instead; what was made so far is remembered."""
+
+    def __init__(self) -> None:
+        super().__init__("a newer revision is there before all of this one was made")
+
+
 class Generation(Protocol):
     """Turns snapshots into assets, in a worker process."""
 
@@ -53,4 +61,13 @@ class Generation(Protocol):
 
     async def close(self) -> None:
         """End the worker process."""
+        ...
+
+
+@runtime_checkable
+class Overtakable(Protocol):
+    """A generation that can be told to stop for something newer."""
+
+    def overtake(self) -> None:
+        """Have the call of `generate` that is under way raise `OvertakenError` soon, if it is not done."""
         ...
