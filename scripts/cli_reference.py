@@ -38,7 +38,7 @@ colours where `NO_COLOR` is set. Nothing is asked off a terminal.
 |---|---|
 | `LEHR_STATE` | the state folder, where `--state` does not name it |
 | `LEHR_AGE_IDENTITY` | private keys of age, to decrypt secrets with |
-| `LEHR_AGE_IDENTITY_FILE` | a file of mode 0600 that holds them; else `age-identity.txt` in the state folder |
+| `LEHR_AGE_IDENTITY_FILE` | a file of mode 0600 with them; else `age-identity.txt` in the state folder |
 | `VISUAL`, `EDITOR` | the editor of `lehr secret edit` |
 | `LEHR_TRACEBACK` | `1` shows tracebacks of errors |
 | `NO_COLOR` | no colours |

@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -23,7 +23,7 @@ from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Jump, NotSecret
 from lehr.testing.samples import MemorySnapshot
 
-Files = dict[str, str | bytes]
+Files = Mapping[str, str | bytes]
 
 REGISTRY = "lehr.testing.samples:registry"
 WORKSPACE = "partition: test\n"
