@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -23,7 +23,7 @@ from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Jump, NotSecret
 from lehr.testing.samples import MemorySnapshot
 
-Files = Mapping[str, str | bytes]
+Files = dict[str, str | bytes]
 
 REGISTRY = "lehr.testing.samples:registry"
 WORKSPACE = "partition: test\n"
@@ -587,7 +587,8 @@ def test_a_generator_that_must_be_ended_harms_nothing_but_itself(
 
 
 def test_the_limit_on_what_is_yielded_is_for_one_call_not_for_all_of_them() -> None:
-    files: Files = {f"services/{number}.yaml": "x" for number in range(30)} | {
+    files: Files = {
+        **{f"services/{number}.yaml": "x" for number in range(30)},
         "lehr.yaml": WORKSPACE,
         "generators/g.py": IMPORTS
         + "@for_each_file('services/*.yaml')\ndef large(file):\n"
@@ -702,7 +703,8 @@ def test_a_worker_that_was_killed_is_started_again_and_says_everything_anew() ->
 
 
 def test_a_worker_may_take_its_time_as_long_as_it_gets_on() -> None:
-    files: Files = {f"services/{number}.yaml": "x" for number in range(12)} | {
+    files: Files = {
+        **{f"services/{number}.yaml": "x" for number in range(12)},
         "lehr.yaml": WORKSPACE,
         "generators/g.py": IMPORTS
         + "import select\n@for_each_file('services/*.yaml')\ndef slow(file):\n"
