@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -165,3 +166,25 @@ def test_a_port_that_is_taken_does_not_stop_lehr_run(folder: Path) -> None:
             process.terminate()
             process.communicate(timeout=20)
             assert process.returncode == 0
+
+
+def test_the_controller_of_the_page_on_watching_follows(folder: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/watch.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "controller.py").write_text(code)
+    with serving(folder) as (url, _process):
+        command = [sys.executable, str(tmp_path / "controller.py"), url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller:
+            try:
+                assert controller.stdout is not None
+                told = set()
+                while "web/motd ought to be etc/motd" not in told:
+                    told.add(controller.stdout.readline().strip())
+                (folder / "assets/later.yaml").write_text(ASSETS.replace("motd", "later"))
+                subprocess.run(
+                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50
+                )
+                while "web/later ought to be etc/later" not in told:
+                    told.add(controller.stdout.readline().strip())
+            finally:
+                controller.kill()
