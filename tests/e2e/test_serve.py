@@ -188,3 +188,26 @@ def test_the_controller_of_the_page_on_watching_follows(folder: Path, tmp_path: 
                     told.add(controller.stdout.readline().strip())
             finally:
                 controller.kill()
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+def test_changes_are_written_as_they_come(over_http: bool, folder: Path) -> None:
+    file = folder / f"assets/watched-{over_http}.yaml"
+    with serving(folder) as (url, _process):
+        where = ["--server", url] if over_http else []
+        command = [*LEHR, *where, "get", "assets", "--watch", "-o", "json", "--filter", "id != 'web/motd'"]
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as watching:
+            try:
+                assert watching.stdout is not None
+                first = json.loads(watching.stdout.readline())
+                assert first["whole"]
+                assert "web/motd" not in {item["id"] for item in first["changed"]}
+                file.write_text(ASSETS.replace("motd", file.stem))
+                subprocess.run(
+                    [*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50
+                )
+                second = json.loads(watching.stdout.readline())
+                assert (second["sequence"], second["whole"]) == (first["sequence"] + 1, False)
+                assert [item["id"] for item in second["changed"]] == [f"web/{file.stem}"]
+            finally:
+                watching.kill()

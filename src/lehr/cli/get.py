@@ -11,6 +11,7 @@ import click
 
 from lehr.cli import words
 from lehr.cli.asking import Asked, asking_options, check, matching, show_intent, show_plan
+from lehr.cli.following import follow
 from lehr.cli.output import Column, Shape, bounded, output_option, show
 from lehr.cli.referring import EPILOG as REFERRERS
 from lehr.cli.referring import asset_argument, field_option, show_referrers, tree_option
@@ -84,6 +85,7 @@ def get() -> None:
       lehr get assets --incarnation hello@3        as intent was then
       lehr get assets --filter "payload.replicas == 3"
       lehr get assets --fields payload.path,addons --limit 100
+      lehr get assets --watch -o json
     """
 )
 @click.argument("selector", required=False, shell_complete=complete_asset)
@@ -94,6 +96,11 @@ def get() -> None:
     help="As intent was in 3, hello@3, latest or previous, or in imported:hello@3; not how they stand.",
 )
 @asking_options
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Then every change of what they are declared to be; with -o json, a line each.",
+)
 @list_options(None)
 def assets(
     selector: str | None,
@@ -103,6 +110,7 @@ def assets(
     explain_query: bool,
     fields: str | None,
     cursor: str | None,
+    watch: bool,
     limit: int | None,
     everything: bool,
     form: str,
@@ -114,6 +122,11 @@ def assets(
 
     asked = Asked(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
+    if watch:
+        if status is not None or asked.of_intent or asked.explain or form not in ("table", "json"):
+            raise click.UsageError("--watch goes with SELECTOR, --filter and -o json alone")
+        follow(form, asked, state, partition)
+        return
     most = None if everything else limit
     if asked.explain:
         show_plan(form, asked, state, partition)
