@@ -28,6 +28,8 @@ from lehr.generate.sandbox import Ended, Take, Work, be_forked, supervise
 _BYTES = 8
 """Of a number: a length, a process id, a status."""
 
+_PAUSE_SECONDS = 5.0
+
 _REAP = b"."
 _READY = b"!"
 
@@ -120,21 +122,32 @@ class Elsewhere:
     Args:
         interrupt: descriptor of whoever the worker must listen to first.
         chance: makes each of them another one.
+        pause: seconds from one call to the next, so that the processor is there for others.
     """
 
-    def __init__(self, limits: SandboxLimits, clock: Clock, interrupt: int, chance: Chance) -> None:
+    def __init__(
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        interrupt: int,
+        chance: Chance,
+        pause: float = _PAUSE_SECONDS,
+    ) -> None:
         self._interrupt = interrupt
         self._chance = chance
+        self._clock = clock
+        self._pause = pause
+        self._due = clock.monotonic()
         self._other: OtherForker | None = None
         self.run = Run(limits, clock, self._call, self._call)
 
     def ready(self) -> bool:
-        """Whether it has started. Starts it."""
+        """Whether it has started, and has had its pause. Starts it."""
         if self._other is None:
             seed = int(self._chance.uniform(1, 1 << 32))
             # Objects lie where the system's allocator puts them, and sets have another order.
             self._other = OtherForker({"PYTHONHASHSEED": str(seed), "PYTHONMALLOC": "malloc"})
-        return self._other.ready()
+        return self._other.ready() and self._clock.monotonic() >= self._due
 
     def close(self) -> None:
         """End it, if it is there."""
@@ -148,6 +161,8 @@ class Elsewhere:
                 return self._other.run(work, limits, clock, take, self._interrupt)
         except (EOFError, OSError):
             self.close()
+        finally:
+            self._due = clock.monotonic() + self._pause
         return Ended(b"", "interrupted", 0)
 
 

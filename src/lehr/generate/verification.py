@@ -1,6 +1,6 @@
 """Outputs that are in force, made once more: what isolation cannot stop is found so.
 
-After each answer a few inputs of one generator, chosen by chance and in time all of them, are given to it
+After an answer a few inputs of one generator, chosen by chance and in time all of them, are given to it
 again, in another interpreter: with another order of sets, and objects at other addresses; later, and in other
 company. If anything else comes out, that is an error from the next answer on, until the code of the
 generator changes: what is in force may be either, so nothing is published on it.
@@ -33,6 +33,9 @@ MOST_ITEMS = 64
 
 MOST_BYTES = 1 << 20
 """Of the files that are read again for it."""
+
+MOST_ASSETS = 500
+"""Of what is made again: to compare it holds up a commit that comes in, for some milliseconds."""
 
 _DOUBT = "doubt"  # maker, in the memo, of what was found out about a generator
 
@@ -156,17 +159,21 @@ class Verification:
         self._left[generator.name] = left
         outputs: dict[str, Output] = {}
         paths: list[str] = []
-        size = 0
+        size = assets = 0
         while left and len(outputs) < MOST_ITEMS:
             output = self._assembly.get(Unit(generator.name, left[-1]))
             if output is not None and output.repeatable and not errors(output.diagnostics):
                 more = self._generators.paths_of(generator, left[-1], self._files)
                 size += sum(self._files[path].size for path in more)
-                if size > MOST_BYTES and outputs:
+                assets += len(output.assets) + len(output.additions)
+                fits = size <= MOST_BYTES and assets <= MOST_ASSETS
+                if not fits and outputs:
                     break
-                if size <= MOST_BYTES:
-                    outputs[left[-1]] = output
-                    paths += more
+                if not fits:  # it never does
+                    left.pop()
+                    break
+                outputs[left[-1]] = output
+                paths += more
             left.pop()
         return Sample(generator, outputs, tuple(paths)) if outputs else None
 

@@ -36,7 +36,7 @@ def interpreter() -> Iterator[tuple[Elsewhere, Interrupted]]:
     """Another interpreter, and what makes it believe that there is something else to do."""
     preload()
     read, write = os.pipe()
-    elsewhere = Elsewhere(SandboxLimits(), SystemClock(), read, Chance(4))
+    elsewhere = Elsewhere(SandboxLimits(), SystemClock(), read, Chance(4), pause=0.0)
     while not elsewhere.ready():
         os.sched_yield()
 
