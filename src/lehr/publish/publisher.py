@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
@@ -23,16 +21,14 @@ from lehr.model.types import Registry, addon_names
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
+from lehr.publish.overtaking import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
-from lehr.sdk.generation import Generated, Generation, Overtakable, OvertakenError
+from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
-
-_LOOK_SECONDS = 2.0
-"""After which a generation that is under way is asked whether it is worth going on with."""
 
 _MOST_OVERTAKEN = 3
 """Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
@@ -193,27 +189,11 @@ class Publisher:
             self._registry.declare(types_for(generated, self._store.intent, self._partition))
 
     async def _generated(self, snapshot: Snapshot, may_be_overtaken: bool) -> Generated:
-        """What `snapshot` declares. Every now and then it is asked whether there is something newer.
-
-        Raises:
-            OvertakenError: there is, and it may be made instead.
-        """
-        if not may_be_overtaken or not isinstance(self._generation, Overtakable):
+        if not may_be_overtaken:
             return await self._generation.generate(snapshot)
-        looking = asyncio.create_task(self._overtake(self._generation, snapshot))
-        try:
-            return await self._generation.generate(snapshot)
-        finally:
-            looking.cancel()
-
-    async def _overtake(self, generation: Overtakable, snapshot: Snapshot) -> None:
-        """Stop what is made of `snapshot` once the source has something newer."""
-        while True:
-            await self._clock.sleep(_LOOK_SECONDS)
-            with contextlib.suppress(LehrError):
-                newest = await self._blocking.run(self._source.newest)
-                if revisions_of(newest) != revisions_of(snapshot):
-                    generation.overtake()
+        return await generated_unless_overtaken(
+            self._generation, snapshot, self._source, self._clock, self._blocking
+        )
 
     def _touch(self, touched: frozenset[AssetId] | None) -> None:
         """Remember what may differ from the newest incarnation, over passes that are refused."""
