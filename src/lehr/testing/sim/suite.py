@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import multiprocessing
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -78,8 +79,9 @@ def play_all(seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder where commits cost no disk: nothing in a simulation crashes the machine."""
-    with tempfile.TemporaryDirectory(prefix="lehr-sim-", dir=_MEMORY if _MEMORY.is_dir() else None) as name:
+    """A folder where commits cost no disk, unless TMPDIR names another place: no machine crashes in here."""
+    in_memory = _MEMORY.is_dir() and "TMPDIR" not in os.environ
+    with tempfile.TemporaryDirectory(prefix="lehr-sim-", dir=_MEMORY if in_memory else None) as name:
         yield Path(name)
 
 

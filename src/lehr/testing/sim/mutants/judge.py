@@ -130,8 +130,8 @@ def copied() -> Iterator[Path]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Variables of a process that runs the copy in `folder`."""
-    return {**os.environ, "PYTHONPATH": str(folder)}
+    """Variables of a process that runs the copy in `folder`, and leaves nothing elsewhere if it is killed."""
+    return {**os.environ, "PYTHONPATH": str(folder), "TMPDIR": str(folder)}
 
 
 class _Hunt:
