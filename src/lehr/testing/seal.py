@@ -4,8 +4,7 @@ In: nothing but the thread that runs. Out: `NotVirtualError` from every door bel
 has ended; then everything is as it was.
 
 * Wall clock: `time.time`, `monotonic`, `perf_counter` and their kin, `time.sleep`, and `localtime`,
-  `gmtime` and `ctime` where they read the clock; `datetime.datetime.now`, `today` and `utcnow`, and
-  `datetime.date.today`.
+  `gmtime` and `ctime` where they read the clock.
 * Randomness: the functions of `random`, a `random.Random` without a seed, `os.urandom`,
   `os.getrandom`, and so `secrets` and `uuid`.
 * What lives outside the loop: threads, sockets, processes.
@@ -14,16 +13,15 @@ Only the thread of the run is sealed; others, and everything outside a run, pay 
 look-up for each audit event of the interpreter. What the standard library does for logs and
 temporary files goes on working.
 
-Not caught, for Python offers no place to do it: functions of `time`, `os` and `random` and classes of
-`datetime` that were imported by name (`from time import time`), and what C code asks of the system by
-itself. A lint rule is the guard against the first.
+Not caught, for Python offers no place to do it: `datetime.now` and `today` (methods of a C type),
+functions of `time`, `os` and `random` that were imported by name (`from time import time`), and
+what C code asks of the system by itself. A lint rule is the guard against the first two.
 """
 
 from __future__ import annotations
 
 import _thread
 import contextlib
-import datetime
 import os
 import random
 import sys
@@ -179,35 +177,6 @@ def _shut_without_time(name: str) -> _Door:
     return _Door(time, name, original, refusing)
 
 
-def _shut_today(original: type, names: tuple[str, ...]) -> _Door:
-    """Methods of a C type cannot be changed: another class stands there, which makes values of the first."""
-
-    def refusing(name: str) -> Any:
-        read: Callable[..., Any] = getattr(original, name)
-
-        def today(*args: Any, **kwargs: Any) -> Any:
-            if not _excused(sys._getframe(1)):
-                _refuse_clock(f"datetime.{original.__name__}.{name}")
-            return read(*args, **kwargs)
-
-        return staticmethod(today)
-
-    class LookAlike(type):
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, original)
-
-        def __subclasscheck__(cls, subclass: type) -> bool:
-            return issubclass(subclass, original)
-
-    def make(_cls: type, *args: Any, **kwargs: Any) -> Any:
-        return original(*args, **kwargs)
-
-    alike = LookAlike(
-        original.__name__, (original,), {"__new__": make, **{name: refusing(name) for name in names}}
-    )
-    return _Door(datetime, original.__name__, original, alike)
-
-
 def _shut_seed() -> _Door:
     """Every `random.Random` is seeded when it is made, by the system unless it is told how."""
     original = random.Random.seed
@@ -238,8 +207,6 @@ _CLOCKS = (
 _DOORS = (
     *(_shut(time, name, _refuse_clock) for name in _CLOCKS),
     *(_shut_without_time(name) for name in ("ctime", "gmtime", "localtime")),
-    _shut_today(datetime.datetime, ("now", "today", "utcnow")),
-    _shut_today(datetime.date, ("today",)),
     *(_shut(random, name, _refuse_chance) for name in random.__all__ if name.islower()),
     _shut_seed(),
     _shut(random, "_urandom", _refuse_chance),

@@ -32,9 +32,6 @@ DOORS: dict[str, Callable[[], object]] = {
     "localtime": lambda: time.localtime(),
     "gmtime": lambda: time.gmtime(None),
     "ctime": lambda: time.ctime(),
-    "datetime.now": lambda: dt.datetime.now(tz=dt.UTC),
-    "datetime.today": lambda: dt.datetime.today(),  # noqa: DTZ002
-    "date.today": lambda: dt.date.today(),  # noqa: DTZ011
     "random": lambda: random.random(),
     "shuffle": lambda: random.shuffle([1, 2]),
     "seed": lambda: random.seed(),
@@ -136,23 +133,6 @@ def test_a_time_that_is_given_can_be_told_in_words() -> None:
         return time.gmtime(0.0).tm_year, dt.datetime.fromtimestamp(0, tz=dt.UTC).isoformat()
 
     assert run(main, seed=1) == (1970, "1970-01-01T00:00:00+00:00")
-
-
-def test_dates_are_what_they_are_elsewhere() -> None:
-    plain, day = dt.datetime(2026, 1, 5, tzinfo=dt.UTC), dt.date(2026, 1, 5)
-
-    async def main() -> list[object]:
-        made = dt.datetime(2026, 1, 5, tzinfo=dt.UTC)
-        assert isinstance(plain, dt.datetime)
-        assert isinstance(plain, dt.date)
-        assert not isinstance(day, dt.datetime)
-        assert made == dt.datetime.fromisoformat("2026-01-05T00:00:00+00:00")
-        return [made, dt.datetime.fromtimestamp(0, tz=dt.UTC), dt.date(2026, 1, 5), made + dt.timedelta(1)]
-
-    made = run(main, seed=1)
-    assert made[0] == plain
-    assert made[2] == day
-    assert [type(item) for item in made] == [dt.datetime, dt.datetime, dt.date, dt.datetime]
 
 
 def test_logs_databases_and_temporary_files_go_on_working(caplog: pytest.LogCaptureFixture) -> None:
