@@ -13,7 +13,8 @@ Only the thread of the run is sealed; others, and everything outside a run, pay 
 look-up for each audit event of the interpreter. What the standard library does for logs and
 temporary files goes on working.
 
-Not caught, for Python offers no place to do it: `datetime.now` and `today` (methods of a C type),
+Not caught, for Python offers no place to do it: `datetime.now` and `today` (methods of a C type, and a
+look-alike in its place is taken for another type wherever annotations are read during the run),
 functions of `time`, `os` and `random` that were imported by name (`from time import time`), and
 what C code asks of the system by itself. A lint rule is the guard against the first two.
 """
