@@ -150,8 +150,9 @@ def test_a_transaction_under_way_ends_with_the_store(
 
 
 def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
-    server: PostgresServer, address: Address
+    server: PostgresServer, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, asset("a", "1"))
         server.stop()
