@@ -199,6 +199,7 @@ def test_who_was_never_let_in_is_told_that_it_is_no_use(address: Address) -> Non
 def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_good_one(
     server: PostgresServer, address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connecting, "FIRST_PAUSE", 0.0)
     many = [asset(f"asset-{number:05}", "1") for number in range(3000)]
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, asset("a", "1"))
