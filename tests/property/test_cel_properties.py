@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lehr.base.cel import compile_expression
 from lehr.base.cel.closures import closure_of
-from lehr.base.cel.library import compile_text
+from lehr.base.cel.google import compile_text
 from lehr.base.cel.operators import NoAnswerError
 from lehr.base.cel.tree import read_tree
 

@@ -3,13 +3,13 @@
 In: text, and the names of its variables, whose types are not known before. Out: a function of plain
 data (None, bool, int, float, str, list, dict with text for keys).
 
-Google's implementation (`library`) parses and checks. What it finds is made into closures over plain
+Google's implementation (`google`) parses and checks. What it finds is made into closures over plain
 data, which answer six times as fast; an expression with anything that has no closure (regular expressions,
 time, conversions) is asked of the library whole. A property test holds the two together.
 
 | module | what |
 |---|---|
-| `library` | the one place that knows the library, imported with the first expression |
+| `google` | the one place that knows its library, imported with the first expression |
 | `tree` | its syntax tree |
 | `closures`, `operators` | from the tree to functions |
 """
@@ -55,7 +55,7 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
         ValueError: it cannot be understood; the text says where.
     """
     from lehr.base.cel.closures import closure_of  # noqa: PLC0415
-    from lehr.base.cel.library import compile_text  # noqa: PLC0415
+    from lehr.base.cel.google import compile_text  # noqa: PLC0415
 
     compiled = compile_text(text, variables)
     try:
