@@ -16,11 +16,10 @@ Importing it needs the driver: `pip install 'lehr[postgres]'`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.postgres import migrations, publishing
 from lehr.store.postgres.address import Address
@@ -28,28 +27,11 @@ from lehr.store.postgres.connecting import Connector
 from lehr.store.postgres.errors import DAMAGE
 from lehr.store.postgres.intent import PostgresIntent
 from lehr.store.postgres.locks import keys_of
-from lehr.store.postgres.session import PostgresSession, Readers
+from lehr.store.postgres.session import Readers
 from lehr.store.postgres.writer import Writer
-from lehr.store.sql import admission, records, retention
 from lehr.store.sql.reading import SqlRecords
-from lehr.store.writes import (
-    Admit,
-    Adopt,
-    Audit,
-    Finish,
-    Import,
-    KeepLease,
-    LiftControl,
-    Prune,
-    Publish,
-    Record,
-    RecordAttempt,
-    Refused,
-    SetControl,
-    TakeLease,
-    Touch,
-    Write,
-)
+from lehr.store.sql.writing import carriers
+from lehr.store.writes import Publish, Write
 
 __all__ = ["Address", "PostgresStore"]
 
@@ -105,36 +87,4 @@ class PostgresStore:
             self._writer.close()
 
 
-def _admit(db: PostgresSession, write: Admit) -> Refused | None:
-    refused = admission.admit(db, write)
-    if refused is None and write.decision is not None:
-        records.record(db, Record(write.decision))
-    return refused
-
-
-def _adopt(db: PostgresSession, write: Adopt) -> None:
-    admission.enter(db, write.ledger)
-
-
-def _import(db: PostgresSession, write: Import) -> Incarnation | Refused:
-    from lehr.store.sql.importing import import_incarnation  # noqa: PLC0415 - start-up counts
-
-    return import_incarnation(db, write)
-
-
-_CARRY_OUT: dict[type, Callable[[PostgresSession, Any], Any]] = {
-    Publish: publishing.publish,
-    Admit: _admit,
-    Finish: admission.finish,
-    Adopt: _adopt,
-    Record: records.record,
-    RecordAttempt: records.record_attempt,
-    Touch: records.touch,
-    SetControl: records.set_control,
-    LiftControl: records.lift_control,
-    TakeLease: records.take_lease,
-    KeepLease: records.keep_lease,
-    Audit: records.audit,
-    Prune: retention.prune,
-    Import: _import,
-}
+_CARRY_OUT = carriers(publishing.publish)

@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.model.incarnation import Incarnation
 from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.sql import admission, records, retention
 from lehr.store.sql.reading import SqlRecords
+from lehr.store.sql.writing import carriers
 from lehr.store.sqlite import publishing
 from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import Connection, connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
-from lehr.store.writes import (
-    Admit,
-    Adopt,
-    Audit,
-    Finish,
-    Import,
-    KeepLease,
-    LiftControl,
-    Prune,
-    Publish,
-    Record,
-    RecordAttempt,
-    Refused,
-    SetControl,
-    TakeLease,
-    Touch,
-    Write,
-)
+from lehr.store.writes import Write
 
 __all__ = ["SqliteStore"]
 
@@ -111,36 +93,4 @@ class SqliteStore:
         self._opened.close()
 
 
-def _admit(db: Connection, write: Admit) -> Refused | None:
-    refused = admission.admit(db, write)
-    if refused is None and write.decision is not None:
-        records.record(db, Record(write.decision))
-    return refused
-
-
-def _adopt(db: Connection, write: Adopt) -> None:
-    admission.enter(db, write.ledger)
-
-
-def _import(db: Connection, write: Import) -> Incarnation | Refused:
-    from lehr.store.sql.importing import import_incarnation  # noqa: PLC0415 - start-up counts
-
-    return import_incarnation(db, write)
-
-
-_CARRY_OUT: dict[type, Callable[[Connection, Any], Any]] = {
-    Publish: publishing.publish,
-    Admit: _admit,
-    Finish: admission.finish,
-    Adopt: _adopt,
-    Record: records.record,
-    RecordAttempt: records.record_attempt,
-    Touch: records.touch,
-    SetControl: records.set_control,
-    LiftControl: records.lift_control,
-    TakeLease: records.take_lease,
-    KeepLease: records.keep_lease,
-    Audit: records.audit,
-    Prune: retention.prune,
-    Import: _import,
-}
+_CARRY_OUT = carriers(publishing.publish)
