@@ -4,23 +4,64 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 import msgspec
 
 from lehr.cli import terminal
-from lehr.cli.output import show_document
+from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import registry
 from lehr.cli.validate import beside
 from lehr.sdk.declared_sources import WORKSPACE_FILE
+from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.base.diagnostics import Diagnostic
     from lehr.sdk.source import Snapshot
     from lehr.sources import Check, Commit
+
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def editing_options(command: Command) -> Command:
+    """Where a command edits, whether it checks before, and what it shows: alike in all that edit."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "--in", "location", metavar="LOCATION", help="Repository or directory that FILE is relative to."
+    ),
+    click.option("--branch", help="Branch to commit to; else the one that is checked out."),
+    click.option(
+        "--kind",
+        type=click.Choice(["git", "directory"]),
+        help="What LOCATION is; `directory` edits in place.",
+    ),
+    click.option(
+        "--author", metavar="'NAME <EMAIL>'", help="Author of the commit; else git's configuration says."
+    ),
+    click.option(
+        "--check/--no-check",
+        default=True,
+        show_default=True,
+        help="Validate the outcome before it is written.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Show the diff, and write nothing."),
+    click.option(
+        "--state",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="LEHR_STATE",
+        help=f"State folder to validate against; else LEHR_STATE, else {STATE_FOLDER} beside the workspace.",
+    ),
+    output_option("text", "json"),
+)
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -11,10 +11,16 @@ import click
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.cli.editing import Target, scratch_folder, show_commit, show_refusal, target_of, validation
-from lehr.cli.output import output_option
+from lehr.cli.editing import (
+    Target,
+    editing_options,
+    scratch_folder,
+    show_commit,
+    show_refusal,
+    target_of,
+    validation,
+)
 from lehr.sdk.declared_sources import WORKSPACE_FILE
-from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.model.incarnation import Incarnation
@@ -64,27 +70,7 @@ class Chosen(msgspec.Struct, frozen=True):
 )
 @click.option("--source", "name", help="Name of the source; else the one that has this partition.")
 @click.option("--unconverged", metavar="REASON", help="Promote what production there does not have; and why.")
-@click.option(
-    "--in", "location", metavar="LOCATION", help="Repository or directory that FILE is relative to."
-)
-@click.option("--branch", help="Branch to commit to; else the one that is checked out.")
-@click.option(
-    "--kind", type=click.Choice(["git", "directory"]), help="What LOCATION is; `directory` edits in place."
-)
-@click.option(
-    "--author", metavar="'NAME <EMAIL>'", help="Author of the commit; else git's configuration says."
-)
-@click.option(
-    "--check/--no-check", default=True, show_default=True, help="Validate the outcome before it is written."
-)
-@click.option("--dry-run", is_flag=True, help="Show the diff, and write nothing.")
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="LEHR_STATE",
-    help=f"State folder to validate against; else LEHR_STATE, else {STATE_FOLDER} beside the workspace.",
-)
-@output_option("text", "json")
+@editing_options
 def promote(
     incarnation: str,
     message: str | None,

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from lehr.cli.editing import scratch_folder, show_commit, show_refusal, target_of, validation
-from lehr.cli.output import output_option
-from lehr.wiring import STATE_FOLDER
+from lehr.cli.editing import editing_options, scratch_folder, show_commit, show_refusal, target_of, validation
 
 if TYPE_CHECKING:
     from lehr.sources import Change
@@ -41,27 +39,7 @@ if TYPE_CHECKING:
 @click.option("--text", "is_text", is_flag=True, help="VALUE is a text as it stands, not YAML.")
 @click.option("--expect", metavar="OLD", help="Refuse unless the value is OLD now.")
 @click.option("--retype", is_flag=True, help="Let the value change its kind: a text for a number, say.")
-@click.option(
-    "--in", "location", metavar="LOCATION", help="Repository or directory that FILE is relative to."
-)
-@click.option("--branch", help="Branch to commit to; else the one that is checked out.")
-@click.option(
-    "--kind", type=click.Choice(["git", "directory"]), help="What LOCATION is; `directory` edits in place."
-)
-@click.option(
-    "--author", metavar="'NAME <EMAIL>'", help="Author of the commit; else git's configuration says."
-)
-@click.option(
-    "--check/--no-check", default=True, show_default=True, help="Validate the outcome before it is written."
-)
-@click.option("--dry-run", is_flag=True, help="Show the diff, and write nothing.")
-@click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="LEHR_STATE",
-    help=f"State folder to validate against; else LEHR_STATE, else {STATE_FOLDER} beside the workspace.",
-)
-@output_option("text", "json")
+@editing_options
 def set_(
     file: str,
     path: str,
