@@ -202,7 +202,9 @@ def _whole(asset: Asset) -> Mapping[str, Any]:
 
 
 def _only(fields: list[str]) -> Callable[[Asset], Mapping[str, Any]]:
-    """Decodes some fields of the payload alone: of a body of 600 bytes, in a quarter of the time."""
+    """Decodes some fields of the payload alone: of 1.6 KB in many fields, in a third of the time; of a few
+    long texts, it makes no difference.
+    """
     names = [f"f{number}" for number in range(len(fields))]
     payload = msgspec.defstruct(
         "Payload",
