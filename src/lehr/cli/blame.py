@@ -39,7 +39,7 @@ _INDENT = " " * 16
     default="latest",
     metavar="INCARNATION",
     show_default=True,
-    help="As of which: 3, hello@3, latest or previous.",
+    help="As of which: 3, hello@3, latest, previous, or a time.",
 )
 @output_option("text", "json")
 @state_option

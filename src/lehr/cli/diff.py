@@ -55,8 +55,8 @@ def diff(
 ) -> None:
     """Compare incarnation A with incarnation B, field by field; without B, with the workspace's files.
 
-    Incarnations are written 3, hello@3, latest or previous; with B, also imported:hello@3. Production
-    is not looked at: for that there is `lehr plan`.
+    Incarnations are written 3, hello@3, latest, previous, or as a time; with B, also imported:hello@3.
+    Production is not looked at: for that there is `lehr plan`.
     """
     from lehr.cli import compared
 

@@ -83,6 +83,7 @@ def get() -> None:
       lehr get assets 'web-*,type=lehr.File'
       lehr get assets label:team=web --status Stalled -o wide
       lehr get assets --incarnation hello@3        as intent was then
+      lehr get assets --incarnation 2026-01-31T12:00Z
       lehr get assets --filter "payload.replicas == 3"
       lehr get assets --fields payload.path,addons --limit 100
       lehr get assets --watch -o json
@@ -93,7 +94,7 @@ def get() -> None:
 @click.option(
     "--incarnation",
     metavar="INCARNATION",
-    help="As intent was in 3, hello@3, latest or previous, or in imported:hello@3; not how they stand.",
+    help="As intent was in 3, hello@3, latest, previous, imported:hello@3, or at a time; not how they stand.",
 )
 @asking_options
 @click.option(
@@ -148,7 +149,7 @@ def assets(
 @asset_argument
 @field_option
 @tree_option
-@click.option("--incarnation", metavar="INCARNATION", help="As of 3, hello@3, latest or previous.")
+@click.option("--incarnation", metavar="INCARNATION", help="As of 3, hello@3, latest, previous, or a time.")
 @list_options(None)
 def referrers(
     asset: str,

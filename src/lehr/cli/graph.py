@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--incarnation",
     metavar="INCARNATION",
-    help="Of the state instead of DIR: 3, hello@3, latest or previous.",
+    help="Of the state instead of DIR: 3, hello@3, latest, previous, or a time.",
 )
 @click.option("--assets", "selector", metavar="SELECTOR", help="What these assets refer to and depend on.")
 @output_option("text", "dot", "mermaid", "json")

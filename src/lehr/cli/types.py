@@ -30,7 +30,7 @@ _WIDTH = 100
 incarnation_option = click.option(
     "--incarnation",
     metavar="INCARNATION",
-    help="As types were in 3, hello@3, latest or previous; else as they are in the newest.",
+    help="As types were in 3, hello@3, latest, previous, or at a time; else as they are in the newest.",
 )
 
 

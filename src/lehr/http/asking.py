@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
 from lehr.base.errors import LehrError
-from lehr.http.problems import ProblemError, meaning
+from lehr.http.problems import ProblemError
 from lehr.model.incarnation import Incarnation
-from lehr.query.reading import Reading
+from lehr.query.reading import NoIncarnationError, Reading
 from lehr.sdk.wire import ParameterProblem
 
 Parameters = TypeVar("Parameters", bound=msgspec.Struct)
-
-_LONGEST_NUMBER = 15
 
 
 def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> Parameters:
@@ -59,53 +56,24 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
     return kind(**found)
 
 
-def incarnation_at(reading: Reading, at: str) -> Incarnation:
-    """The incarnation that `at` names: a number, latest, previous, or a time in ISO 8601.
+def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnation:
+    """The incarnation that `at` names, as `Reading.incarnation` understands it.
+
+    Args:
+        parameter: which said so.
 
     Raises:
         ProblemError: there is none, or the name cannot be understood.
         PrunedError: it cannot be read any more.
     """
-    if at.isdecimal() and len(at) > _LONGEST_NUMBER:
-        raise ProblemError("NotFound", f"there is no incarnation {at[:40]}", fix="ask for /incarnations")
-    if not at.isdecimal() and at not in ("latest", "previous"):
-        moment = _moment(at)
-        if moment is not None:
-            at = str(_as_of(reading, moment))
-        elif "@" not in at:
-            raise ProblemError(
-                "BadRequest",
-                f"{at[:80]!r} names no incarnation and no time",
-                fix="write 3, latest, previous, or a time such as 2026-01-31T12:00:00Z",
-            )
-    with meaning("NotFound"):
-        return reading.incarnation(at)
-
-
-def _moment(text: str) -> float | None:
     try:
-        moment = dt.datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _as_of(reading: Reading, moment: float) -> int:
-    """Sequence of the newest incarnation that was there at a time (wall-clock seconds)."""
-    newest = reading.newest()
-    low, high = 0, 0 if newest is None else newest.sequence
-    while low < high:
-        middle = (low + high + 1) // 2
-        header = reading.intent.incarnation(reading.partition, middle)
-        if header is not None and header.created_at <= moment:
-            low = middle
-        else:
-            high = middle - 1
-    if not low:
-        raise ProblemError(
-            "NotFound", "there was no incarnation at that time yet", fix="ask for a later time"
-        )
-    return low
+        return reading.incarnation(at)
+    except NoIncarnationError as error:
+        raise ProblemError("NotFound", error.what, why=error.why, fix=error.fix) from error
+    except LehrError as error:
+        if type(error) is not LehrError:
+            raise
+        raise understood(error, parameter) from error
 
 
 def understood(error: LehrError, parameter: str) -> ProblemError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 
 from lehr.base.errors import LehrError
@@ -11,6 +12,13 @@ from lehr.store import Records, Store, StoredIntent
 
 Inert = Callable[[str], bool]
 """Whether assets of a type have no production. Asked only when needed."""
+
+_LONGEST = 40
+"""Digits of a number that anybody means."""
+
+
+class NoIncarnationError(LehrError):
+    """What was asked for is understood, and there is no such incarnation."""
 
 
 class Reading:
@@ -40,27 +48,67 @@ class Reading:
         return self.intent.newest(self.partition)
 
     def incarnation(self, text: str) -> Incarnation:
-        """The incarnation that `text` names: `3`, `hello@3`, `latest` or `previous`.
+        """The incarnation that `text` names: `3`, `hello@3`, `latest`, `previous`, or a time in ISO 8601.
+
+        A time (`2026-01-31T12:00Z`; without a zone, in UTC) names the newest incarnation that was there then.
 
         Raises:
-            LehrError: there is none, it was pruned, or the name cannot be understood.
+            NoIncarnationError: there is none.
+            PrunedError: it cannot be read any more.
+            LehrError: the name cannot be understood.
         """
         newest = self.newest()
         if newest is None:
-            raise LehrError(
+            raise NoIncarnationError(
                 f"partition {self.partition} has no incarnation yet",
                 fix="see `lehr status` for what became of the last attempt to publish",
             )
-        sequence = _sequence(text, self.partition, newest.sequence)
-        found = self.intent.incarnation(self.partition, sequence)
+        sequence = self._sequence(text, newest.sequence)
+        known = 0 < sequence <= newest.sequence
+        found = self.intent.incarnation(self.partition, sequence) if known else None
         if found is None:
-            raise LehrError(
-                f"there is no incarnation {self.partition}@{sequence}",
+            raise NoIncarnationError(
+                f"there is no incarnation {self.partition}@{str(sequence)[:_LONGEST]}",
                 why=f"they go from 1 to {newest.sequence}",
                 fix="see `lehr get incarnations`",
             )
         self.intent.require_kept(self.partition, sequence)
         return found
+
+    def _sequence(self, text: str, newest: int) -> int:
+        name, marked, number = text.rpartition("@")
+        if marked and name != self.partition:
+            fix = f"write {self.partition}@{number}"
+            raise NoIncarnationError(f"{text} is not of partition {self.partition}", fix=fix)
+        if number == "latest":
+            return newest
+        if number == "previous":
+            return newest - 1
+        if number.isascii() and number.isdecimal():
+            return int(number[:_LONGEST])
+        moment = _moment(number)
+        if moment is not None:
+            return self._as_of(moment, newest)
+        raise LehrError(
+            f"{text[:80]!r} names no incarnation",
+            fix=f"write 3, {self.partition}@3, latest, previous, or a time such as 2026-01-31T12:00Z",
+        )
+
+    def _as_of(self, moment: float, newest: int) -> int:
+        """Sequence of the newest incarnation that was there at a time (wall-clock seconds)."""
+        low, high = 0, newest
+        while low < high:
+            middle = (low + high + 1) // 2
+            header = self.intent.incarnation(self.partition, middle)
+            if header is not None and header.created_at <= moment:
+                low = middle
+            else:
+                high = middle - 1
+        if not low:
+            raise NoIncarnationError(
+                f"there was no incarnation of {self.partition} at that time yet", fix="name a later time"
+            )
+        return low
 
 
 def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
@@ -89,14 +137,10 @@ def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
     return known[0]
 
 
-def _sequence(text: str, partition: Partition, newest: int) -> int:
-    name, marked, number = text.rpartition("@")
-    if marked and name != partition:
-        raise LehrError(f"{text} is not of partition {partition}", fix=f"write {partition}@{number}")
-    if number == "latest":
-        return newest
-    if number == "previous":
-        return newest - 1
-    if number.isdecimal():
-        return int(number)
-    raise LehrError(f"{text!r} names no incarnation", fix=f"write 3, {partition}@3, latest or previous")
+def _moment(text: str) -> float | None:
+    """Wall-clock seconds of a time in ISO 8601; None if it is none."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None

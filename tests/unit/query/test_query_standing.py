@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from lehr.model.decision import Status
 from lehr.model.operation import Result
 from lehr.model.selector import parse_selector
 from lehr.query.overview import survey
-from lehr.query.reading import choose_partition
+from lehr.query.reading import NoIncarnationError, choose_partition
 from lehr.query.selecting import INERT, NO_TURN, known_asset, orphans, rows, selected
 from lehr.query.waiting import PINNED, not_at, not_converged
 
@@ -155,9 +156,24 @@ def test_incarnations_have_four_names(shelf: Shelf) -> None:
     reading = shelf.reading()
     found = [reading.incarnation(text).sequence for text in ("latest", "previous", "1", "shop@2")]
     assert found == [3, 2, 1, 2]
-    for text in ("0", "4", "other@1", "newest", "-1"):
+    for text in ("0", "4", "other@1", "newest", "-1", "9" * 30, "\u0663"):
         with pytest.raises(LehrError):
             reading.incarnation(text)
+
+
+def test_a_time_names_the_newest_incarnation_that_was_there_then(shelf: Shelf) -> None:
+    first, second = (shelf.publish(shelf.asset("a", value)).created_at for value in ("1", "2"))
+    reading = shelf.reading()
+    for moment, sequence in ((first, 1), ((first + second) / 2, 1), (second, 2), (second + 1e6, 2)):
+        in_utc = dt.datetime.fromtimestamp(moment, tz=dt.UTC)
+        for text in (
+            in_utc.isoformat(),
+            in_utc.replace(tzinfo=None).isoformat(),
+            f"shop@{in_utc.isoformat()}",
+        ):
+            assert reading.incarnation(text).sequence == sequence
+    with pytest.raises(NoIncarnationError):
+        reading.incarnation("1969-12-31")
 
 
 def test_the_partition_need_be_named_only_where_there_are_several() -> None:
