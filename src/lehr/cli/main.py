@@ -50,6 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "diff": Lazy("lehr.cli.diff:diff", "Compare two incarnations, or one and the workspace."),
         "wait": Lazy("lehr.cli.wait:wait", "Wait until assets are where they should be."),
         "serve": Lazy("lehr.cli.serve:serve", "Answer over HTTP what intent says and how it stands."),
+        "controller": Lazy("lehr.cli.controller:controller", "Run a controller of your own."),
     },
     "Command a running `lehr run`": {
         "sync": Lazy("lehr.cli.commanding:sync", "Look at the source now."),
@@ -85,7 +86,9 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 
 SERVER_VARIABLE = "LEHR_SERVER"
 
-READING = frozenset({"status", "why", "get", "describe", "graph", "types", "explain", "diff", "wait"})
+READING = frozenset(
+    {"status", "why", "get", "describe", "graph", "types", "explain", "diff", "wait", "controller"}
+)
 """Commands that can read from a server."""
 
 

@@ -11,6 +11,7 @@ reconciles asset by asset.
 | `deltas` | what has happened to each asset since somebody last looked |
 | `queue` | which assets are to be looked at: each once, in order, again after a failure |
 | `controller` | an informer, a queue and your function: a controller |
+| `request` | what the function of a controller is asked, where `lehr.controllers` or a test runs it |
 
 The words are those of Kubernetes' client-go, whose list, watch, reflector, shared informer, delta queue
 and work queue these are after.
@@ -26,5 +27,17 @@ from lehr.client.deltas import Delta, DeltaQueue
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
 from lehr.client.reflector import Reflector, Sink
+from lehr.client.request import Reconciler, Request, controller_of
 
-__all__ = ["Controller", "Delta", "DeltaQueue", "Reflector", "SharedInformer", "Sink", "WorkQueue"]
+__all__ = [
+    "Controller",
+    "Delta",
+    "DeltaQueue",
+    "Reconciler",
+    "Reflector",
+    "Request",
+    "SharedInformer",
+    "Sink",
+    "WorkQueue",
+    "controller_of",
+]

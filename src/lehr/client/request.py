@@ -1,0 +1,71 @@
+"""What a controller's function is asked: one asset, and what ought to be of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.client.controller import Controller
+from lehr.client.informer import SharedInformer
+from lehr.model.asset import Asset, AssetId
+from lehr.sdk.watch import Watchable
+
+T = TypeVar("T")
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One asset that is to be looked at. It does not say what has changed, nor whether anything has.
+
+    Attributes:
+        id: of the asset.
+        asset: as it is intended now; None if intent does not have it (any more). That alone is no order
+            to remove anything: the addon `lehr.Turndown` is, and so is a field of the payload that says it.
+        intent: all assets that the controller watches.
+        clock: to read the time and to sleep by, so that a test can let hours pass.
+    """
+
+    id: AssetId
+    asset: Asset | None
+    intent: SharedInformer
+    clock: Clock
+
+    def payload(self, kind: type[T]) -> T:
+        """The payload as `kind`: a `msgspec.Struct` with the fields of the type, or `dict`.
+
+        Raises:
+            LehrError: intent does not have the asset, or its payload is no `kind`.
+        """
+        if self.asset is None:
+            raise LehrError(f"{self.id} has no payload", why="intent does not have it")
+        payload = self.asset.document()["payload"]
+        try:
+            return msgspec.convert(payload, kind)
+        except msgspec.ValidationError as error:
+            raise LehrError(
+                f"the payload of {self.id} is no {kind.__name__}",
+                why=str(error),
+                fix=f"give {kind.__name__} the fields that `lehr explain {self.asset.type}` tells",
+            ) from error
+
+
+Reconciler = Callable[[Request], Awaitable[float | None]]
+"""Makes production as the request says. Returns the seconds until it is to be asked again, even if nothing
+changes, or None. When it raises it is asked again, later and later: whatever it finds half done, it goes on
+from there. It is asked about several assets at a time, and about each once at a time."""
+
+
+def controller_of(
+    reconciler: Reconciler, watchable: Watchable, clock: Clock, chance: Chance, *, workers: int = 4
+) -> Controller:
+    """A controller that asks `reconciler` about everything that `watchable` has; `run` it."""
+    intent = SharedInformer(watchable, clock, chance)
+
+    async def reconcile(id: AssetId) -> float | None:
+        return await reconciler(Request(id=id, asset=intent.get(id), intent=intent, clock=clock))
+
+    return Controller(intent, reconcile, clock, chance, workers=workers)

@@ -1,0 +1,90 @@
+"""Controllers of your own: one function, run over the intent of one partition, wherever that is.
+
+In: an async function (`lehr.client.Reconciler`), and where intent is to be read. Out: the function is asked
+about every asset when it changes, again after a failure, and whenever it wants to be. `lehr controller` does
+this from a command line, `lehr.testing.controllers` in virtual time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lehr import wiring
+from lehr.base.chance import Chance
+from lehr.base.clock import SystemClock
+from lehr.base.errors import LehrError
+from lehr.client import Reconciler, controller_of
+from lehr.model.asset import Partition
+from lehr.sdk.watch import Watchable
+from lehr.store import Store
+
+_SERVERS = ("http://", "https://")
+
+
+async def run(reconciler: Reconciler, watch: Watchable, *, workers: int = 4) -> None:
+    """Ask `reconciler` about everything that `watch` has, about `workers` assets at a time, until cancelled.
+
+    Raises:
+        LehrError: it cannot be watched until somebody mends it.
+    """
+    try:
+        await controller_of(reconciler, watch, SystemClock(), Chance(), workers=workers).run()
+    except* LehrError as group:
+        raise _first(group) from None
+
+
+@contextlib.contextmanager
+def open_watch(
+    place: str | Path,
+    partition: str | None = None,
+    *,
+    types: Sequence[str] = (),
+    store: str | None = None,
+) -> Iterator[Watchable]:
+    """The intent of a partition, to be listed and watched.
+
+    Args:
+        place: the state folder of a `lehr run`, or the URL of a `lehr serve`.
+        partition: may be left out where there is only one. What has none yet may be watched by name.
+        types: of the assets that are wanted; all of them if there are none.
+        store: URL of the store, if it is not in the state folder.
+
+    Raises:
+        LehrError: there is no state or server, or it is not clear which partition is meant.
+    """
+    if str(place).startswith(_SERVERS):
+        yield _of_server(str(place), partition, types)
+        return
+    opened = wiring.open_store(Path(place), store, read_only=True)
+    try:
+        yield _of_store(opened, partition, types)
+    finally:
+        opened.close()
+
+
+def _of_server(url: str, partition: str | None, types: Sequence[str]) -> Watchable:
+    from lehr.client.http import HttpWatch  # noqa: PLC0415 - only one of the two is needed
+    from lehr.http.remote import RemoteStore  # noqa: PLC0415
+    from lehr.query.reading import choose_partition  # noqa: PLC0415
+
+    if partition is None:
+        with contextlib.closing(RemoteStore(url)) as store:
+            partition = choose_partition(store.intent.partitions(), None)
+    return HttpWatch(url, Partition(partition), types=tuple(types))
+
+
+def _of_store(store: Store, partition: str | None, types: Sequence[str]) -> Watchable:
+    from lehr.query.reading import choose_partition  # noqa: PLC0415
+    from lehr.query.watching import Feed, PartitionWatch  # noqa: PLC0415
+
+    if partition is None:
+        partition = choose_partition(store.intent.partitions(), None)
+    return PartitionWatch(store, Feed(store, Partition(partition), SystemClock()), types=types or None)
+
+
+def _first(group: BaseExceptionGroup[LehrError]) -> LehrError:
+    """Of errors in groups of groups, the first."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
