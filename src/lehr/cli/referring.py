@@ -50,7 +50,7 @@ def show_referrers(
 
 def _behind(reading: Reading, incarnation: str | None) -> Behind:
     from lehr.model.asset import AssetKey
-    from lehr.query.referring import behind_in
+    from lehr.query.referring import behind_at
 
     if incarnation is None:
 
@@ -60,7 +60,7 @@ def _behind(reading: Reading, incarnation: str | None) -> Behind:
         return behind
     sequence = reading.incarnation(incarnation).sequence
     known = registry_of(reading.store, reading.partition, sequence)
-    return behind_in(reading.intent.assets(reading.partition, sequence), known)
+    return behind_at(reading, sequence, known)
 
 
 def _shape(tree: bool) -> Shape[Referrer]:

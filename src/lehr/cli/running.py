@@ -15,7 +15,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import print_lines
-from lehr.cli.stored import inert_in, named_store, open_store_of
+from lehr.cli.stored import inert_in, installation, named_store, open_store_of
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
@@ -110,11 +110,11 @@ async def _answering(
     address, clock = parse_address(listen), SystemClock()
     warn_of(listen)
     hook = None if secret is None else Hook(secret, plane.refresh, clock)
-    opening = open_store_of(deployment.state)
+    opening, known = open_store_of(deployment.state), installation(deployment.state)
     async with contextlib.AsyncExitStack() as entered:
         try:
             server = await entered.enter_async_context(
-                serving(address, opening, inert_in, clock, alive=lambda: True, hook=hook)
+                serving(address, opening, known, clock, alive=lambda: True, hook=hook)
             )
         except LehrError as error:
             click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lehr.cli.stored import inert_in, open_store_of, running, state_folder, state_option
+from lehr.cli.stored import installation, open_store_of, running, state_folder, state_option
 
 DEFAULT = "127.0.0.1:8470"
 
@@ -49,7 +49,8 @@ async def _serve(listen: str, state: Path) -> None:
     warn_of(listen)
     ended = ending_by_signal("ending; whoever watches comes again")
     opening = open_store_of(state)
-    async with serving(address, opening, inert_in, SystemClock(), alive=lambda: running(state)) as server:
+    known, clock = installation(state), SystemClock()
+    async with serving(address, opening, known, clock, alive=lambda: running(state)) as server:
         click.echo(f"answering at {server.url}", err=True)
         await ended.wait()
     raise click.exceptions.Exit(ended.code)

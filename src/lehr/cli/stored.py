@@ -16,6 +16,7 @@ from lehr.base.errors import LehrError
 from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
+    from lehr.http.resources import Installation
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
@@ -191,6 +192,13 @@ def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
         return known[0].inert(type)
 
     return inert
+
+
+def installation(state: Path) -> Installation:
+    """What a server that is asked over HTTP knows beside the store of `state`."""
+    from lehr.http.resources import Installation
+
+    return Installation(inert_in, registry_of, lambda revision: wiring.past(state, revision))
 
 
 def registry_of(store: Store, partition: Partition, sequence: int | None = None) -> Registry:

@@ -25,10 +25,8 @@ from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.readers import Readers
 from lehr.http.records import RECORDS
-from lehr.http.resources import RESOURCES, Question, Resource
+from lehr.http.resources import RESOURCES, Installation, Question, Resource
 from lehr.http.watching import OfWatch, Watches
-from lehr.model.asset import Partition
-from lehr.query.reading import Inert
 from lehr.sdk.wire import Problem
 from lehr.store import Store
 
@@ -54,7 +52,7 @@ class Application:
         self,
         readers: Readers,
         watches: Watches,
-        inert: Callable[[Store, Partition], Inert],
+        installation: Installation,
         clock: Clock,
         limits: Limits,
         abort: Abort,
@@ -64,7 +62,7 @@ class Application:
         """With a `hook`, a request to look at the source is taken."""
         self.watches = watches
         self._readers = readers
-        self._inert = inert
+        self._installation = installation
         self._clock = clock
         self._limits = limits
         self._abort = abort
@@ -105,7 +103,7 @@ class Application:
 
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
         """In a thread: all that takes time, packing included."""
-        question = Question(store, self._clock, self._limits, self._inert)
+        question = Question(store, self._clock, self._limits, self._installation)
         answer = resource.answer(question, asked)
         headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:

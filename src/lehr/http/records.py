@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.http.asking import incarnation_at
-from lehr.http.resources import Answer, At, Id, NoParameters, OfPartition, Question, Resource
+from lehr.http.resources import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
@@ -21,8 +21,6 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.reading import Reading
 from lehr.sdk.wire import AssetDocument, encode_asset
 from lehr.store.interface import Head, Imported, Standing
-
-Limit = Annotated[int, Meta(ge=1, le=100_000)]
 
 
 class OfSome(OfPartition, frozen=True):
@@ -160,8 +158,8 @@ def _versions(reading: Reading, asked: OfHistory) -> list[Any]:
 
 def _changes(question: Question, asked: OfChanges) -> Answer:
     reading = question.reading(asked.partition)
-    after = incarnation_at(reading, asked.after).sequence
-    before = 0 if asked.before == "0" else incarnation_at(reading, asked.before).sequence
+    after = incarnation_at(reading, asked.after, "to").sequence
+    before = 0 if asked.before == "0" else incarnation_at(reading, asked.before, "from").sequence
 
     def made() -> Iterator[Any]:
         for change in reading.intent.changes(reading.partition, before, after):

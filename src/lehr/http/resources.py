@@ -15,11 +15,16 @@ from lehr.http.limits import FILTER_LENGTH, Limits
 from lehr.http.problems import ProblemError, meaning
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.incarnation import Incarnation
+from lehr.model.selector import parse_selector
+from lehr.model.types import Registry
+from lehr.query.blame import blame
+from lehr.query.blame_values import Blame
 from lehr.query.compare import Comparison, compare
 from lehr.query.filtering import Filter
+from lehr.query.joined import History
 from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.reading import Inert, Reading, choose_partition
-from lehr.query.referring import Referrer, referrers
+from lehr.query.referring import Behind, Referrer, behind_at, referrers
 from lehr.query.selecting import Row, rows
 from lehr.sdk.wire import AssetDocument, encode_asset
 from lehr.store import Store
@@ -34,22 +39,37 @@ FilterText = Annotated[
     str, Meta(description="Condition in CEL over id, type, payload, addons.", max_length=FILTER_LENGTH)
 ]
 Types = Annotated[str, Meta(description="Types, with commas between.", max_length=2000)]
+SelectorText = Annotated[
+    str,
+    Meta(description="Only what this selects, too: an id, a pattern, type=T, label:K=V.", max_length=2000),
+]
+Limit = Annotated[int, Meta(ge=1, le=100_000)]
 Fields = Annotated[
     str, Meta(description="Fields to send, with commas between: payload.replicas,addons.", max_length=2000)
 ]
 
 
-class Question(NamedTuple):
-    """What a resource is asked with, beside its parameters.
+class Installation(NamedTuple):
+    """What is known where the server runs, and not in its store.
 
     Attributes:
-        inert: of the store's partition, which assets have no production.
+        inert: of a partition, which assets have no production.
+        types: of an incarnation, by its sequence: those that it declares, and those installed.
+        history: what incarnations were made from.
     """
+
+    inert: Callable[[Store, Partition], Inert]
+    types: Callable[[Store, Partition, int], Registry]
+    history: History
+
+
+class Question(NamedTuple):
+    """What a resource is asked with, beside its parameters."""
 
     store: Store
     clock: Clock
     limits: Limits
-    inert: Callable[[Store, Partition], Inert]
+    installation: Installation
 
     def reading(self, partition: str) -> Reading:
         """The partition.
@@ -59,7 +79,7 @@ class Question(NamedTuple):
         """
         with meaning("NotFound", "ask for /v1/partitions"):
             chosen = choose_partition(self.store.intent.partitions(), partition)
-        return Reading(self.store, chosen, self.clock.now(), self.inert(self.store, chosen))
+        return Reading(self.store, chosen, self.clock.now(), self.installation.inert(self.store, chosen))
 
 
 class Answer(NamedTuple):
@@ -125,7 +145,7 @@ def _partition(question: Question, asked: OfPartition) -> Answer:
 class OfIncarnations(OfPartition, frozen=True):
     """The newest of them."""
 
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    limit: Limit = 100
 
 
 def _incarnations(question: Question, asked: OfIncarnations) -> Answer:
@@ -153,6 +173,7 @@ class OfAssets(OfPartition, frozen=True):
     at: At = "latest"
     filter: FilterText = ""
     types: Types = ""
+    selector: SelectorText = ""
     fields: Fields = ""
     limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 1000
     cursor: Annotated[str, Meta(description="Where a page has ended; it names its incarnation.")] = ""
@@ -177,7 +198,7 @@ class AssetPage(msgspec.Struct, frozen=True):
 
 def _assets(question: Question, asked: OfAssets) -> Answer:
     reading = question.reading(asked.partition)
-    wanted = wanted_of(asked.filter, asked.types)
+    wanted = wanted_of(asked.filter, asked.types, asked.selector)
     fields = _fields(asked.fields)
     begun = asked.cursor
     if begun:
@@ -233,22 +254,52 @@ def _asset(question: Question, asked: OfAsset) -> Answer:
 
 
 class OfReferrers(OfPartition, frozen=True):
-    """To which asset, through which field, how far."""
+    """To which asset, through which field, how far, in which incarnation."""
 
     asset: Id
     field: Annotated[str, Meta(description="Only through this field of the payload.", max_length=200)] = ""
     tree: Annotated[bool, Meta(description="Also what refers to those, all the way.")] = False
+    at: At = "latest"
 
 
 def _referrers(question: Question, asked: OfReferrers) -> Answer:
     reading = question.reading(asked.partition)
+    newest = reading.newest()
+    if asked.at == "latest" and newest is None:
+        return Answer(list)
+    header = incarnation_at(reading, asked.at)
 
     def behind(id: AssetId) -> list[tuple[AssetId, str]]:
         return reading.intent.mentioned_by(AssetKey(reading.partition, id))
 
     def make() -> list[Referrer]:
+        among: Behind = behind
+        if header != newest:
+            known = question.installation.types(question.store, reading.partition, header.sequence)
+            among = behind_at(reading, header.sequence, known)
         depth = None if asked.tree else 1
-        return list(referrers(behind, AssetId(asked.asset), asked.field or None, most_deep=depth))
+        return list(referrers(among, AssetId(asked.asset), asked.field or None, most_deep=depth))
+
+    return Answer(make, _tag(header))
+
+
+class OfBlame(OfPartition, frozen=True):
+    """Of which asset, or field of it, as of which incarnation."""
+
+    asset: Id
+    field: Annotated[str, Meta(description="Dotted path, or JSON pointer.", max_length=400)] = ""
+    at: At = "latest"
+
+
+def _blame(question: Question, asked: OfBlame) -> Answer:
+    reading = question.reading(asked.partition)
+    header = incarnation_at(reading, asked.at)
+
+    def make() -> Blame:
+        with meaning("NotFound"):
+            return blame(
+                reading, question.installation.history, asked.asset, asked.field or None, str(header.sequence)
+            )
 
     return Answer(make)
 
@@ -262,7 +313,8 @@ class OfComparison(OfPartition, frozen=True):
 
 def _compare(question: Question, asked: OfComparison) -> Answer:
     reading = question.reading(asked.partition)
-    before, after = (incarnation_at(reading, at) for at in (asked.before, asked.after))
+    before = incarnation_at(reading, asked.before, "from")
+    after = incarnation_at(reading, asked.after, "to")
 
     def make() -> Comparison:
         changes = reading.intent.changes(reading.partition, before.sequence, after.sequence)
@@ -321,10 +373,18 @@ RESOURCES: Sequence[Resource] = (
     Resource(
         "/v1/partitions/{partition}/referrers",
         "referrers",
-        "What refers to an asset in the newest incarnation.",
+        "What refers to an asset.",
         OfReferrers,
         list[Referrer],
         _referrers,
+    ),
+    Resource(
+        "/v1/partitions/{partition}/blame",
+        "blame",
+        "Which files, lines and people an asset comes from.",
+        OfBlame,
+        Blame,
+        _blame,
     ),
     Resource(
         "/v1/partitions/{partition}/compare",
@@ -345,17 +405,21 @@ RESOURCES: Sequence[Resource] = (
 )
 
 
-def wanted_of(filter: str, types: str) -> Wanted:
-    """What a filter and types select.
+def wanted_of(filter: str, types: str, selector: str) -> Wanted:
+    """What a filter, types and a selector select together.
 
     Raises:
-        ProblemError: the filter cannot be understood.
+        ProblemError: the filter or the selector cannot be understood.
     """
     among = tuple(name.strip() for name in types.split(",")) if types else None
     try:
-        return Wanted(Filter(filter) if filter else None, None, among)
+        condition = Filter(filter) if filter else None
     except LehrError as error:
         raise understood(error, "filter") from error
+    try:
+        return Wanted(condition, parse_selector(selector) if selector else None, among)
+    except LehrError as error:
+        raise understood(error, "selector") from error
 
 
 def _fields(text: str) -> tuple[tuple[str, ...], ...] | None:

@@ -22,9 +22,8 @@ from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.readers import Readers
+from lehr.http.resources import Installation
 from lehr.http.watching import Watches
-from lehr.model.asset import Partition
-from lehr.query.reading import Inert
 from lehr.store import Store
 
 _END_SECONDS = 5
@@ -112,7 +111,7 @@ class Running:
 async def serving(
     address: Address,
     open_store: Callable[[], Store],
-    inert: Callable[[Store, Partition], Inert],
+    installation: Installation,
     clock: Clock,
     limits: Limits | None = None,
     alive: Callable[[], bool] = lambda: False,
@@ -122,7 +121,7 @@ async def serving(
 
     Args:
         open_store: opens the store for reading; called for each thread that reads.
-        inert: of a partition, which assets have no production.
+        installation: what is known here beside the store.
         alive: whether a `lehr run` answers here.
         hook: takes requests to look at the source; without one, there is no such path.
 
@@ -143,7 +142,7 @@ async def serving(
         application = Application(
             readers,
             Watches(store, clock, limits),
-            inert,
+            installation,
             clock,
             limits,
             lambda scope: _abort(server, scope),

@@ -19,7 +19,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, meaning, problem_of
-from lehr.http.resources import FilterText, OfPartition, Types, wanted_of
+from lehr.http.resources import FilterText, OfPartition, SelectorText, Types, wanted_of
 from lehr.model.asset import Partition
 from lehr.query.reading import choose_partition
 from lehr.query.watching import Feed, PartitionWatch
@@ -46,6 +46,7 @@ class OfWatch(OfPartition, frozen=True):
     after: Annotated[int, Meta(ge=0, le=2**53, description="Incarnation after which changes are wanted.")] = 0
     filter: FilterText = ""
     types: Types = ""
+    selector: SelectorText = ""
 
 
 class Channel:
@@ -84,7 +85,7 @@ class Watches:
         self._clock = clock
         self._limits = limits
         self._feeds: dict[Partition, Feed] = {}
-        self._channels: OrderedDict[tuple[str, str, str], Channel] = OrderedDict()
+        self._channels: OrderedDict[tuple[str, ...], Channel] = OrderedDict()
         self._running: set[asyncio.Task[None]] = set()
         self._watchers = 0
 
@@ -145,10 +146,10 @@ class Watches:
     def _channel(self, asked: OfWatch) -> Channel:
         with meaning("NotFound", "ask for /v1/partitions"):
             partition = choose_partition(self._store.intent.partitions(), asked.partition)
-        key = (partition, asked.filter, asked.types)
+        key = (partition, asked.filter, asked.types, asked.selector)
         channel = self._channels.pop(key, None)
         if channel is None:
-            wanted = wanted_of(asked.filter, asked.types)
+            wanted = wanted_of(asked.filter, asked.types, asked.selector)
             feed = self._feeds.setdefault(partition, Feed(self._store, partition, self._clock))
             watch = PartitionWatch(
                 self._store,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from lehr.base.diagnostics import Position
@@ -88,7 +90,7 @@ class FieldBlame(msgspec.Struct, frozen=True):
     """
 
     pointer: str
-    value: object
+    value: Any
     since: int
     written: Source | None = None
     makers: tuple[int, ...] = ()

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from lehr.model.asset import Asset, AssetId
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.types import Registry
+from lehr.query.reading import Reading
 
 Behind = Callable[[AssetId], Iterable[tuple[AssetId, str]]]
 """Who refers to an asset: ids, and JSON pointers into their documents."""
@@ -79,10 +80,18 @@ def _leads(wanted: list[str], found: list[str]) -> bool:
     return (not wanted or found[0].isdecimal()) and _leads(wanted, found[1:])
 
 
-def behind_in(assets: Iterable[Asset], registry: Registry) -> Behind:
-    """Who refers to what among `assets`, which are gone through once, here."""
-    known: dict[AssetId, list[tuple[AssetId, str]]] = {}
-    for asset in assets:
-        for mention in registry.mentions(asset):
-            known.setdefault(mention.target, []).append((asset.id, mention.path))
-    return lambda id: known.get(id, ())
+def behind_at(reading: Reading, sequence: int, registry: Registry) -> Behind:
+    """Who refers to what in any incarnation: of those who ever did, who does there.
+
+    Args:
+        registry: types as they are there.
+    """
+
+    def behind(id: AssetId) -> Iterator[tuple[AssetId, str]]:
+        for source in reading.intent.once_mentioned_by(AssetKey(reading.partition, id)):
+            asset = reading.intent.asset(AssetKey(reading.partition, source), sequence)
+            for mention in () if asset is None else registry.mentions(asset):
+                if mention.target == id:
+                    yield source, mention.path
+
+    return behind

@@ -12,11 +12,18 @@ from typing import Any, NamedTuple
 from lehr.base.clock import SystemClock
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
+from lehr.http.resources import Installation
 from lehr.http.server import Address, Running, serving
 from lehr.model.asset import Asset, AssetId
+from lehr.model.types import AssetType, Reference, Registry, Schema
 from lehr.store import SqliteStore, Store
-from lehr.testing.conformance.store.subject import PARTITION, publication
+from lehr.testing.conformance.store.subject import PARTITION, THING, publication
 
+INSTALLATION = Installation(
+    lambda store, partition: lambda type: False,
+    lambda store, partition, sequence: Registry([AssetType(THING, Schema({}, {"/value": Reference()}))]),
+    lambda revision: None,
+)
 ROOT = f"/v1/partitions/{PARTITION}"
 
 
@@ -90,7 +97,7 @@ async def served(
         async with serving(
             Address("127.0.0.1", 0),
             lambda: SqliteStore(path, read_only=True),
-            lambda store, partition: lambda type: False,
+            INSTALLATION,
             SystemClock(),
             limits,
             hook=hook,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from lehr.base.clock import iso
+from lehr.model.asset import AssetId
 from lehr.store.writes import Prune
 from lehr.testing.conformance.store.subject import NOW, PARTITION, asset, publication
 from tests.integration.http.served import ROOT, Answer, Served, served
@@ -83,6 +84,8 @@ def test_listings_are_filtered_and_paged(tmp_path: Path) -> None:
         rest = await server.get(f"{ROOT}/assets?limit=2&cursor={first.json['cursor']}")
         assert (ids(first) + ids(rest), rest.json["sequence"]) == (["a", "c", "x/b"], 3)
         assert ids(await server.get(f"{ROOT}/assets?types=no.Such")) == []
+        assert ids(await server.get(f"{ROOT}/assets?selector=x/*")) == ["x/b"]
+        assert ids(await server.get(f"{ROOT}/assets?selector=x/*&at=1&types=no.Such")) == []
 
     play(tmp_path, story)
 
@@ -91,6 +94,10 @@ def test_references_are_asked_backwards_and_incarnations_compared(tmp_path: Path
     async def story(server: Served) -> None:
         [found] = (await server.get(f"{ROOT}/referrers?asset=a")).json
         assert (found["id"], found["path"]) == ("x/b", "/payload/0")
+        server.publish([asset("y", "a")], [AssetId("x/b")], mentions={"y": ["a"]})
+        for at, who in (("latest", "y"), ("3", ""), (quote(iso(NOW + 15)), "")):
+            found = (await server.get(f"{ROOT}/referrers?asset=a&at={at}")).json
+            assert [item["id"] for item in found] == who.split()
         compared = (await server.get(f"{ROOT}/compare?from=1&to=3")).json
         assert [(item["id"], item["kind"]) for item in compared["assets"]] == [
             ("a", "changed"),
@@ -141,6 +148,11 @@ def test_what_is_large_is_packed_for_who_can_unpack_it(tmp_path: Path) -> None:
         (f"{ROOT}/assets?filter={'(' * 5000}", 400, "BadRequest"),
         (f"{ROOT}/assets?cursor=x", 400, "BadRequest"),
         (f"{ROOT}/assets?fields=x", 400, "BadRequest"),
+        (f"{ROOT}/assets?selector=,", 400, "BadRequest"),
+        (f"{ROOT}/watch?selector=,", 400, "BadRequest"),
+        (f"{ROOT}/referrers?asset=a&at=x", 400, "BadRequest"),
+        (f"{ROOT}/compare?from=1&to=9", 404, "NotFound"),
+        (f"{ROOT}/blame?asset=none", 404, "NotFound"),
         (f"{ROOT}/assets/%00", 400, "BadRequest"),
         (f"{ROOT}/assets?limit=1&limit=2", 400, "BadRequest"),
         (f"{ROOT}/watch?after=9", 410, "ListAgain"),
@@ -197,7 +209,7 @@ def test_everything_that_is_described_is_there(tmp_path: Path) -> None:
         assert document["openapi"] == "3.1.0"
         known = {"partition": PARTITION, "at": "latest", "id": "a"}
         for path, item in document["paths"].items():
-            query = "asset=a" if path.endswith(("/referrers", "/versions")) else ""
+            query = "asset=a" if path.endswith(("/referrers", "/versions", "/blame")) else ""
             if not path.endswith("/watch"):
                 answer = await server.get(f"{path.format(**known)}?{query}")
                 assert answer.status == 200, (path, answer.content)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from lehr.model.asset import AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.types import AssetType, Reference, Registry, Schema
-from lehr.query.referring import Referrer, behind_in, matches, referrers
+from lehr.query.reading import Reading
+from lehr.query.referring import Referrer, behind_at, matches, referrers
+from lehr.store import SqliteStore
+from lehr.testing.conformance.store.subject import PARTITION, publication
 
 PLACE = AssetType("t.Place", Schema({}, {"/parent": Reference(), "/power/*": Reference()}))
 REGISTRY = Registry([PLACE])
@@ -29,15 +34,20 @@ PLACES = [
         place("snake", "snake"),
     )
 ]
-BEHIND = behind_in(PLACES, REGISTRY)
+
+
+def who_refers(id: AssetId) -> list[tuple[AssetId, str]]:
+    return [
+        (item.id, found.path) for item in PLACES for found in REGISTRY.mentions(item) if found.target == id
+    ]
 
 
 def found(id: str, field: str | None = None, most_deep: int | None = 1) -> list[tuple[str, int]]:
-    return [(item.id, item.depth) for item in referrers(BEHIND, AssetId(id), field, most_deep=most_deep)]
+    return [(item.id, item.depth) for item in referrers(who_refers, AssetId(id), field, most_deep=most_deep)]
 
 
 def test_who_points_at_an_asset_is_told_with_the_field() -> None:
-    assert list(referrers(BEHIND, AssetId("row"))) == [
+    assert list(referrers(who_refers, AssetId("row"))) == [
         Referrer(AssetId("rack-1"), "/payload/parent", AssetId("row")),
         Referrer(AssetId("rack-2"), "/payload/parent", AssetId("row")),
     ]
@@ -83,3 +93,28 @@ def test_depth_is_bounded() -> None:
 )
 def test_a_field_is_told_by_names_or_pointer(field: str, path: str, leads: bool) -> None:
     assert matches(field, path) is leads
+
+
+def test_who_referred_to_an_asset_in_an_older_incarnation_is_told_as_it_was_there(tmp_path: Path) -> None:
+    def moved(id: str, parent: str) -> Asset:
+        return make_asset(AssetId(id), "t.Place", place(id, parent)[1], {})
+
+    store = SqliteStore(tmp_path / "state.sqlite")
+    try:
+        store.commit([publication(0, moved("host", "rack-1"), mentions={"host": ["rack-1"]})])
+        store.commit([publication(1, moved("host", "rack-2"), mentions={"host": ["rack-2"]})])
+        store.commit([publication(2, moved("spare", "rack-1"), mentions={"spare": ["rack-1"]})])
+        store.commit([publication(3, removals=(AssetId("host"),))])
+        reading = Reading(store, PARTITION, 0.0, lambda type: False)
+
+        def told(sequence: int, id: str) -> list[tuple[str, str]]:
+            behind = behind_at(reading, sequence, REGISTRY)
+            return [(item.id, item.path) for item in referrers(behind, AssetId(id))]
+
+        assert told(1, "rack-1") == [("host", "/payload/parent")]
+        assert told(2, "rack-1") == []
+        assert told(2, "rack-2") == [("host", "/payload/parent")]
+        assert told(3, "rack-1") == [("spare", "/payload/parent")]
+        assert told(4, "rack-2") == []
+    finally:
+        store.close()
