@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from lehr.base.cel import compile_expression
 from lehr.base.cel.closures import closure_of
 from lehr.base.cel.google import compile_text
 from lehr.base.cel.operators import NoAnswerError
-from lehr.base.cel.tree import read_tree
+from lehr.base.cel.tree import UnsupportedError, read_tree
 
 VARIABLES = ("type", "payload", "addons")
 
@@ -80,7 +81,7 @@ def grown(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 expressions = st.recursive(literals, grown, max_leaves=8)
 
 
-def answer(ask: Any, given: dict[str, Any]) -> Any:
+def answer(ask: Any, given: Any) -> Any:
     try:
         return told(ask(given))
     except NoAnswerError:
@@ -112,7 +113,22 @@ def test_closures_answer_as_the_library_does(text: str, type: Any, payload: Any,
         return  # it is refused, whoever would answer it
     closure = closure_of(read_tree(compiled.serialized()), VARIABLES)
     given = {"type": type, "payload": payload, "addons": addons}
-    assert answer(closure, given) == answer(compiled.answer, given), text
+    assert answer(closure, [type, payload, addons]) == answer(compiled.answer, given), text
+
+
+@given(expressions, st.dictionaries(st.sampled_from(["a", "b"]), values))
+@example("has(payload.a) && payload.b == 1", {"b": 1})
+@example("payload.a.b", {"a": {"b": 1}})
+@example("payload.exists(x, payload.a == x)", {"a": "a"})
+def test_fields_that_are_given_apart_answer_as_those_of_their_map(text: str, payload: dict[str, Any]) -> None:
+    try:
+        tree = read_tree(compile_text(text, VARIABLES).serialized())
+        whole = closure_of(tree, VARIABLES)
+    except (ValueError, UnsupportedError):
+        return
+    apart = closure_of(tree, VARIABLES, [("payload", "a"), ("payload", "b")])
+    fields = [payload.get(name, UNSET) for name in ("a", "b")]
+    assert answer(apart, ["", payload, None, *fields]) == answer(whole, ["", payload, None]), text
 
 
 @pytest.mark.parametrize(

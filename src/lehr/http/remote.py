@@ -26,8 +26,8 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.listing import Cursor
 from lehr.query.referring import Referrer
 from lehr.sdk.wire import ReceivedAsset, decode_page, decode_problem
-from lehr.store import WHOLE, Span
-from lehr.store.interface import Head, Imported, Standing
+from lehr.store import WHOLE, Row, Span
+from lehr.store.interface import Head, Imported, Standing, row_of
 from lehr.store.writes import Prune, Pruned, Write
 
 T = TypeVar("T")
@@ -180,6 +180,15 @@ class RemoteIntent:
             content = self._server.ask(_of(partition, "assets"), {**asked, "cursor": cursor})
             _sequence, found, cursor = decode_page(content)
             yield from found
+
+    def rows(
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
+    ) -> Iterator[Row]:
+        return map(row_of, self.assets(partition, sequence, types, span))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,9 +21,9 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
 from lehr.query.filtering import ANYWHERE, Bounds, Filter
 from lehr.query.reading import Reading
-from lehr.store import WHOLE, Span, StoredIntent
+from lehr.store import WHOLE, Row, Span, StoredIntent
 
-_LOOKED_AT_BETWEEN = 256
+_AT_ONCE = 256
 """Assets that are looked at between two looks at the clock."""
 
 Enough = Callable[[], bool]
@@ -95,7 +96,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
     def candidates(
         self, intent: StoredIntent, partition: Partition, sequence: int, after: str = ""
-    ) -> Iterator[Asset]:
+    ) -> Iterator[Row]:
         """What the indexes give: too much, perhaps, never too little."""
         bounds = self.bounds()
         types = bounds.types
@@ -104,13 +105,19 @@ class Wanted(msgspec.Struct, frozen=True):
         span = span_of(bounds, after)
         if "\0" in span.prefix:  # no id has it, and no database takes it
             return iter(())
-        return intent.assets(partition, sequence, None if types is None else sorted(_storable(types)), span)
+        return intent.rows(partition, sequence, None if types is None else sorted(_storable(types)), span)
 
     def matches(self, asset: Asset) -> bool:
         """Whether an asset is one of them."""
         return (self.selector is None or self.selector.matches(asset)) and (
             self.filter is None or self.filter.matches(asset)
         )
+
+    def picked(self, rows: Iterable[Row]) -> Iterator[Asset]:
+        """Those of `rows` that are."""
+        matching = rows if self.filter is None else filter(self.filter.matches, rows)
+        assets = (row.asset() for row in matching)
+        return assets if self.selector is None else filter(self.selector.matches, assets)
 
 
 def span_of(bounds: Bounds, after: str = "") -> Span:
@@ -150,14 +157,17 @@ def page(
     last = None
     unanswered = 0 if wanted.filter is None else wanted.filter.unanswered[1]
     candidates = wanted.candidates(reading.intent, reading.partition, header.sequence, after)
-    for asset in candidates:
-        if len(found) == limit or (looked_at and looked_at % _LOOKED_AT_BETWEEN == 0 and enough()):
+    for share in iter(lambda: tuple(islice(candidates, _AT_ONCE)), ()):
+        if len(found) == limit or (looked_at and enough()):
             last = after
             break
-        looked_at += 1
-        after = asset.id
-        if wanted.matches(asset):
-            found.append(asset)
+        looked_at += len(share)
+        after = share[-1].id
+        found += wanted.picked(share)
+        if limit is not None and len(found) > limit:
+            last = found[limit - 1].id
+            del found[limit:]
+            break
     plan = None
     if wanted.filter is not None:
         why, count = wanted.filter.unanswered

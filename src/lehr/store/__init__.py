@@ -21,7 +21,16 @@ Architecture invariants:
 The driver of PostgreSQL is only imported where a store is there.
 """
 
-from lehr.store.interface import WHOLE, CheckableStore, PrunedError, Records, Span, Store, StoredIntent
+from lehr.store.interface import (
+    WHOLE,
+    CheckableStore,
+    PrunedError,
+    Records,
+    Row,
+    Span,
+    Store,
+    StoredIntent,
+)
 from lehr.store.sqlite import SqliteStore
 
 __all__ = [
@@ -29,6 +38,7 @@ __all__ = [
     "CheckableStore",
     "PrunedError",
     "Records",
+    "Row",
     "Span",
     "SqliteStore",
     "Store",

@@ -16,6 +16,7 @@ from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.store.origins import origin_bytes, origin_of
 from lehr.store.writes import Prune, Pruned, Write
 
 
@@ -26,6 +27,37 @@ class Standing(msgspec.Struct, frozen=True):
     condition: Condition
     since: float
     key: Digest
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """An asset as it is kept, with `origin` (`lehr.store.origins`) not yet read.
+
+    Of a million that a filter looks at, few are wanted, and where the others come from is of no interest.
+    """
+
+    id: AssetId
+    type: str
+    body: bytes
+    digest: Digest
+    origin: bytes | None
+
+    def asset(self) -> Asset:
+        """The asset itself."""
+        origin = origin_of(self.origin)
+        return Asset(
+            self.id,
+            self.type,
+            self.body,
+            self.digest,
+            origin.position,
+            origin.made_by,
+            origin.annotated_by,
+        )
+
+
+def row_of(asset: Asset) -> Row:
+    """As `asset` would be kept."""
+    return Row(asset.id, asset.type, asset.body, asset.digest, origin_bytes(asset))
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -130,6 +162,16 @@ class StoredIntent(Protocol):
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
         """Assets of an incarnation by id; of some types, if any are given, and those of `span`."""
+        ...
+
+    def rows(
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
+    ) -> Iterator[Row]:
+        """The same, as they are kept."""
         ...
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:

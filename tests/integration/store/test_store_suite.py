@@ -256,6 +256,10 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     ),
     (incarnations.types_select, with_intent(assets=_unsorted_assets)),
     (spans.spans_select, with_intent(assets=_whole_assets)),
+    (
+        spans.rows_are_the_assets,
+        with_intent(rows=lambda right, partition, sequence, *_narrower: right.rows(partition, sequence)),
+    ),
     (incarnations.heads_are_of_the_newest_incarnation, with_intent(heads=_all_heads)),
     (incarnations.changes_go_both_ways, with_intent(changes=_forth_only)),
     (

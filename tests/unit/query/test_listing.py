@@ -38,7 +38,7 @@ def test_the_last_page_is_known_to_be_the_last(shelf: Shelf) -> None:
 def test_a_page_that_has_taken_long_enough_goes_on_behind_what_was_looked_at(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lehr.query.listing._LOOKED_AT_BETWEEN", 2)
+    monkeypatch.setattr("lehr.query.listing._AT_ONCE", 2)
     shelf.publish(*(shelf.asset(id) for id in IDS))
     wanted = Wanted(Filter("id == 'e' || payload.value == 'x'"))
     first = page(shelf.reading(), wanted, enough=lambda: True)

@@ -24,7 +24,15 @@ from typing import Any, NamedTuple
 from lehr.base.cel.operators import NoAnswerError, type_name
 from lehr.base.cel.tree import Node, UnsupportedError, folds_within, read_tree
 
-__all__ = ["Compiled", "Condition", "Expression", "NoAnswerError", "compile_condition", "compile_expression"]
+__all__ = [
+    "Compiled",
+    "Condition",
+    "Expression",
+    "NoAnswerError",
+    "compile_condition",
+    "compile_expression",
+    "no_condition",
+]
 
 _MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transform\w*)\s*\(")
 
@@ -64,10 +72,11 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
         _refuse_macros(len(_MACRO.findall(text)))
         return Compiled(compiled.answer, None, fast=False)
     try:
-        return Compiled(closure_of(tree, variables), tree, fast=True)
+        closure = closure_of(tree, variables)
     except UnsupportedError:
         _refuse_macros(folds_within(tree))
         return Compiled(compiled.answer, tree, fast=False)
+    return Compiled(lambda values: closure([values[name] for name in variables]), tree, fast=True)
 
 
 def _refuse_macros(number: int) -> None:
@@ -91,6 +100,11 @@ def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
         answer = expression(values)
         if answer is True or answer is False:
             return answer
-        raise NoAnswerError(f"the answer is a {type_name(answer)}, not true or false")
+        raise no_condition(answer)
 
     return condition
+
+
+def no_condition(answer: Any) -> NoAnswerError:
+    """What is wrong with the answer of a condition that is neither true nor false."""
+    return NoAnswerError(f"the answer is a {type_name(answer)}, not true or false")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, starmap
 from typing import Any
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Span
+from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql.retention import is_pruned
 from lehr.store.sql.rows import asset_of, header_of, version_of
@@ -123,6 +123,15 @@ class PostgresIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
+        return (row.asset() for row in self.rows(partition, sequence, types, span))
+
+    def rows(
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
+    ) -> Iterator[Row]:
         ids = sorted(span.ids or ())
         asked: dict[str, Any] = {"partition": partition, "sequence": sequence, "ids": ids}
         asked |= {"prefix": span.prefix, "end": span.end, "after": span.after}
@@ -132,12 +141,12 @@ class PostgresIntent:
             if row is None or row[0] != sequence:
                 for item in db.stream(_AT.format(span=_spanned(span)), asked):
                     if types is None or item[1] in types:
-                        yield asset_of(item)
+                        yield Row(*item)
             elif types is None:
-                yield from map(asset_of, db.stream(_CURRENT.format(span=_spanned(span)), asked))
+                yield from starmap(Row, db.stream(_CURRENT.format(span=_spanned(span)), asked))
             else:
                 statement = _CURRENT.format(span=_spanned(span) + _OF_TYPES)
-                yield from map(asset_of, db.stream(statement, {**asked, "types": list(types)}))
+                yield from starmap(Row, db.stream(statement, {**asked, "types": list(types)}))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:

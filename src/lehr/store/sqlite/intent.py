@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Span
+from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.sql.retention import is_pruned
 from lehr.store.sql.rows import asset_of, header_of, version_of
 from lehr.store.sqlite.connection import Connection, translated
@@ -117,6 +118,15 @@ class SqliteIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
+        return (row.asset() for row in self.rows(partition, sequence, types, span))
+
+    def rows(
+        self,
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None = None,
+        span: Span = WHOLE,
+    ) -> Iterator[Row]:
         wanted = {
             "partition": partition,
             "sequence": sequence,
@@ -131,14 +141,14 @@ class SqliteIntent:
                 rows = self._db.execute(_current(types, span), wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
-                    yield from map(asset_of, rows)
+                    yield from starmap(Row, rows)
                     return
             rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
             for row in rows:
                 if types is None or row[1] in types:
-                    yield asset_of(row)
+                    yield Row(*row)
 
     def _newest_sequence(self, partition: Partition) -> int:
         row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()

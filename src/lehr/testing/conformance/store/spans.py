@@ -44,4 +44,15 @@ def spans_select(subject: Subject) -> None:
                     hold(found == expected, f"{span} selects {expected} of {types}, not {found}")
 
 
-RULES: tuple[Rule, ...] = (spans_select,)
+@named_plain
+def rows_are_the_assets(subject: Subject) -> None:
+    """Rows are assets with nothing left out: the same, in the same order, of the same span and types."""
+    with subject.opened() as store:
+        published(store, 0, *map(asset, _IDS))
+        published(store, 1, asset("a", "2"), removals=["c/a"])
+        for asked in ((PARTITION, 1), (PARTITION, 2), (PARTITION, 2, [THING], Span(prefix="a/"))):
+            made = [row.asset() for row in store.intent.rows(*asked)]
+            hold(made == list(store.intent.assets(*asked)), f"rows{asked} become its assets, not {made}")
+
+
+RULES: tuple[Rule, ...] = (spans_select, rows_are_the_assets)
