@@ -16,7 +16,7 @@ from lehr.base.errors import LehrError
 from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
-    from lehr.http.resources import Installation
+    from lehr.http.questions import Installation
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
@@ -196,7 +196,7 @@ def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
 
 def installation(state: Path) -> Installation:
     """What a server that is asked over HTTP knows beside the store of `state`."""
-    from lehr.http.resources import Installation
+    from lehr.http.questions import Installation
 
     return Installation(inert_in, registry_of, lambda revision: wiring.past(state, revision))
 

@@ -16,6 +16,7 @@ Architecture invariants:
 | `limits` | how much anybody may ask for |
 | `problems` | errors as problem+json |
 | `asking` | parameters of a request: types, limits, all that is wrong with them |
+| `questions` | what everything that can be asked for is made of |
 | `resources`, `records` | what can be asked for, and how it is answered |
 | `describing` | the OpenAPI document, made from those |
 | `remote` | the other side: a `Store` over HTTP, for commands |

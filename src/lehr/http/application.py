@@ -23,9 +23,10 @@ from lehr.http.describing import HEALTH_PATH, OPENAPI_PATH, WATCH_PATH, Health, 
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, problem, problem_of
+from lehr.http.questions import Installation, Question, Resource
 from lehr.http.readers import Readers
 from lehr.http.records import RECORDS
-from lehr.http.resources import RESOURCES, Installation, Question, Resource
+from lehr.http.resources import RESOURCES
 from lehr.http.watching import OfWatch, Watches
 from lehr.sdk.wire import Problem
 from lehr.store import Store

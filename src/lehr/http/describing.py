@@ -10,7 +10,7 @@ import msgspec
 
 from lehr import __version__
 from lehr.http import problems, watching
-from lehr.http.resources import Resource
+from lehr.http.questions import Resource
 from lehr.http.watching import OfWatch
 from lehr.sdk.wire import BatchDocument, Problem
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.http.asking import incarnation_at
-from lehr.http.resources import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
+from lehr.http.questions import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control

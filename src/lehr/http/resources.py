@@ -2,127 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.asking import incarnation_at, understood
-from lehr.http.limits import FILTER_LENGTH, Limits
+from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, meaning
-from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.http.questions import (
+    Answer,
+    At,
+    Fields,
+    FilterText,
+    Id,
+    Limit,
+    NoParameters,
+    OfPartition,
+    Question,
+    Resource,
+    SelectorText,
+    Types,
+)
+from lehr.model.asset import AssetId, AssetKey
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import parse_selector
-from lehr.model.types import Registry
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.query.compare import Comparison, compare
 from lehr.query.filtering import Filter
-from lehr.query.joined import History
 from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
-from lehr.query.reading import Inert, Reading, choose_partition
 from lehr.query.referring import Behind, Referrer, behind_at, referrers
 from lehr.query.selecting import Row, rows
 from lehr.sdk.wire import AssetDocument, encode_asset
-from lehr.store import Store
-
-PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
-Id = Annotated[str, Meta(description="Id of the asset; its slashes may stand as they are.", max_length=200)]
-At = Annotated[
-    str,
-    Meta(description="Incarnation: a number, latest, previous, or a time in ISO 8601.", max_length=80),
-]
-FilterText = Annotated[
-    str, Meta(description="Condition in CEL over id, type, payload, addons.", max_length=FILTER_LENGTH)
-]
-Types = Annotated[str, Meta(description="Types, with commas between.", max_length=2000)]
-SelectorText = Annotated[
-    str,
-    Meta(description="Only what this selects, too: an id, a pattern, type=T, label:K=V.", max_length=2000),
-]
-Limit = Annotated[int, Meta(ge=1, le=100_000)]
-Fields = Annotated[
-    str, Meta(description="Fields to send, with commas between: payload.replicas,addons.", max_length=2000)
-]
-
-
-class Installation(NamedTuple):
-    """What is known where the server runs, and not in its store.
-
-    Attributes:
-        inert: of a partition, which assets have no production.
-        types: of an incarnation, by its sequence: those that it declares, and those installed.
-        history: what incarnations were made from.
-    """
-
-    inert: Callable[[Store, Partition], Inert]
-    types: Callable[[Store, Partition, int], Registry]
-    history: History
-
-
-class Question(NamedTuple):
-    """What a resource is asked with, beside its parameters."""
-
-    store: Store
-    clock: Clock
-    limits: Limits
-    installation: Installation
-
-    def reading(self, partition: str) -> Reading:
-        """The partition.
-
-        Raises:
-            ProblemError: there is none of this name.
-        """
-        with meaning("NotFound", "ask for /v1/partitions"):
-            chosen = choose_partition(self.store.intent.partitions(), partition)
-        return Reading(self.store, chosen, self.clock.now(), self.installation.inert(self.store, chosen))
-
-
-class Answer(NamedTuple):
-    """What a resource answers.
-
-    Attributes:
-        make: makes the content: a value, or JSON that is ready.
-        tag: stays the same as long as the content does; "" if nobody knows that.
-    """
-
-    make: Callable[[], Any]
-    tag: str = ""
-
-
-class Resource(NamedTuple):
-    """Something that can be asked for.
-
-    Attributes:
-        path: below the server's address, with names of parameters in braces.
-        name: unique.
-        parameters: a struct, those of the path included.
-        answers: what comes, for the description.
-    """
-
-    path: str
-    name: str
-    summary: str
-    parameters: type[msgspec.Struct]
-    answers: Any
-    answer: Callable[[Question, Any], Answer]
-
 
 # --- partitions and incarnations -----------------------------------------------------
-
-
-class NoParameters(msgspec.Struct, frozen=True):
-    """There are none."""
-
-
-class OfPartition(msgspec.Struct, frozen=True):
-    """Of a partition as a whole."""
-
-    partition: PartitionName
 
 
 class PartitionDocument(msgspec.Struct, frozen=True):

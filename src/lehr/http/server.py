@@ -21,8 +21,8 @@ from lehr.http.application import Application
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.protocol import BoundedProtocol
+from lehr.http.questions import Installation
 from lehr.http.readers import Readers
-from lehr.http.resources import Installation
 from lehr.http.watching import Watches
 from lehr.store import Store
 

@@ -19,7 +19,8 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, meaning, problem_of
-from lehr.http.resources import FilterText, OfPartition, SelectorText, Types, wanted_of
+from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
+from lehr.http.resources import wanted_of
 from lehr.model.asset import Partition
 from lehr.query.reading import choose_partition
 from lehr.query.watching import Feed, PartitionWatch

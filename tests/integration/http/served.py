@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from lehr.base.clock import SystemClock
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
-from lehr.http.resources import Installation
+from lehr.http.questions import Installation
 from lehr.http.server import Address, Running, serving
 from lehr.model.asset import Asset, AssetId
 from lehr.model.types import AssetType, Reference, Registry, Schema
