@@ -17,9 +17,9 @@ from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyExample
 from lehr.model.types import Registry
+from lehr.sdk.policy_rules import CompiledPolicy, Finding
 from lehr.sdk.validator import Limits
 from lehr.validate.policies import policy_is_not_understood
-from lehr.validate.policy import CompiledPolicy, Finding
 from lehr.validate.proposal import AssetView
 
 _NOT_AS_EXPECTED = "TST001"

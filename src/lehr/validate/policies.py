@@ -18,7 +18,7 @@ from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyRule
 from lehr.model.types import Registry
-from lehr.validate.policy import CompiledPolicy, Finding
+from lehr.sdk.policy_rules import CompiledPolicy, Finding
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 BROKEN, NO_ANSWER, NOT_UNDERSTOOD = "VAL060", "VAL061", "VAL062"

@@ -1,8 +1,7 @@
-"""One policy, compiled: which assets it judges, and what it finds in them."""
+"""The rules of a policy, compiled: what they find in assets. Pure."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -11,13 +10,12 @@ import msgspec
 from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.model.asset import Asset
-from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Match, Policy, PolicyRule
-
-_INSERTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Policy, PolicyRule
+from lehr.sdk.policy import INSERTED, Matching, Unclear, told, values_of
 
 _LONGEST = 200  # characters of a value in a message
 
-Values = Mapping[str, Any]
+_Values = Mapping[str, Any]
 
 
 class Finding(NamedTuple):
@@ -38,21 +36,10 @@ class Finding(NamedTuple):
     pointer: str = ""
 
 
-class Unclear(NamedTuple):
-    """An expression that cannot be understood.
-
-    Attributes:
-        pointer: to it, in the policy's payload.
-    """
-
-    pointer: str
-    why: str
-
-
 class _Rule(NamedTuple):
     rule: PolicyRule
     ask: Expression
-    message: Callable[[Values], str]
+    message: Callable[[_Values], str]
     pointer: str
 
 
@@ -65,11 +52,7 @@ class CompiledPolicy:
 
     def __init__(self, policy: Policy) -> None:
         self.unclear: list[Unclear] = []
-        self._match = self._compiled_match(policy.match, "/match")
-        self._exclude = [
-            self._compiled_match(item, f"/exclude/{place}") for place, item in enumerate(policy.exclude)
-        ]
-        self._select = policy.match.select
+        self._matching = Matching(policy, self.unclear)
         rules = [self._compiled_rule(rule, place) for place, rule in enumerate(policy.rules)]
         self._alone = [item for item in rules if item is not None and not item.rule.of_set]
         self._together = [item for item in rules if item is not None and item.rule.of_set]
@@ -82,7 +65,7 @@ class CompiledPolicy:
 
     def may_match(self, type: str) -> bool:
         """True when assets of this type can match."""
-        return self._select is None or self._select.may_match(type)
+        return self._matching.may_match(type)
 
     def matches(self, asset: Asset) -> bool:
         """Whether the policy judges `asset`.
@@ -90,7 +73,7 @@ class CompiledPolicy:
         Raises:
             NoAnswerError: a `where` has no answer for it.
         """
-        return self._match(asset) and not any(excluded(asset) for excluded in self._exclude)
+        return self._matching.matches(asset)
 
     def judge(self, asset: Asset) -> Iterator[Finding]:
         """What each rule on single assets finds in `asset`, if the policy judges it."""
@@ -102,7 +85,7 @@ class CompiledPolicy:
             return
         if not self._alone:
             return
-        values = _values(asset)
+        values = values_of(asset)
         for rule, ask, message, pointer in self._alone:
             try:
                 if ask(values) is not True:
@@ -112,7 +95,7 @@ class CompiledPolicy:
 
     def judge_together(self, assets: Iterable[Asset]) -> Iterator[Finding]:
         """What each rule on sets finds in `assets`: all that match, by id."""
-        members = [(asset, _values(asset)) for asset in sorted(assets, key=lambda asset: asset.id)]
+        members = [(asset, values_of(asset)) for asset in sorted(assets, key=lambda asset: asset.id)]
         for item in self._together:
             if item.rule.unique:
                 yield from _shared(item, members)
@@ -125,18 +108,6 @@ class CompiledPolicy:
                 yield Finding(item.rule, None, str(error), answered=False)
 
     # --- compiling -----------------------------------------------------------------
-
-    def _compiled_match(self, match: Match, at: str) -> Callable[[Asset], bool]:
-        select = match.select
-        if not match.where:
-            assert select is not None  # the class sees to it
-            return select.matches
-        try:
-            where = compile_condition(match.where, ASSET_VARIABLES)
-        except ValueError as error:
-            self.unclear.append(Unclear(f"{at}/where", str(error)))
-            return lambda asset: False
-        return lambda asset: (select is None or select.matches(asset)) and where(_values(asset))
 
     def _compiled_rule(self, rule: PolicyRule, place: int) -> _Rule | None:
         at, (field, text) = f"/rules/{place}", rule.expression
@@ -157,16 +128,16 @@ class CompiledPolicy:
             self.unclear.append(Unclear(f"{at}/{field}", why))
         return _Rule(rule, ask, message, "" if compiled.tree is None else _subject(compiled.tree) or "")
 
-    def _compiled_message(self, text: str, variables: tuple[str, ...], at: str) -> Callable[[Values], str]:
+    def _compiled_message(self, text: str, variables: tuple[str, ...], at: str) -> Callable[[_Values], str]:
         inserted: dict[str, Expression] = {}
-        for expression in _INSERTED.findall(text):
+        for expression in INSERTED.findall(text):
             try:
                 inserted[expression] = compile_expression(expression.strip(), variables).answer
             except ValueError as error:
                 self.unclear.append(Unclear(at, f"`{{{{{expression}}}}}`: {error}"))
 
-        def message(values: Values) -> str:
-            return _INSERTED.sub(lambda found: _inserted(inserted[found[1]], values, found[0]), text)
+        def message(values: _Values) -> str:
+            return INSERTED.sub(lambda found: _inserted(inserted[found[1]], values, found[0]), text)
 
         return message
 
@@ -183,7 +154,7 @@ class CompiledPolicy:
                     self.unclear.append(Unclear(f"/tests/{place}/breaks/{at}", why))
 
 
-def _shared(item: _Rule, members: Iterable[tuple[Asset, Values]]) -> Iterator[Finding]:
+def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[Finding]:
     """Values that two of `members` have, or one of them twice: a finding for the later one."""
     holders: dict[bytes, Asset] = {}
     for asset, values in members:
@@ -200,18 +171,13 @@ def _shared(item: _Rule, members: Iterable[tuple[Asset, Values]]) -> Iterator[Fi
             holders.setdefault(key, asset)
 
 
-def _values(asset: Asset) -> Values:
-    body = msgspec.json.decode(asset.body)
-    return {"id": asset.id, "type": asset.type, "payload": body["payload"], "addons": body["addons"]}
-
-
-def _inserted(expression: Expression, values: Values, otherwise: str) -> str:
+def _inserted(expression: Expression, values: _Values, otherwise: str) -> str:
     """The answer as text; what does not have one must not hide what is wrong."""
     try:
         answer = expression(values)
     except NoAnswerError:
         return otherwise
-    text = answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+    text = told(answer)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

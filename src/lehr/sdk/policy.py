@@ -1,0 +1,144 @@
+"""What policies say, compiled: which assets they are about, and values with expressions in them. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
+from lehr.model.asset import Asset
+from lehr.model.declared import TYPE
+from lehr.model.policy import ASSET_VARIABLES, POLICY, Match, Policy
+from lehr.model.selector import Selector
+
+INSERTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+"""An expression in a text."""
+
+NEVER_CHANGED = (POLICY, TYPE)
+"""Types of assets that no policy changes, or makes anything for: what they say has to stand before."""
+
+AssetValues = Mapping[str, Any]
+"""A value for each of `ASSET_VARIABLES`."""
+
+Filling = Callable[[AssetValues], Any]
+"""Plain data, with the answers for these values. Raises `NoAnswerError`."""
+
+
+class Unclear(NamedTuple):
+    """Something in a policy that cannot be understood.
+
+    Attributes:
+        pointer: to it, in the policy's payload.
+    """
+
+    pointer: str
+    why: str
+
+
+def values_of(asset: Asset) -> AssetValues:
+    """What an expression on `asset` speaks of."""
+    body = msgspec.json.decode(asset.body)
+    return {"id": asset.id, "type": asset.type, "payload": body["payload"], "addons": body["addons"]}
+
+
+class Matching:
+    """Which assets a policy is about.
+
+    Args:
+        unclear: what cannot be understood is added to it; then this must not be asked.
+    """
+
+    def __init__(self, policy: Policy, unclear: list[Unclear]) -> None:
+        self._match = _compiled(policy.match, "/match", unclear)
+        self._exclude = [
+            _compiled(item, f"/exclude/{place}", unclear) for place, item in enumerate(policy.exclude)
+        ]
+        self.select = policy.match.select or Selector(all=True)
+
+    def may_match(self, type: str) -> bool:
+        """True when assets of this type can match."""
+        return self.select.may_match(type)
+
+    def may_concern(self, asset: Asset) -> bool:
+        """True when an asset of this id and type can match, whatever else is in it."""
+        ids = self.select.ids
+        return self.may_match(asset.type) and (
+            not ids or any(fnmatch.fnmatchcase(asset.id, pattern) for pattern in ids)
+        )
+
+    def matches(self, asset: Asset) -> bool:
+        """Whether the policy is about `asset`.
+
+        Raises:
+            NoAnswerError: a `where` has no answer for it.
+        """
+        return self._match(asset) and not any(excluded(asset) for excluded in self._exclude)
+
+
+def compiled_value(value: Any, at: str, unclear: list[Unclear]) -> Filling:
+    """Plain data whose texts may hold expressions over an asset.
+
+    Args:
+        at: JSON pointer to it, in the policy's payload.
+        unclear: what cannot be understood is added to it; then this must not be asked.
+    """
+    if isinstance(value, str) and "{{" in value:
+        return _compiled_text(value, at, unclear)
+    if isinstance(value, dict):
+        fields = {key: compiled_value(item, f"{at}/{escaped(key)}", unclear) for key, item in value.items()}
+        return lambda values: {key: fill(values) for key, fill in fields.items()}
+    if isinstance(value, list | tuple):
+        items = [compiled_value(item, f"{at}/{place}", unclear) for place, item in enumerate(value)]
+        return lambda values: [fill(values) for fill in items]
+    return lambda values: value
+
+
+def escaped(key: str) -> str:
+    """`key` as a step of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def told(answer: Any) -> str:
+    """An answer within a text."""
+    return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
+
+
+def _compiled(match: Match, at: str, unclear: list[Unclear]) -> Callable[[Asset], bool]:
+    select = match.select
+    if not match.where:
+        assert select is not None  # the class sees to it
+        return select.matches
+    try:
+        where = compile_condition(match.where, ASSET_VARIABLES)
+    except ValueError as error:
+        unclear.append(Unclear(f"{at}/where", str(error)))
+        return lambda asset: False
+    return lambda asset: (select is None or select.matches(asset)) and where(values_of(asset))
+
+
+def _compiled_text(text: str, at: str, unclear: list[Unclear]) -> Filling:
+    asked: dict[str, Expression] = {}
+    for expression in INSERTED.findall(text):
+        try:
+            asked[expression] = compile_expression(expression.strip(), ASSET_VARIABLES).answer
+        except ValueError as error:
+            unclear.append(Unclear(at, f"`{{{{{expression}}}}}`: {error}"))
+    whole = INSERTED.fullmatch(text)
+    if whole is not None and whole[1] in asked:
+        return _naming(whole[1], asked[whole[1]])
+    parts = {expression: _naming(expression, answer) for expression, answer in asked.items()}
+    return lambda values: INSERTED.sub(lambda found: told(parts[found[1]](values)), text)
+
+
+def _naming(expression: str, answer: Expression) -> Filling:
+    def fill(values: AssetValues) -> Any:
+        try:
+            return answer(values)
+        except NoAnswerError as error:
+            raise NoAnswerError(f"`{{{{{expression}}}}}`: {error}") from error
+
+    return fill
