@@ -65,7 +65,7 @@ sim: run-environment
 .PHONY: bench
 bench: dev-environment
 	@test -f "benchmarks/$(BENCH).py" || { echo "make bench BENCH=name [SIZE=n], with one of these names:" \
-		$(sort $(filter-out figures,$(basename $(notdir $(wildcard benchmarks/*.py))))); exit 2; }
+		$(sort $(filter-out figures kubernetes manifests,$(basename $(notdir $(wildcard benchmarks/*.py))))); exit 2; }
 	@$(BIN)/python -m benchmarks.$(BENCH) $(SIZE)
 
 .PHONY: format
