@@ -20,10 +20,15 @@ from typing import Any, NamedTuple
 
 
 class Peer(NamedTuple):
-    """What a figure is compared with, in the figure's unit."""
+    """What a figure is compared with, in the figure's unit.
+
+    Attributes:
+        at_least: it was not waited for to its end; it is this, or more.
+    """
 
     name: str
     value: float
+    at_least: bool = False
 
 
 def size(default: int) -> int:
@@ -94,12 +99,14 @@ def report(
         figure: its name (`create`, `p99`).
         value: what was measured, in `unit` (`s`, `ms`, `MiB`, `1/s`).
         size: how many of what the bench is about.
-        peer: what to compare it with; the line then has `ratio`, our value over the peer's.
+        peer: what to compare it with; the line then has `ratio`, our value over the peer's. Of a peer that
+            is `at_least` so much the line has `peer_at_least`, and the ratio is at most what it says.
         **facts: whatever else a reader must know (durability, repetitions).
     """
     line: dict[str, Any] = {"figure": figure, "value": _rounded(value), "unit": unit, "size": size}
     if peer is not None:
         line |= {"peer": peer.name, "peer_value": _rounded(peer.value), "ratio": _rounded(value / peer.value)}
+        line |= {"peer_at_least": True} if peer.at_least else {}
     print(json.dumps(line | facts | {"machine": machine()}), flush=True)
 
 

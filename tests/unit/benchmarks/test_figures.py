@@ -21,6 +21,16 @@ def test_a_figure_is_one_line_of_json_with_the_ratio_to_its_peer(capsys: pytest.
     assert line["machine"]["cpus"] >= 1
 
 
+def test_a_peer_that_was_not_waited_for_is_a_bound_and_the_line_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures.report("build", 2.0, "s", 1000, peer=figures.Peer("slow", 300.0, at_least=True))
+    figures.report("build", 2.0, "s", 1000, peer=figures.Peer("slow", 299.0))
+    bound, measured = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (bound["peer_value"], bound["peer_at_least"]) == (300.0, True)
+    assert "peer_at_least" not in measured
+
+
 def test_a_figure_without_a_peer_has_no_ratio(capsys: pytest.CaptureFixture[str]) -> None:
     figures.report("p99", 0.123456, "s", 10)
     line = json.loads(capsys.readouterr().out)
