@@ -11,11 +11,19 @@ import click
 from lehr.base.clock import iso
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import complete_asset, open_reading, partition_option, state_folder, state_option
+from lehr.cli.stored import (
+    complete_asset,
+    open_reading,
+    partition_option,
+    remote_store,
+    state_folder,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from lehr.model.provenance import Commit
     from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
+    from lehr.query.reading import Reading
 
 _INDENT = " " * 16
 
@@ -53,16 +61,24 @@ def blame(
     is the generator that made it. Where a generator has taken a value from, only its author knows: shown
     are the places in its input, and in its code, that hold this value.
     """
-    from lehr import wiring
-    from lehr.query.blame import blame as look
-
-    folder = state_folder(state)
-    with open_reading(folder, partition) as reading:
-        found = look(reading, lambda revision: wiring.past(folder, revision), asset, field, incarnation)
+    with open_reading(state, partition) as reading:
+        found = _look(reading, state, asset, field, incarnation)
     if form == "json":
         show_document(form, document(found))
     else:
         print_lines(text(found))
+
+
+def _look(reading: Reading, state: Path | None, asset: str, field: str | None, incarnation: str) -> Blame:
+    """What is on the disk of the server, it has to look up itself."""
+    remote = remote_store(reading)
+    if remote is not None:
+        return remote.blame(reading.partition, asset, field, incarnation)
+    from lehr import wiring
+    from lehr.query.blame import blame as look
+
+    folder = state_folder(state)
+    return look(reading, lambda revision: wiring.past(folder, revision), asset, field, incarnation)
 
 
 def text(found: Blame) -> Iterator[str]:

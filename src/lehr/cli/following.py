@@ -41,11 +41,9 @@ def open_watch(asked: Asked, state: Path | None, partition: str | None) -> Itera
             feed = Feed(reading.store, reading.partition, SystemClock())
             yield PartitionWatch(reading.store, feed, wanted=wanted.matches)
             return
-        if asked.selector is not None:
-            raise click.UsageError("with --server, --watch takes --filter and no SELECTOR")
         from lehr.client.http import HttpWatch
 
-        yield HttpWatch(url, reading.partition, filter=asked.filter or "")
+        yield HttpWatch(url, reading.partition, filter=asked.filter or "", selector=asked.selector or "")
 
 
 async def _follow(form: str, watch: Watchable) -> None:

@@ -10,7 +10,14 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.output import output_option, print_lines, show_document
-from lehr.cli.stored import open_reading, partition_option, registry, registry_of, state_option
+from lehr.cli.stored import (
+    named_server,
+    open_reading,
+    partition_option,
+    registry,
+    registry_of,
+    state_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +68,10 @@ def graph(
 
     wanted = None if selector is None else parse_selector(selector)
     if incarnation is None:
+        if named_server() is not None and directory is None:
+            raise click.UsageError(
+                "A server has incarnations and no workspace: name --incarnation, or the DIR that is meant."
+            )
         tree = _workspace(directory or Path())
         if wanted is None:
             _show_generators(form, tree.assets.values(), tree.generators)

@@ -87,7 +87,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 SERVER_VARIABLE = "LEHR_SERVER"
 
 READING = frozenset(
-    {"status", "why", "get", "describe", "graph", "types", "explain", "diff", "wait", "controller"}
+    {"status", "why", "get", "describe", "blame", "graph", "types", "explain", "diff", "wait", "controller"}
 )
 """Commands that can read from a server."""
 
@@ -133,7 +133,10 @@ def cli(ctx: click.Context, server: str | None) -> None:
     """Lehr makes production as you declare it, keeps it so, and can say why."""
     command = ctx.invoked_subcommand
     if server is not None and command not in READING:
-        raise click.UsageError(f"--server is for commands that read: {', '.join(sorted(READING))}")
+        raise click.UsageError(
+            f"--server is for commands that read ({', '.join(sorted(READING))}): "
+            f"call `lehr {command}` without it, on the machine of `lehr run` or of the workspace"
+        )
     server = server or os.environ.get(SERVER_VARIABLE)
     if server and command in READING:
         from lehr.cli.stored import keep_server

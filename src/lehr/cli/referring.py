@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from lehr.cli.output import Column, Shape, bounded, show
-from lehr.cli.stored import complete_asset, open_reading, registry_of
+from lehr.cli.stored import complete_asset, open_reading, registry_of, remote_store
 
 if TYPE_CHECKING:
     from lehr.model.asset import AssetId
@@ -43,8 +43,13 @@ def show_referrers(
 
     with open_reading(state, partition) as reading:
         id = known_asset(reading, asset)[0].id if incarnation is None else AssetId(asset)
-        behind = _behind(reading, incarnation)
-        found = list(referrers(behind, id, field, most_deep=None if tree else 1))
+        remote = remote_store(reading)
+        if remote is not None:
+            at = "latest" if incarnation is None else reading.incarnation(incarnation).name
+            found = remote.referrers(reading.partition, id, field, at, tree=tree)
+        else:
+            behind = _behind(reading, incarnation)
+            found = list(referrers(behind, id, field, most_deep=None if tree else 1))
         show(form, bounded(found, limit, "referrers"), _shape(tree), nothing="no referrers")
 
 

@@ -17,6 +17,7 @@ from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.http.questions import Installation
+    from lehr.http.remote import RemoteStore
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
@@ -182,6 +183,16 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
         yield Reading(store, chosen, SystemClock().now(), inert_in(store, chosen))
 
 
+def remote_store(reading: Reading) -> RemoteStore | None:
+    """The server that is read from, for what it can be asked as a whole; None if it is a state here."""
+    if named_server() is None:
+        return None
+    from lehr.http.remote import RemoteStore
+
+    assert isinstance(reading.store, RemoteStore)
+    return reading.store
+
+
 def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
     """Whether assets of a type have no production. Imports all types at the first call."""
     known: list[Registry] = []
@@ -226,7 +237,7 @@ def running(state: Path) -> bool:
     """Whether a `lehr run` answers at `state`, or beside the server that the command names."""
     url = named_server()
     if url is not None:
-        from lehr.http.remote import Server
+        from lehr.http.calling import Server
 
         with contextlib.closing(Server(url)) as server:
             return server.running()

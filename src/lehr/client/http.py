@@ -36,6 +36,7 @@ class HttpWatch:
         *,
         filter: str = "",
         types: tuple[str, ...] = (),
+        selector: str = "",
         page: int = 10_000,
         silence: float = 30.0,
     ) -> None:
@@ -51,7 +52,7 @@ class HttpWatch:
         self._port = place.port or (443 if place.scheme == "https" else 80)
         self._ssl = ssl.create_default_context() if place.scheme == "https" else None
         self._root = f"{place.path.rstrip('/')}/v1/partitions/{quote(partition, safe='')}"
-        self._wanted = {"filter": filter, "types": ",".join(types)}
+        self._wanted = {"filter": filter, "types": ",".join(types), "selector": selector}
         self._page = page
         self._silence = silence
 

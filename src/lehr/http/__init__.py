@@ -19,7 +19,7 @@ Architecture invariants:
 | `questions` | what everything that can be asked for is made of |
 | `resources`, `records` | what can be asked for, and how it is answered |
 | `describing` | the OpenAPI document, made from those |
-| `remote` | the other side: a `Store` over HTTP, for commands |
+| `calling`, `remote` | the other side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads to answer in |
 | `hooks` | has the source looked at when somebody has pushed |
 | `watching` | streams of batches |

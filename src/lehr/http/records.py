@@ -5,6 +5,7 @@ Values as the store keeps them, times in seconds since the epoch: `lehr.http.rem
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -12,15 +13,19 @@ import msgspec
 from msgspec import Meta
 
 from lehr.http.asking import incarnation_at
+from lehr.http.limits import Limits
+from lehr.http.problems import ProblemError
 from lehr.http.questions import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
-from lehr.model.decision import Decision
+from lehr.model.decision import Decision, Reservation
+from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.reading import Reading
 from lehr.sdk.wire import AssetDocument, encode_asset
 from lehr.store.interface import Head, Imported, Standing
+from lehr.store.writes import Prune, Pruned
 
 
 class OfSome(OfPartition, frozen=True):
@@ -58,6 +63,60 @@ class OfChanges(OfPartition, frozen=True):
 
     before: At = msgspec.field(name="from", default="previous")
     after: At = msgspec.field(name="to", default="latest")
+
+
+class OfHeader(OfPartition, frozen=True):
+    """Of which incarnation."""
+
+    sequence: Annotated[int, Meta(ge=1, le=2**53)]
+
+
+class OfAddon(OfHistory, frozen=True):
+    """Of which addon on which asset."""
+
+    addon: Annotated[str, Meta(max_length=200)]
+
+
+class OfClaim(OfPartition, frozen=True):
+    """Of which thing in production."""
+
+    claim: Annotated[str, Meta(max_length=4000)]
+
+
+class OfUsage(msgspec.Struct, frozen=True):
+    """Of which limit; without a `window`, starts count until they have ended."""
+
+    key: Annotated[str, Meta(max_length=2000)]
+    window: Annotated[float, Meta(ge=0)] | None = None
+    once: bool = False
+
+
+class OfPrunable(OfPartition, frozen=True):
+    """With how many that are kept, and what is kept because it is younger (seconds since the epoch)."""
+
+    keep: Annotated[int, Meta(ge=1, le=2**53)]
+    before: float
+
+
+class OfImported(msgspec.Struct, frozen=True):
+    """From which incarnation, and from behind which asset on."""
+
+    name: Annotated[str, Meta(description="As `/v1/imported` has it: hello@3.", max_length=100)]
+    after: Id = ""
+    limit: Annotated[int, Meta(ge=1, le=Limits().page_assets)] = 1000
+
+
+class Since(msgspec.Struct, frozen=True):
+    """Seconds since the epoch since when something is so; null if it is not."""
+
+    since: float | None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """How many count against a limit, and when the oldest stops to; null: when it has ended."""
+
+    used: int
+    frees_at: float | None
 
 
 class NumberedDecision(msgspec.Struct, frozen=True):
@@ -172,6 +231,52 @@ def _imported(question: Question, _asked: NoParameters) -> Answer:
     return Answer(question.store.intent.imported)
 
 
+def _header(reading: Reading, asked: OfHeader) -> Incarnation:
+    found = reading.intent.incarnation(reading.partition, asked.sequence)
+    if found is None:
+        raise ProblemError(
+            "NotFound",
+            f"there is no incarnation {reading.partition}@{asked.sequence}",
+            fix="ask for /incarnations",
+        )
+    return found
+
+
+def _former_referrers(reading: Reading, asked: OfHistory) -> list[AssetId]:
+    return reading.intent.once_mentioned_by(_key(reading, asked.asset))
+
+
+def _claimants(reading: Reading, asked: OfClaim) -> list[AssetId]:
+    return reading.intent.claimed_by(reading.partition, asked.claim)
+
+
+def _addon_since(reading: Reading, asked: OfAddon) -> Since:
+    return Since(reading.intent.addon_since(_key(reading, asked.asset), asked.addon))
+
+
+def _usage(question: Question, asked: OfUsage) -> Answer:
+    reservation = Reservation(asked.key, 0, asked.window, asked.once)
+    return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now())))
+
+
+def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
+    return reading.records.prunable(Prune(reading.partition, asked.keep, asked.before))
+
+
+def _imported_assets(question: Question, asked: OfImported) -> Answer:
+    intent = question.store.intent
+    if asked.name not in {item.header.name for item in intent.imported()}:
+        raise ProblemError(
+            "NotFound", f"no incarnation {asked.name} was imported", fix="ask for /v1/imported"
+        )
+
+    def made() -> list[Any]:
+        behind = (asset for asset in intent.imported_assets(asked.name) if asset.id > asked.after)
+        return [_sent(asset) for asset in itertools.islice(behind, asked.limit)]
+
+    return Answer(made)
+
+
 def _sent(asset: Asset | None) -> msgspec.Raw | None:
     return None if asset is None else msgspec.Raw(encode_asset(asset))
 
@@ -182,6 +287,14 @@ def _resource(name: str, summary: str, parameters: Any, answers: Any, answer: An
 
 
 RECORDS: Sequence[Resource] = (
+    Resource(
+        "/v1/partitions/{partition}/headers/{sequence}",
+        "header",
+        "The header of an incarnation, also of one that is not kept any more.",
+        OfHeader,
+        Incarnation,
+        _answering(_header),
+    ),
     _resource("heads", "Assets in force, without their bodies.", OfSome, list[Head], _heads),
     _resource("versions", "How an asset came to be what it is.", OfHistory, list[Version], _versions),
     Resource(
@@ -192,6 +305,17 @@ RECORDS: Sequence[Resource] = (
         list[Change],
         _changes,
     ),
+    _resource(
+        "former-referrers",
+        "Who refers to an asset, or once did.",
+        OfHistory,
+        list[AssetId],
+        _former_referrers,
+    ),
+    _resource("claimants", "Who claims a thing in production.", OfClaim, list[AssetId], _claimants),
+    _resource("addon-since", "Since when an asset has an addon.", OfAddon, Since, _addon_since),
+    Resource("/v1/usage", "usage", "How much of a limit is used.", OfUsage, Usage, _usage),
+    _resource("prunable", "What nobody would need any more.", OfPrunable, Pruned, _prunable),
     _resource("standings", "The condition of assets.", OfSome, list[Standing], _standings),
     _resource("ledger", "What was last applied or adopted.", OfSome, list[LedgerEntry], _ledger),
     _resource("operations", "Pushes, newest first.", OfOperations, list[Operation], _operations),
@@ -208,5 +332,13 @@ RECORDS: Sequence[Resource] = (
         NoParameters,
         list[Imported],
         _imported,
+    ),
+    Resource(
+        "/v1/imported/{name}/assets",
+        "imported-assets",
+        "Assets of an incarnation of another state, by id.",
+        OfImported,
+        list[AssetDocument],
+        _imported_assets,
     ),
 )

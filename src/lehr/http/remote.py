@@ -6,16 +6,15 @@ cached, and nothing is written.
 
 from __future__ import annotations
 
-import gzip
-import http.client
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
-from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.http.records import Controls, NumberedDecision
+from lehr.base.errors import LehrError, StalledError
+from lehr.http.calling import NotThereError, Server
+from lehr.http.records import Controls, NumberedDecision, Since, Usage
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
@@ -23,18 +22,22 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.blame_values import Blame
 from lehr.query.listing import Cursor
 from lehr.query.referring import Referrer
-from lehr.sdk.wire import ReceivedAsset, decode_page, decode_problem
+from lehr.sdk.wire import ReceivedAsset, decode_page
 from lehr.store import WHOLE, Row, Span
 from lehr.store.interface import Head, Imported, Standing, row_of
 from lehr.store.writes import Prune, Pruned, Write
 
 T = TypeVar("T")
 
-_SECONDS = 60.0
 _PAGE = 10_000
 _MOST = 100_000
+_LONGEST_TYPES = 2000
+
+_IDS = 15
+"""In one question: a filter has 4,096 characters, an id 200."""
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -46,82 +49,6 @@ class _Change(msgspec.Struct, frozen=True):
 class _Version(msgspec.Struct, frozen=True):
     sequence: int
     asset: ReceivedAsset | None
-
-
-class _Health(msgspec.Struct, frozen=True):
-    running: bool
-
-
-class Server:
-    """Where questions go."""
-
-    def __init__(self, url: str) -> None:
-        """`url` is where `lehr serve` answers (`http://127.0.0.1:8470`).
-
-        Raises:
-            LehrError: it is no URL of a server.
-        """
-        place = urlsplit(url)
-        kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(place.scheme)
-        if kind is None or not place.hostname:
-            raise LehrError(f"{url!r} is no URL of a server", fix="write http://127.0.0.1:8470")
-        self.url = url
-        self._root = place.path.rstrip("/")
-        self._connection = kind(place.netloc.rpartition("@")[2], timeout=_SECONDS)
-
-    def ask(self, path: str, asked: Mapping[str, Any] | None = None) -> bytes:
-        """The content of an answer.
-
-        Raises:
-            TransientError: it cannot be reached, or cannot answer now.
-            LehrError: it has no answer to this.
-        """
-        given = {name: value for name, value in (asked or {}).items() if value not in ("", None)}
-        target = f"{self._root}{path}" + (f"?{urlencode(given)}" if given else "")
-        try:
-            try:
-                return self._once(target)
-            except (ConnectionError, http.client.HTTPException):
-                self._connection.close()  # one that was kept may be closed at the other end
-                return self._once(target)
-        except (OSError, http.client.HTTPException) as error:
-            self._connection.close()
-            raise TransientError(
-                f"{self.url} cannot be reached",
-                why=str(error) or type(error).__name__,
-                fix="see that `lehr serve` runs there, and that --server or LEHR_SERVER is right",
-            ) from error
-
-    def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
-        """An answer as a value. Raises as `ask`."""
-        try:
-            return msgspec.json.decode(self.ask(path, asked), type=kind)
-        except msgspec.DecodeError as error:
-            raise StalledError(
-                f"what {self.url} answers cannot be understood",
-                why=str(error),
-                fix="see that it is `lehr serve` of the same version",
-            ) from error
-
-    def running(self) -> bool:
-        """Whether `lehr run` runs there."""
-        return self.asked("/healthz", _Health).running
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
-    def _once(self, target: str) -> bytes:
-        self._connection.request("GET", target, headers={"Accept-Encoding": "gzip"})
-        answer = self._connection.getresponse()
-        content: bytes = answer.read()
-        if answer.getheader("content-encoding") == "gzip":
-            content = gzip.decompress(content)
-        if answer.status == http.client.OK:
-            return content
-        problem = decode_problem(answer.status, content)
-        kind = TransientError if answer.status >= 500 else LehrError
-        raise kind(problem.title, why=problem.detail, fix=problem.fix)
 
 
 def _of(partition: Partition, name: str = "") -> str:
@@ -142,18 +69,19 @@ class RemoteIntent:
         return self._server.asked(_of(partition), PartitionDocument).newest
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
-        newest = self.newest(partition)
-        if newest is None or not 1 <= sequence <= newest.sequence:
+        if sequence < 1:
             return None
-        return self._server.asked(_of(partition, f"incarnations/{sequence}"), Incarnation)
+        try:
+            return self._server.asked(_of(partition, f"headers/{sequence}"), Incarnation)
+        except NotThereError:
+            return None
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
-        return self._server.asked(
-            _of(partition, "incarnations"), list[Incarnation], {"limit": min(limit, 1000)}
-        )
+        return _newest(self._server, _of(partition, "incarnations"), Incarnation, None, limit)
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
-        self.incarnation(partition, sequence)
+        if self.incarnation(partition, sequence) is not None:
+            self._server.ask(_of(partition, f"incarnations/{sequence}"))
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         return next(self.assets(key.partition, sequence, None, Span(frozenset((key.id,)))), None)
@@ -174,12 +102,15 @@ class RemoteIntent:
     ) -> Iterator[Asset]:
         if sequence == 0 or (types is not None and not types):
             return
-        asked = {"filter": _filter(types, span), "limit": _PAGE}
-        cursor = Cursor(sequence, "", span.after).text()
-        while cursor:
-            content = self._server.ask(_of(partition, "assets"), {**asked, "cursor": cursor})
-            _sequence, found, cursor = decode_page(content)
-            yield from found
+        named = ",".join(types or ())
+        for bounds in _filters(span):
+            few = named if len(named) <= _LONGEST_TYPES else ""
+            asked = {"filter": bounds, "types": few, "limit": _PAGE}
+            cursor = Cursor(sequence, "", span.after).text()
+            while cursor:
+                content = self._server.ask(_of(partition, "assets"), {**asked, "cursor": cursor})
+                _sequence, found, cursor = decode_page(content)
+                yield from (asset for asset in found if types is None or asset.type in types)
 
     def rows(
         self,
@@ -211,19 +142,30 @@ class RemoteIntent:
         return min(later, default=None)
 
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
-        _not_over_http("who once referred to an asset")
+        return self._server.asked(_of(key.partition, "former-referrers"), list[AssetId], {"asset": key.id})
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
-        _not_over_http("who claims a thing in production")
+        return self._server.asked(_of(partition, "claimants"), list[AssetId], {"claim": claim})
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
-        _not_over_http("since when an addon stands")
+        asked = {"asset": key.id, "addon": addon}
+        return self._server.asked(_of(key.partition, "addon-since"), Since, asked).since
 
     def imported(self) -> list[Imported]:
         return self._server.asked("/v1/imported", list[Imported])
 
     def imported_assets(self, name: str) -> Iterator[Asset]:
-        _not_over_http("what was imported")
+        asked = {"limit": _PAGE, "after": ""}
+        while True:
+            path = f"/v1/imported/{quote(name, safe='')}/assets"
+            try:
+                found = self._server.asked(path, list[ReceivedAsset], asked)
+            except NotThereError:
+                return
+            yield from (item.asset() for item in found)
+            if len(found) < _PAGE:
+                return
+            asked["after"] = found[-1].id
 
     def _versions(self, key: AssetKey) -> list[tuple[int, Asset | None]]:
         found = self._server.asked(_of(key.partition, "versions"), list[_Version], {"asset": key.id})
@@ -246,7 +188,7 @@ class RemoteRecords:
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:
-        return self._newest(partition, "operations", list[Operation], asset, limit)
+        return _newest(self._server, _of(partition, "operations"), Operation, asset, limit)
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
         found = self._server.asked(_of(key.partition, "ledger"), list[LedgerEntry], {"asset": key.id})
@@ -265,24 +207,28 @@ class RemoteRecords:
     def decisions(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[tuple[int, Decision]]:
-        found = self._newest(partition, "decisions", list[NumberedDecision], asset, limit)
+        found = _newest(self._server, _of(partition, "decisions"), NumberedDecision, asset, limit)
         return [(item.number, item.decision) for item in found]
 
     def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
-        _not_over_http("how much of a limit is used")
+        asked = {
+            "key": reservation.key,
+            "window": reservation.window,
+            "once": "true" if reservation.once else None,
+        }
+        found = self._server.asked("/v1/usage", Usage, asked)
+        return found.used, found.frees_at
 
     def attempt(self, partition: Partition) -> Attempt | None:
         found = self._server.asked(_of(partition, "attempt"), list[Attempt])
         return found[0] if found else None
 
     def prunable(self, write: Prune) -> Pruned:
-        _not_over_http("what can be pruned")
+        asked = {"keep": write.keep, "before": write.before}
+        return self._server.asked(_of(write.partition, "prunable"), Pruned, asked)
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
-        return self._newest(partition, "audit", list[AuditEntry], None, limit)
-
-    def _newest(self, partition: Partition, name: str, kind: type[T], asset: AssetId | None, limit: int) -> T:
-        return self._server.asked(_of(partition, name), kind, {"asset": asset, "limit": min(limit, _MOST)})
+        return _newest(self._server, _of(partition, "audit"), AuditEntry, None, limit)
 
 
 class RemoteStore:
@@ -294,6 +240,18 @@ class RemoteStore:
         self.intent = RemoteIntent(self.server)
         self.records = RemoteRecords(self.server)
 
+    def blame(self, partition: Partition, asset: str, field: str | None, at: str) -> Blame:
+        """As `lehr.query.blame.blame`, which needs what is on the server's disk."""
+        asked = {"asset": asset, "field": field, "at": at}
+        return self.server.asked(_of(partition, "blame"), Blame, asked)
+
+    def referrers(
+        self, partition: Partition, asset: AssetId, field: str | None, at: str, *, tree: bool
+    ) -> list[Referrer]:
+        """As `lehr.query.referring.referrers`, in one question."""
+        asked = {"asset": asset, "field": field, "at": at, "tree": "true" if tree else None}
+        return self.server.asked(_of(partition, "referrers"), list[Referrer], asked)
+
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         raise StalledError(f"{self.server.url} is for reading only")
 
@@ -301,23 +259,31 @@ class RemoteStore:
         self.server.close()
 
 
-def _filter(types: Sequence[str] | None, span: Span) -> str:
-    """What a store finds by index, as a filter, which is looked up by index there."""
-    parts = []
-    if types is not None:
-        parts.append(f"type in {msgspec.json.encode(list(types)).decode()}")
-    if span.ids is not None:
-        parts.append(f"id in {msgspec.json.encode(sorted(span.ids)).decode()}")
-    if span.prefix:
-        parts.append(f"id.startsWith({msgspec.json.encode(span.prefix).decode()})")
-    return " && ".join(parts)
+def _newest(server: Server, path: str, kind: type[T], asset: AssetId | None, limit: int) -> list[T]:
+    """The newest of what is told newest first.
+
+    Raises:
+        LehrError: there are more than come in one answer, and all are wanted.
+    """
+    found = server.asked(path, list[kind], {"asset": asset, "limit": min(limit, _MOST)})  # type: ignore[valid-type]
+    if len(found) == _MOST < limit:
+        raise LehrError(
+            f"there are more than {_MOST:,}, and {server.url} tells no more at a time",
+            fix="ask for fewer with --limit, or on the machine of `lehr run`, without --server",
+        )
+    return found
+
+
+def _filters(span: Span) -> Iterator[str]:
+    """What a store finds by index, as filters that are looked up by index there; their answers in order."""
+    beginning = "" if not span.prefix else f"id.startsWith({msgspec.json.encode(span.prefix).decode()})"
+    if span.ids is None:
+        yield beginning
+        return
+    ids = sorted(id for id in span.ids if id.startswith(span.prefix))
+    for first in range(0, len(ids), _IDS):
+        yield f"id in {msgspec.json.encode(ids[first : first + _IDS]).decode()}"
 
 
 def _asset(received: ReceivedAsset | None) -> Asset | None:
     return None if received is None else received.asset()
-
-
-def _not_over_http(what: str) -> NoReturn:
-    raise StalledError(
-        f"{what} is not told over HTTP", fix="ask on the machine of `lehr run`, without --server"
-    )

@@ -1,0 +1,123 @@
+"""Questions to a server: one connection, which is kept."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.sdk.wire import Problem, decode_problem
+from lehr.store import PrunedError
+
+T = TypeVar("T")
+
+_SECONDS = 60.0
+
+
+class _Health(msgspec.Struct, frozen=True):
+    running: bool
+
+
+class NotThereError(LehrError):
+    """The server has no such thing."""
+
+
+class _GoneError(PrunedError):
+    """As the server tells it."""
+
+    def __init__(self, problem: Problem) -> None:
+        StalledError.__init__(
+            self,
+            problem.title,
+            why=problem.detail,
+            fix="see `lehr get incarnations` for those that can be read",
+        )
+
+
+class Server:
+    """Where questions go."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is where `lehr serve` answers (`http://127.0.0.1:8470`).
+
+        Raises:
+            LehrError: it is no URL of a server.
+        """
+        place = urlsplit(url)
+        kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(place.scheme)
+        if kind is None or not place.hostname:
+            raise LehrError(f"{url!r} is no URL of a server", fix="write http://127.0.0.1:8470")
+        self.url = url
+        self._root = place.path.rstrip("/")
+        self._connection = kind(place.netloc.rpartition("@")[2], timeout=_SECONDS)
+
+    def ask(self, path: str, asked: Mapping[str, Any] | None = None) -> bytes:
+        """The content of an answer.
+
+        Raises:
+            TransientError: it cannot be reached, or cannot answer now.
+            LehrError: it has no answer to this.
+        """
+        given = {name: value for name, value in (asked or {}).items() if value not in ("", None)}
+        target = f"{self._root}{path}" + (f"?{urlencode(given)}" if given else "")
+        try:
+            try:
+                return self._once(target)
+            except (ConnectionError, http.client.HTTPException):
+                self._connection.close()  # one that was kept may be closed at the other end
+                return self._once(target)
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise TransientError(
+                f"{self.url} cannot be reached",
+                why=str(error) or type(error).__name__,
+                fix="see that `lehr serve` runs there, and that --server or LEHR_SERVER is right",
+            ) from error
+
+    def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
+        """An answer as a value. Raises as `ask`."""
+        try:
+            return msgspec.json.decode(self.ask(path, asked), type=kind)
+        except msgspec.DecodeError as error:
+            raise StalledError(
+                f"what {self.url} answers cannot be understood",
+                why=str(error),
+                fix="see that it is `lehr serve` of the same version",
+            ) from error
+
+    def running(self) -> bool:
+        """Whether `lehr run` runs there."""
+        return self.asked("/healthz", _Health).running
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _once(self, target: str) -> bytes:
+        self._connection.request("GET", target, headers={"Accept-Encoding": "gzip"})
+        answer = self._connection.getresponse()
+        content: bytes = answer.read()
+        if answer.getheader("content-encoding") == "gzip":
+            content = gzip.decompress(content)
+        if answer.status == http.client.OK:
+            return content
+        raise _error(decode_problem(answer.status, content))
+
+
+def _error(problem: Problem) -> LehrError:
+    """The error that a problem is, on this side."""
+    match problem.code, problem.status:
+        case "Pruned", _:
+            return _GoneError(problem)
+        case "NotFound", _:
+            return NotThereError(problem.title, why=problem.detail, fix=problem.fix)
+        case "StoreTrouble", _:
+            return StalledError(problem.title, why=problem.detail, fix=problem.fix)
+        case _, status if status >= 500:
+            return TransientError(problem.title, why=problem.detail, fix=problem.fix)
+    return LehrError(problem.title, why=problem.detail, fix=problem.fix)

@@ -1,0 +1,160 @@
+"""A store over HTTP answers what the store behind it answers, whatever is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lehr.base.errors import LehrError, StalledError
+from lehr.http import remote
+from lehr.http.remote import RemoteStore
+from lehr.model.asset import AssetId, Partition
+from lehr.model.decision import Reservation
+from lehr.store import PrunedError, Span, Store
+from lehr.store.writes import Prune
+from lehr.testing.conformance.store.subject import NOW, OTHER, PARTITION, THING, asset, key, publication
+from tests.integration.http.served import served
+
+Ask = Callable[[Store], Any]
+
+SPANS = (
+    Span(),
+    Span(prefix="x/"),
+    Span(after="c"),
+    Span(ids=frozenset(f"x/{number}" for number in range(40))),
+    Span(ids=frozenset(("a", "x/1", "x/2")), prefix="x/", after="x/1"),
+    Span(ids=frozenset(f"{'long' * 40}{number}" for number in range(60))),
+)
+
+
+def as_plain(found: Any) -> Any:
+    """What iterators have in them."""
+    plain = isinstance(found, str | bytes | tuple | dict) or not isinstance(found, Iterable)
+    return found if plain else list(found)
+
+
+ASKED: dict[str, Ask] = {
+    "partitions": lambda store: store.intent.partitions(),
+    "newest": lambda store: store.intent.newest(PARTITION),
+    "incarnation": lambda store: [store.intent.incarnation(PARTITION, n) for n in (-1, 0, 1, 2, 5, 9, 2**50)],
+    "incarnations": lambda store: store.intent.incarnations(PARTITION, 2),
+    "require_kept": lambda store: list(map(partial(store.intent.require_kept, PARTITION), (0, 3, 5, 9))),
+    "asset": lambda store: [store.intent.asset(key(id), n) for id in ("a", "c", "none") for n in (3, 5)],
+    "last": lambda store: [store.intent.last(key(id)) for id in ("a", "c", "none")],
+    "versions": lambda store: [list(store.intent.versions(key("a"), n)) for n in (3, 5)],
+    "heads": lambda store: store.intent.heads(PARTITION),
+    "some heads": lambda store: store.intent.heads(PARTITION, [AssetId("a"), AssetId("none")]),
+    "changes": lambda store: store.intent.changes(PARTITION, 3, 5),
+    "changes backwards": lambda store: store.intent.changes(PARTITION, 5, 3),
+    "mentioned_by": lambda store: store.intent.mentioned_by(key("a")),
+    "next_change": lambda store: [store.intent.next_change(key("a"), n) for n in (3, 4, 5)],
+    "once_mentioned_by": lambda store: store.intent.once_mentioned_by(key("a")),
+    "claimed_by": lambda store: store.intent.claimed_by(PARTITION, "file:/etc/motd & more"),
+    "addon_since": lambda store: [store.intent.addon_since(key("d"), name) for name in ("t.Mark", "t.None")],
+    "imported": lambda store: store.intent.imported(),
+    "imported_assets": lambda store: store.intent.imported_assets("none@1"),
+    "controls": lambda store: store.records.controls(PARTITION, NOW),
+    "open_operations": lambda store: store.records.open_operations(PARTITION),
+    "operations": lambda store: store.records.operations(PARTITION),
+    "ledger": lambda store: store.records.ledger(key("a")),
+    "ledgers": lambda store: store.records.ledgers(PARTITION),
+    "standing": lambda store: store.records.standing(key("a")),
+    "standings": lambda store: store.records.standings(PARTITION),
+    "decisions": lambda store: store.records.decisions(PARTITION),
+    "usage": lambda store: store.records.usage(Reservation("rate/x", 3, 60.0), NOW),
+    "usage that is not told by time": lambda store: store.records.usage(Reservation("rate/x", 3), NOW),
+    "attempt": lambda store: store.records.attempt(PARTITION),
+    "prunable": lambda store: store.records.prunable(Prune(PARTITION, keep=1, before=float("inf"))),
+    "audit": lambda store: store.records.audit(PARTITION),
+    **{
+        f"assets {number}": lambda store, span=span: store.intent.assets(PARTITION, 5, [THING], span)  # type: ignore[misc]
+        for number, span in enumerate(SPANS)
+    },
+    "assets of no type": lambda store: store.intent.assets(PARTITION, 5, []),
+    "assets of more types than can be named": lambda store: store.intent.assets(
+        PARTITION, 5, [THING, *(f"t.Type{number}" for number in range(500))]
+    ),
+    "assets as rows": lambda store: [row.asset() for row in store.intent.rows(PARTITION, 4)],
+    # What there is not:
+    "asset that is pruned": lambda store: store.intent.asset(key("a"), 1),
+    "incarnation that is pruned": lambda store: store.intent.require_kept(PARTITION, 1),
+    "changes since it was pruned": lambda store: store.intent.changes(PARTITION, 1, 5),
+}
+
+
+def fill(store: Store) -> None:
+    first = [asset("a", "1"), asset("b", "a"), *(asset(f"x/{number}") for number in range(30))]
+    store.commit([publication(0, *first, mentions={"b": ["a"]}, at=NOW)])
+    store.commit([publication(1, asset("a", "2"), at=NOW + 1)])
+    store.commit([publication(2, asset("c", "a"), asset("b", "x/1"), mentions={"c": ["a"], "b": ["x/1"]})])
+    store.commit([publication(3, asset("d", addons={"t.Mark": {"by": "me"}}), removals=(AssetId("c"),))])
+    store.commit([publication(4, asset("e", "a"), mentions={"e": ["a"]}, at=NOW + 9)])
+    store.commit([Prune(PARTITION, keep=3, before=float("inf"))])
+
+
+def told(store: Store, ask: Ask) -> Any:
+    try:
+        return as_plain(ask(store))
+    except LehrError as error:
+        return PrunedError if isinstance(error, PrunedError) else type(error), vars(error)
+
+
+@pytest.mark.parametrize("page", [7, 10_000])
+def test_everything_that_can_be_read_is_the_same(
+    page: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PAGE", page)
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            fill(server.store)
+            there = RemoteStore(server.running.url)
+            for name, ask in ASKED.items():
+                answer = await asyncio.to_thread(told, there, ask)
+                assert answer == told(server.store, ask), name
+            there.close()
+
+    asyncio.run(main())
+
+
+def test_every_question_of_the_protocol_is_asked() -> None:
+    for part in (Store.intent.fget, Store.records.fget):  # type: ignore[attr-defined]
+        names = {name for name in vars(part.__globals__[part.__annotations__["return"]]) if name[0] != "_"}
+        assert names <= {word.removeprefix("some ").split()[0] for word in ASKED} | {"rows"}
+
+
+def test_more_than_is_told_at_a_time_is_not_taken_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_MOST", 2)
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            fill(server.store)
+            there = RemoteStore(server.running.url)
+            two = await asyncio.to_thread(there.intent.incarnations, PARTITION, 2)
+            assert [header.sequence for header in two] == [5, 4]
+            with pytest.raises(LehrError, match="more than 2"):
+                await asyncio.to_thread(there.intent.incarnations, PARTITION, 3)
+            there.close()
+
+    asyncio.run(main())
+
+
+def test_nothing_is_written_and_what_is_not_there_is_told(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            fill(server.store)
+            there = RemoteStore(server.running.url)
+            with pytest.raises(StalledError, match="for reading only"):
+                there.commit([Prune(PARTITION, keep=1, before=0.0)])
+            with pytest.raises(LehrError, match="no partition two"):
+                await asyncio.to_thread(there.intent.newest, Partition(OTHER))
+            there.close()
+
+    asyncio.run(main())
