@@ -20,6 +20,13 @@ def test_what_cannot_be_understood_is_said_before_it_is_asked(expression: str) -
         compile_condition(expression, ("mine",))
 
 
+def test_all_that_is_wrong_is_said_at_once_in_its_order_and_each_thing_once() -> None:
+    with pytest.raises(ValueError, match=r"^1:1: .*'yours'; 1:12: .*'split'; 2:5: .*'ours'$"):
+        compile_condition("yours.split('.') == yours\n && ours == ''", ("mine",))
+    with pytest.raises(ValueError, match=r"'e'; and 2 more$"):
+        compile_condition("a + b + c + d + e + f + g", ("mine",))
+
+
 @pytest.mark.parametrize("expression", ["mine", "mine.nothing", "mine.text > 1", "1 + 1"])
 def test_what_has_no_answer_is_an_error_and_never_yes(expression: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,12 @@ from cel_expr_python import cel
 
 from lehr.base.cel.operators import NoAnswerError
 from lehr.base.cel.tree import CONTAINER
+
+_PROBLEM = re.compile(
+    r"^(?:INVALID_ARGUMENT: )?ERROR: <input>:(\d+):(\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE
+)
+_MOST = 5
+"""Problems of one expression that are told."""
 
 
 class Compiled:
@@ -48,10 +55,24 @@ def compile_text(text: str, variables: Sequence[str]) -> Compiled:
     try:
         return Compiled(environment.compile(text))
     except RuntimeError as error:
-        raise ValueError(_first_line(str(error))) from error
+        raise ValueError(_problems(str(error))) from error
+
+
+def _problems(text: str) -> str:
+    """What is wrong with an expression, in the order of its text; the same only where it is first."""
+    found: dict[str, tuple[int, int]] = {}
+    for line, column, problem in _PROBLEM.findall(text):
+        place = int(line), int(column)
+        found[problem] = min(place, found.get(problem, place))
+    by_place = sorted(found.items(), key=lambda one: one[1])
+    told = [f"{line}:{column}: {problem}" for problem, (line, column) in by_place]
+    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
+    return _without_container("; ".join([*told[:_MOST], *more])) or _first_line(text)
 
 
 def _first_line(text: str) -> str:
-    line = text.partition("\n")[0]
-    line = line.removeprefix("INVALID_ARGUMENT: ERROR: <input>:").removeprefix("ERROR: ")
-    return line.replace(f" (in container '{CONTAINER}')", "").strip()
+    return _without_container(text.partition("\n")[0].removeprefix("ERROR: "))
+
+
+def _without_container(text: str) -> str:
+    return text.replace(f" (in container '{CONTAINER}')", "").strip()
