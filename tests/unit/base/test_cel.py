@@ -27,6 +27,31 @@ def test_all_that_is_wrong_is_said_at_once_in_its_order_and_each_thing_once() ->
         compile_condition("a + b + c + d + e + f + g", ("mine",))
 
 
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        (" + ".join("1" * 100), "^Exceeded max recursion depth of 32 when parsing.$"),
+        ("(" * 100 + "1" + ")" * 100, "^Expression recursion limit exceeded. limit: 32$"),
+    ],
+)
+def test_what_is_too_deep_is_said_in_plain_words(expression: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        compile_condition(expression, ())
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("'a'.matches('(')", r"^invalid regular expression: missing \): \($"),
+        ("{'a': 1, 'a': 2} == {}", "^duplicate key in map$"),
+        ("int('x') == 1", "^cannot convert string to int$"),
+    ],
+)
+def test_why_the_library_has_no_answer_is_said_in_plain_words(expression: str, why: str) -> None:
+    with pytest.raises(NoAnswerError, match=why):
+        compile_condition(expression, ())({})
+
+
 @pytest.mark.parametrize("expression", ["mine", "mine.nothing", "mine.text > 1", "1 + 1"])
 def test_what_has_no_answer_is_an_error_and_never_yes(expression: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):

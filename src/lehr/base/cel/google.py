@@ -11,9 +11,10 @@ from cel_expr_python import cel
 from lehr.base.cel.operators import NoAnswerError
 from lehr.base.cel.tree import CONTAINER
 
-_PROBLEM = re.compile(
-    r"^(?:INVALID_ARGUMENT: )?ERROR: <input>:(\d+):(\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE
-)
+_STATUS = re.compile(r"^(?:[A-Z_]+: )?(?:ERROR: )?(?:<input>:-1:-1: )?| \[[A-Z_]+\]$")
+"""What the library puts around a message: the code of its status; a place where there is none."""
+
+_PROBLEM = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(\d+):(\d+): (.*)$", re.MULTILINE)
 _MOST = 5
 """Problems of one expression that are told."""
 
@@ -65,14 +66,15 @@ def _problems(text: str) -> str:
         place = int(line), int(column)
         found[problem] = min(place, found.get(problem, place))
     by_place = sorted(found.items(), key=lambda one: one[1])
-    told = [f"{line}:{column}: {problem}" for problem, (line, column) in by_place]
+    told = [f"{line}:{column}: {_plain(problem)}" for problem, (line, column) in by_place]
     more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
-    return _without_container("; ".join([*told[:_MOST], *more])) or _first_line(text)
+    return "; ".join([*told[:_MOST], *more]) or _first_line(text)
 
 
 def _first_line(text: str) -> str:
-    return _without_container(text.partition("\n")[0].removeprefix("ERROR: "))
+    return _plain(text.partition("\n")[0])
 
 
-def _without_container(text: str) -> str:
-    return text.replace(f" (in container '{CONTAINER}')", "").strip()
+def _plain(text: str) -> str:
+    """A message of the library, without what only its authors know."""
+    return _STATUS.sub("", text.replace(f" (in container '{CONTAINER}')", "")).strip()
