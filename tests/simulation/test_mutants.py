@@ -23,8 +23,8 @@ PACKAGE = Path(lehr.__file__).parent
 NAMES = sorted(path.stem for path in PATCHES.glob("*.patch"))
 
 HARMLESS = """\
---- a/src/lehr/enforce/agenda.py
-+++ b/src/lehr/enforce/agenda.py
+--- a/src/lehr/client/agenda.py
++++ b/src/lehr/client/agenda.py
 @@ -1,4 +1,4 @@
      def set(self, item: T, due: float) -> None:
          \"\"\"`item` is due at `due` (monotonic seconds), and not at any earlier set time.\"\"\"
@@ -34,8 +34,8 @@ HARMLESS = """\
 """
 
 ENDLESS = """\
---- lehr/enforce/agenda.py
-+++ lehr/enforce/agenda.py
+--- lehr/client/agenda.py
++++ lehr/client/agenda.py
 @@ -1,3 +1,5 @@
          \"\"\"Take every item that is due at `now`, in order.\"\"\"
 +        while now > 3.0:
@@ -98,18 +98,18 @@ def test_a_history_that_does_not_end_is_found() -> None:
 
 
 def test_the_program_that_runs_is_not_changed(tmp_path: Path) -> None:
-    before = (PACKAGE / "enforce/agenda.py").read_text()
+    before = (PACKAGE / "client/agenda.py").read_text()
     with mutated(mutation(HARMLESS, "mine")) as folder:
-        assert "next(self._numbers) + 0" in (folder / "lehr/enforce/agenda.py").read_text()
-        assert (PACKAGE / "enforce/agenda.py").read_text() == before
+        assert "next(self._numbers) + 0" in (folder / "lehr/client/agenda.py").read_text()
+        assert (PACKAGE / "client/agenda.py").read_text() == before
     assert not folder.exists()
 
 
 # --- patches that cannot be judged --------------------------------------------------
 
-OUTSIDE = HARMLESS.replace("src/lehr/enforce/agenda.py", "tests/ports.py")
-JUDGES = HARMLESS.replace("src/lehr/enforce/agenda.py", "src/lehr/testing/sim/witness.py")
-NEW = HARMLESS.replace("--- a/src/lehr/enforce/agenda.py", "--- /dev/null")
+OUTSIDE = HARMLESS.replace("src/lehr/client/agenda.py", "tests/ports.py")
+JUDGES = HARMLESS.replace("src/lehr/client/agenda.py", "src/lehr/testing/sim/witness.py")
+NEW = HARMLESS.replace("--- a/src/lehr/client/agenda.py", "--- /dev/null")
 SHORT = "\n".join(HARMLESS.splitlines()[:5])
 NO_SUCH = HARMLESS.replace("agenda", "agendum")
 OTHER_CODE = HARMLESS.replace("next(self._numbers)", "self._numbers.next()")
@@ -123,9 +123,9 @@ NOT_PYTHON = HARMLESS.replace("+        number = ", "+        number = )")
         (OUTSIDE, "tests/ports.py is no module of the package `lehr`"),
         (JUDGES, "lehr/testing/sim/witness.py is of those that judge"),
         (NEW, "a mutation changes files; it makes and deletes none"),
-        (SHORT, "a hunk of lehr/enforce/agenda.py is cut short"),
-        (NO_SUCH, "there is no file lehr/enforce/agendum.py"),
-        (OTHER_CODE, "hunk 1 of lehr/enforce/agenda.py does not fit"),
+        (SHORT, "a hunk of lehr/client/agenda.py is cut short"),
+        (NO_SUCH, "there is no file lehr/client/agendum.py"),
+        (OTHER_CODE, "hunk 1 of lehr/client/agenda.py does not fit"),
         (NOT_PYTHON, "the changed program cannot be imported"),
     ],
 )

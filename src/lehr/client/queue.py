@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
+from lehr.client.agenda import Agenda
 
 T = TypeVar("T", bound=Hashable)
 
@@ -30,7 +31,8 @@ class WorkQueue(Generic[T]):
         self._dirty: set[T] = set()
         self._taken: set[T] = set()
         self._failures: dict[T, int] = {}
-        self._timers: dict[T, tuple[float, asyncio.TimerHandle]] = {}
+        self._later: Agenda[T] = Agenda()
+        self._timer: asyncio.TimerHandle | None = None
         self._arrived = asyncio.Event()
         self._closed = False
 
@@ -41,7 +43,7 @@ class WorkQueue(Generic[T]):
     @property
     def idle(self) -> bool:
         """True when nothing waits, nothing is taken, and nothing is due later."""
-        return not (self._waiting or self._taken or self._timers)
+        return not (self._waiting or self._taken or self._later)
 
     def add(self, item: T) -> None:
         """`item` is to be looked at."""
@@ -56,19 +58,24 @@ class WorkQueue(Generic[T]):
         """`item` is to be looked at in so many seconds, unless it is due sooner already."""
         if seconds <= 0:
             self.add(item)
-            return
-        due = self._clock.monotonic() + seconds
-        known = self._timers.get(item)
-        if self._closed or (known is not None and known[0] <= due):
-            return
-        if known is not None:
-            known[1].cancel()
-        timer = asyncio.get_running_loop().call_later(seconds, self._due, item)
-        self._timers[item] = due, timer
+        elif not self._closed:
+            self._later.bring_forward(item, self._clock.monotonic() + seconds)
+            self._wait_for_next()
 
-    def _due(self, item: T) -> None:
-        del self._timers[item]
-        self.add(item)
+    def _wait_for_next(self) -> None:
+        """One timer, for whichever is due first: a million items may be due later."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = self._later.next_due()
+        if due is not None:
+            seconds = max(0.0, due - self._clock.monotonic())
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._bring_due)
+
+    def _bring_due(self) -> None:
+        for item in self._later.pop(self._clock.monotonic()):
+            self.add(item)
+        self._wait_for_next()
 
     def retry(self, item: T) -> float:
         """`item` failed: it is to be looked at again. Returns in how many seconds."""
@@ -105,6 +112,6 @@ class WorkQueue(Generic[T]):
     def close(self) -> None:
         """Take nothing more in, and forget what is due later."""
         self._closed = True
-        for _due, timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._later = Agenda()

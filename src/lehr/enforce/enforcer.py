@@ -14,7 +14,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
-from lehr.enforce.agenda import Agenda
+from lehr.client.agenda import Agenda
 from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken

@@ -25,6 +25,10 @@ class Agenda(Generic[T]):
         self._numbers = itertools.count()
         self._sooner = asyncio.Event()
 
+    def __len__(self) -> int:
+        """How many items are due at some time."""
+        return len(self._due)
+
     def set(self, item: T, due: float) -> None:
         """`item` is due at `due` (monotonic seconds), and not at any earlier set time."""
         number = next(self._numbers)

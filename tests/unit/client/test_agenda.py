@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lehr.enforce.agenda import Agenda
+from lehr.client.agenda import Agenda
 from lehr.testing.virtual import VirtualClock, run
 
 times = st.integers(0, 20).map(float)
