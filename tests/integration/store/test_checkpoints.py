@@ -63,6 +63,37 @@ def test_a_log_that_grows_too_long_is_carried_over_before_the_next_commit(
         assert logged(path) < 10
 
 
+def test_a_large_transaction_leaves_no_log_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "_MANY_ROWS", 900)
+    path = tmp_path / "state.sqlite"
+    with closing(connect(path)) as writer, closing(Checkpoints(path, writer)) as made:
+        write(writer, 899)
+        made.after_commit()
+        assert path.with_name("state.sqlite-wal").stat().st_size > 800_000
+        write(writer, 1)
+        made.after_commit()
+        assert path.with_name("state.sqlite-wal").stat().st_size == 0
+
+
+def test_a_large_transaction_is_durable_though_a_reader_keeps_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "_MANY_ROWS", 100)
+    path = tmp_path / "state.sqlite"
+    with (
+        closing(connect(path)) as writer,
+        closing(connect(path, read_only=True)) as reader,
+        closing(Checkpoints(path, writer)) as made,
+    ):
+        writer.execute("PRAGMA busy_timeout = 10")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM audit").fetchone()
+        write(writer, 100)
+        made.after_commit()
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT count(*) FROM audit").fetchone() == (100,)
+
+
 def test_a_store_that_is_closed_has_carried_everything_over(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     store = SqliteStore(path, background=True)

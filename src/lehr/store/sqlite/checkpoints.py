@@ -5,6 +5,7 @@ SQLite does it within the commit that fills the log, which then takes many times
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from lehr.store.sqlite.connection import connect
 
 _ROWS = 1000
 """Written rows after which it is time: a few MiB of log, which SQLite itself takes for a good measure."""
+
+_MANY_ROWS = 500_000
+"""Of a transaction: hundreds of MiB of log. To carry them over takes the disk for seconds, and to make the
+log short again after that takes another; the transaction itself, which took longer, waits for that, and not
+the small ones that come after it."""
 
 _MOST_PAGES = 65_536
 """Of the log (256 MiB). Beyond it, commits have come too fast for it to begin anew: one of them waits."""
@@ -45,7 +51,11 @@ class Checkpoints:
 
     def after_commit(self) -> None:
         """Call it when a transaction is durable."""
-        if self._writer.total_changes - self._rows >= _ROWS and self._background.ask():
+        rows = self._writer.total_changes - self._rows
+        if rows >= _MANY_ROWS:
+            with contextlib.suppress(sqlite3.Error):  # the transaction is durable all the same
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if rows >= _ROWS and self._background.ask():
             self._rows = self._writer.total_changes
 
     def close(self) -> None:
