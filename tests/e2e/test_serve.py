@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import re
 import signal
@@ -153,6 +154,16 @@ def test_lehr_run_answers_too_and_takes_hooks(folder: Path, tmp_path: Path) -> N
                     break
         here = CliRunner().invoke(cli, ["--server", url, "status"])
         assert "running     yes" in here.stdout
+
+
+@pytest.mark.parametrize("command", ["serve", "run"])
+def test_only_a_name_that_is_known_is_answered_on_loopback(command: str, folder: Path) -> None:
+    with serving(folder, command, "--server-name", "lehr.example.org") as (url, _process):
+        for host, status in (("lehr.example.org", 200), ("localhost:80", 200), ("evil.example", 421)):
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+            connection.request("GET", "/healthz", headers={"Host": host})
+            assert connection.getresponse().status == status
+            connection.close()
 
 
 def test_a_port_that_is_taken_does_not_stop_lehr_run(folder: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from lehr.cli.serve import server_name_option
 from lehr.cli.stored import workspace_state_option
 from lehr.cli.words import duration
 
@@ -43,6 +44,7 @@ from lehr.cli.words import duration
     metavar="ADDRESS",
     help="Answer over HTTP there, too, as `lehr serve` does: 127.0.0.1:8470.",
 )
+@server_name_option
 @click.option(
     "--hook-secret",
     "hook_secret",
@@ -63,6 +65,7 @@ def run(
     poll: float | None,
     signed_by: Path | None,
     listen: str | None,
+    names: tuple[str, ...],
     hook_secret: Path | None,
     verbose: bool,
     log_json: bool,
@@ -83,7 +86,7 @@ def run(
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
-    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, listen, secret))
+    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, listen, secret, names))
     raise click.exceptions.Exit(code)
 
 

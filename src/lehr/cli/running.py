@@ -28,12 +28,18 @@ _INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 
 
-async def run_on(deployment: Deployment, listen: str | None = None, secret: str | None = None) -> int:
+async def run_on(
+    deployment: Deployment,
+    listen: str | None = None,
+    secret: str | None = None,
+    names: tuple[str, ...] = (),
+) -> int:
     """Run until a signal comes. Returns the exit code.
 
     Args:
         listen: where to answer over HTTP what can be read; None for nowhere.
         secret: of hooks; None to take none.
+        names: that requests may come under, as `lehr.http.server.serving` has them.
 
     Raises:
         LehrError: it cannot start, or the store is broken.
@@ -45,7 +51,7 @@ async def run_on(deployment: Deployment, listen: str | None = None, secret: str 
         serving = asyncio.create_task(plane.serve())
         telling = asyncio.create_task(_tell_changes(plane))
         ending = asyncio.create_task(ended.wait())
-        async with _answering(plane, deployment, listen, secret):
+        async with _answering(plane, deployment, listen, secret, names):
             await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
         for task in (telling, ending):
             task.cancel()
@@ -97,7 +103,11 @@ async def run_once(deployment: Deployment, timeout: float | None) -> int:
 
 @contextlib.asynccontextmanager
 async def _answering(
-    plane: ControlPlane, deployment: Deployment, listen: str | None, secret: str | None
+    plane: ControlPlane,
+    deployment: Deployment,
+    listen: str | None,
+    secret: str | None,
+    names: tuple[str, ...],
 ) -> AsyncIterator[None]:
     """Answers over HTTP meanwhile, if that is wanted. That it cannot is no reason not to run."""
     if listen is None:
@@ -114,7 +124,7 @@ async def _answering(
     async with contextlib.AsyncExitStack() as entered:
         try:
             server = await entered.enter_async_context(
-                serving(address, opening, known, clock, alive=lambda: True, hook=hook)
+                serving(address, opening, known, clock, alive=lambda: True, hook=hook, names=names)
             )
         except LehrError as error:
             click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)

@@ -11,12 +11,22 @@ from lehr.cli.stored import installation, open_store_of, running, state_folder, 
 DEFAULT = "127.0.0.1:8470"
 
 
+server_name_option = click.option(
+    "--server-name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Name that people ask it under, beside localhost and addresses: that of a proxy, say. Repeatable.",
+)
+
+
 @click.command(
     epilog="""
     \b
     Examples:
       lehr serve
       lehr serve --listen 127.0.0.1:9000 --state /var/lib/lehr
+      lehr serve --server-name lehr.example.org    behind a proxy of that name
       curl http://127.0.0.1:8470/v1/partitions
 
     Ends with 0 when asked to by SIGTERM.
@@ -29,18 +39,19 @@ DEFAULT = "127.0.0.1:8470"
     show_default=True,
     help="Where. Whoever can come there can read everything: there is no authentication.",
 )
+@server_name_option
 @state_option
-def serve(listen: str, state: Path | None) -> None:
+def serve(listen: str, names: tuple[str, ...], state: Path | None) -> None:
     """Answer over HTTP what intent says and how it stands; read-only. /openapi.json says what can be asked.
 
     It reads the same store as `lehr run`, which may run or not, and may be on another machine.
     """
     import asyncio
 
-    asyncio.run(_serve(listen, state_folder(state)))
+    asyncio.run(_serve(listen, names, state_folder(state)))
 
 
-async def _serve(listen: str, state: Path) -> None:
+async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
     from lehr.base.clock import SystemClock
     from lehr.cli.running import ending_by_signal
     from lehr.http.server import parse_address, serving
@@ -50,7 +61,7 @@ async def _serve(listen: str, state: Path) -> None:
     ended = ending_by_signal("ending; whoever watches comes again")
     opening = open_store_of(state)
     known, clock = installation(state), SystemClock()
-    async with serving(address, opening, known, clock, alive=lambda: running(state)) as server:
+    async with serving(address, opening, known, clock, alive=lambda: running(state), names=names) as server:
         click.echo(f"answering at {server.url}", err=True)
         await ended.wait()
     raise click.exceptions.Exit(ended.code)

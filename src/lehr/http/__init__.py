@@ -15,6 +15,7 @@ Architecture invariants:
 |---|---|
 | `limits` | how much anybody may ask for |
 | `problems` | errors as problem+json |
+| `negotiation` | what a request says of the answers that it takes, and where it thinks it is |
 | `asking` | parameters of a request: types, limits, all that is wrong with them |
 | `questions` | what everything that can be asked for is made of |
 | `resources`, `records` | what can be asked for, and how it is answered |

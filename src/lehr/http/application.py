@@ -19,22 +19,23 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http import problems
 from lehr.http.asking import parameters_of
-from lehr.http.describing import HEALTH_PATH, OPENAPI_PATH, WATCH_PATH, Health, openapi
+from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, description, health, openapi
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
+from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource
 from lehr.http.readers import Readers
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
-from lehr.http.watching import OfWatch, Watches
+from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
 from lehr.sdk.wire import Problem
 from lehr.store import Store
 
 log = structlog.get_logger()
 
-Abort = Callable[[Scope], None]
-"""Breaks the connection that a request came by."""
+Abort = Callable[[Scope, bytes], None]
+"""Closes the connection that a request came by, with the last that is sent to who still reads."""
 
 _WORTH_PACKING = 1400
 """Bytes that go into one packet anyway."""
@@ -59,8 +60,9 @@ class Application:
         abort: Abort,
         alive: Callable[[], bool],
         hook: Hook | None = None,
+        names: frozenset[str] | None = None,
     ) -> None:
-        """With a `hook`, a request to look at the source is taken."""
+        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them."""
         self.watches = watches
         self._readers = readers
         self._installation = installation
@@ -69,33 +71,54 @@ class Application:
         self._abort = abort
         self._alive = alive
         self._hook = hook
+        self._names = names
 
-    def asgi(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> ASGIApp:
-        """The application as an ASGI server runs it."""
-        described = msgspec.json.encode(openapi(resources))
-        routes = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in resources]
-        routes += [
-            Route(WATCH_PATH, _Watching(self), methods=["GET"]),
-            Route(HEALTH_PATH, self._health, methods=["GET"]),
-            Route(OPENAPI_PATH, lambda request: Response(described, media_type=_JSON), methods=["GET"]),
-        ]
+    def routes(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> list[Route]:
+        """All that can be asked for."""
+        described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
+        everything = (*resources, health(self._alive), description(described))
+        found = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in everything]
+        found.append(Route(WATCH_PATH, _Watching(self), methods=["GET"]))
         if self._hook is not None:
-            routes.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
+            found.append(Route(HOOK_PATH, self._take_hook, methods=["POST"]))
+        return found
+
+    def asgi(self) -> ASGIApp:
+        """The application as an ASGI server runs it."""
         handlers = {LehrError: _refused, HTTPException: _misdirected, Exception: _defect}
-        starlette = Starlette(routes=routes, exception_handlers=handlers)
+        starlette = Starlette(routes=self.routes(), exception_handlers=handlers)
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
-            too_long = _head_bytes(scope) > self._limits.head_bytes  # it may have come in one piece
-            app = _response(problems.too_long(self._limits.head_bytes)) if too_long else starlette
+            refused = self._refused(scope)
+            app = starlette if refused is None else _response(refused)
             await app(scope, receive, send)
 
         return bounded
 
+    def _refused(self, scope: Scope) -> Problem | None:
+        """Why a request is not looked at at all."""
+        line = len(scope["raw_path"]) + len(scope["query_string"])
+        if line > self._limits.head_bytes:  # it may have come in one piece
+            return problems.uri_too_long(self._limits.head_bytes)
+        if line + sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.head_bytes:
+            return problems.too_long(self._limits.head_bytes)
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), None)
+        signed = scope["path"] == HOOK_PATH  # which no page can do
+        if self._names is None or host is None or signed or host_is_known(host, self._names):
+            return None
+        return problem(
+            "WrongHost",
+            f"{host[:80]} is not the name of this server",
+            "a page of elsewhere may have turned its name to this machine, to read what is here",
+            "ask for an address or localhost, or start the server with --server-name",
+        )
+
     def _endpoint(self, resource: Resource) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
+            _require_acceptable(request, (_JSON,))
             asked = parameters_of(resource.parameters, given(request))
             tags = request.headers.get("if-none-match", "")
-            packed = "gzip" in request.headers.get("accept-encoding", "")
+            packed = takes_gzip(request.headers.get("accept-encoding", ""))
             return await self._readers.ask(
                 lambda store: self._answer(resource, asked, store, tags, packed=packed)
             )
@@ -109,19 +132,15 @@ class Application:
         headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:
             headers["etag"] = f'W/"{answer.tag}"'
-            if headers["etag"] in tags:
+            if knows(tags, answer.tag):
                 return Response(status_code=304, headers=headers)
         content = msgspec.json.encode(answer.make())
+        if tags.strip() == "*":
+            return Response(status_code=304, headers=headers)
         if packed and len(content) > _WORTH_PACKING:
             headers["content-encoding"] = "gzip"
             content = gzip.compress(content, 1, mtime=0)
         return Response(content, headers=headers, media_type=_JSON)
-
-    async def _health(self, _request: Request) -> Response:
-        found = await self._readers.ask(
-            lambda store: Health("ok", len(store.intent.partitions()), self._alive())
-        )
-        return Response(msgspec.json.encode(found), media_type=_JSON)
 
     async def _take_hook(self, request: Request) -> Response:
         assert self._hook is not None
@@ -131,8 +150,13 @@ class Application:
 
     async def watch(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to watch."""
-        asked = parameters_of(OfWatch, given(Request(scope)))
-        await self.watches.serve(asked, receive, send, lambda: self._abort(scope))
+        request = Request(scope)
+        _require_acceptable(request, (MEDIA_TYPE, _JSON))
+        asked = parameters_of(OfWatch, given(request))
+        if request.method == "HEAD":
+            await Response(media_type=MEDIA_TYPE)(scope, receive, send)
+            return
+        await self.watches.serve(asked, receive, send, lambda last: self._abort(scope, last))
 
 
 class _Watching:
@@ -152,16 +176,20 @@ def given(request: Request) -> list[tuple[str, str]]:
         ProblemError: it has a body.
     """
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise ProblemError("BadRequest", "there is a body, and nothing is written here", fix="leave it out")
+        raise ProblemError(
+            "ContentTooLarge", "there is a body, and nothing is written here", fix="leave it out"
+        )
     return [(str(name), str(value)) for name, value in request.path_params.items()] + list(
         request.query_params.multi_items()
     )
 
 
-def _head_bytes(scope: Scope) -> int:
-    """Bytes of request line and headers."""
-    headers = sum(len(name) + len(value) for name, value in scope["headers"])
-    return len(scope["raw_path"]) + len(scope["query_string"]) + headers
+def _require_acceptable(request: Request, offered: tuple[str, ...]) -> None:
+    """Raises `ProblemError` if nothing that is offered would be taken."""
+    if not accepts(request.headers.get("accept", ""), offered):
+        raise ProblemError(
+            "NotAcceptable", f"the answer is {offered[0]}, which is not accepted", fix="leave Accept out"
+        )
 
 
 def _route(path: str) -> str:
@@ -169,13 +197,7 @@ def _route(path: str) -> str:
 
 
 def _response(found: Problem) -> Response:
-    headers = {"cache-control": "no-store"}
-    if found.status in (400, 401, 408, 431):
-        headers["connection"] = "close"  # a body may be still to come, and nobody reads it
-    if found.status == 503:
-        headers["retry-after"] = "1"
-    content = problems.encoded(found)
-    return Response(content, found.status, headers, media_type=problems.MEDIA_TYPE)
+    return Response(problems.encoded(found), found.status, problems.headers_of(found))
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

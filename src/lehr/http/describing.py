@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lehr import __version__
+from lehr.base.digest import digest_bytes
 from lehr.http import problems, watching
-from lehr.http.questions import Resource
+from lehr.http.hooks import HOOK_PATH
+from lehr.http.problems import STATUS
+from lehr.http.questions import Answer, NoParameters, Question, Resource
 from lehr.http.watching import OfWatch
 from lehr.sdk.wire import BatchDocument, Problem
 
@@ -34,56 +37,120 @@ class Health(msgspec.Struct, frozen=True):
     running: bool
 
 
+def health(alive: Callable[[], bool]) -> Resource:
+    """Whether the server answers; `alive` says whether a `lehr run` does."""
+
+    def answer(question: Question, _asked: NoParameters) -> Answer:
+        return Answer(lambda: Health("ok", len(question.store.intent.partitions()), alive()))
+
+    summary = "Whether the server answers, and its store does."
+    return Resource(HEALTH_PATH, "health", summary, NoParameters, Health, answer)
+
+
+def description(document: msgspec.Raw) -> Resource:
+    """The OpenAPI document itself."""
+    tag = digest_bytes(bytes(document))[:16]
+    return Resource(
+        OPENAPI_PATH,
+        "openapi",
+        "This document.",
+        NoParameters,
+        dict[str, Any],
+        lambda _question, _asked: Answer(lambda: document, tag),
+    )
+
+
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of `resources`, the watch and the health of the server."""
-    kinds = [*(item.answers for item in resources), BatchDocument, Problem, Health]
+    """The OpenAPI 3.1 document of `resources`, and of what every server has beside them."""
+    everything = (*resources, health(lambda: False), description(msgspec.Raw(b"{}")))
+    kinds = [*(item.answers for item in everything), BatchDocument, Problem]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {
-        item.path: {"get": _operation(item, by_kind[repr(item.answers)])} for item in resources
+        item.path: {"get": _operation(item, by_kind[repr(item.answers)])} for item in everything
     }
     paths[WATCH_PATH] = {"get": _watch(by_kind[repr(BatchDocument)])}
-    paths[HEALTH_PATH] = {
-        "get": {
-            "operationId": "health",
-            "summary": "Whether the server answers, and its store does.",
-            "responses": {"200": _content("Both do.", by_kind[repr(Health)]), "default": _PROBLEM},
-        }
-    }
+    paths[HOOK_PATH] = {"post": _HOOK}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Lehr",
             "version": __version__,
-            "description": "Intent and what became of it. Read-only. Errors are problem+json (RFC 9457).",
+            "description": "Intent and what became of it. Read-only: GET, and HEAD, which is GET without the "
+            "content. Errors are problem+json (RFC 9457).",
         },
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "responses": _RESPONSES},
     }
 
 
-_PROBLEM = {
-    "description": "Why there is no answer.",
-    "content": {problems.MEDIA_TYPE: {"schema": {"$ref": _REF.format(name="Problem")}}},
-}
+_ANY = (400, 406, 413, 414, 421, 431, 500, 503)
+_OF_SOMETHING = (404, 410)
+
+
+def _responses_of_problems() -> Iterator[tuple[str, dict[str, Any]]]:
+    """One for each status, with the codes that come with it."""
+    for status in sorted(set(STATUS.values())):
+        codes = " or ".join(code for code, other in STATUS.items() if other == status)
+        response = _content(f"{codes}: why there is no answer.", _PROBLEM, problems.MEDIA_TYPE)
+        if status == STATUS["Busy"]:
+            response["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+        yield str(status), response
+
+
+def _refused(*statuses: int) -> dict[str, Any]:
+    """References to those."""
+    return {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses}
 
 
 def _content(description: str, schema: Mapping[str, Any], media: str = "application/json") -> dict[str, Any]:
     return {"description": description, "content": {media: {"schema": schema}}}
 
 
+_PROBLEM = {"$ref": _REF.format(name="Problem")}
+_RESPONSES = dict(_responses_of_problems())
+_ETAG = {"ETag": {"description": "Where it is known how long it stays so.", "schema": {"type": "string"}}}
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "Entity tags of answers that are known already.",
+    "schema": {"type": "string"},
+}
+
+_HOOK = {
+    "operationId": "hook",
+    "summary": "Has the source looked at. Only where `lehr run` was given a secret.",
+    "description": "A push to GitHub, GitLab or Gitea, signed with the secret. No more of it is believed.",
+    "parameters": [
+        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+        for name in ("X-Hub-Signature-256", "X-Gitea-Signature", "X-Gitlab-Token")
+    ],
+    "requestBody": {
+        "content": {
+            media: {"schema": {}} for media in ("application/json", "application/x-www-form-urlencoded")
+        }
+    },
+    "responses": {
+        "202": {"description": "It is looked at."},
+        **_refused(400, 401, 404, 408, 413, 414, 415, 431, 500),
+    },
+}
+
+
 def _operation(item: Resource, schema: Mapping[str, Any]) -> dict[str, Any]:
     whole = schema
     if "fields" in item.parameters.__struct_fields__:
         whole = {"description": "With `fields`, assets have these alone.", "type": "object"}
+    of_something = _OF_SOMETHING if item.parameters.__struct_fields__ else ()
     return {
         "operationId": item.name,
         "summary": item.summary,
-        "parameters": _parameters(item.parameters, item.path),
+        "parameters": [*_parameters(item.parameters, item.path), _IF_NONE_MATCH],
         "responses": {
-            "200": _content(item.summary, whole),
-            "304": {"description": "Nothing has changed since the answer with this ETag."},
-            "default": _PROBLEM,
+            "200": {**_content(item.summary, whole), "headers": _ETAG},
+            "304": {"description": "Nothing has changed since the answer with this ETag.", "headers": _ETAG},
+            **_refused(*_ANY, *of_something),
         },
     }
 
@@ -93,7 +160,10 @@ def _watch(schema: Mapping[str, Any]) -> dict[str, Any]:
         "operationId": "watch",
         "summary": "What each incarnation changes, in order, for ever: a line of JSON for each.",
         "parameters": _parameters(OfWatch, WATCH_PATH),
-        "responses": {"200": _content("Lines.", schema, watching.MEDIA_TYPE), "default": _PROBLEM},
+        "responses": {
+            "200": _content("Lines.", schema, watching.MEDIA_TYPE),
+            **_refused(*_ANY, *_OF_SOMETHING),
+        },
     }
 
 

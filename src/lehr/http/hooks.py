@@ -21,7 +21,11 @@ log = structlog.get_logger()
 
 HOOK_PATH = "/hooks/git"
 
+MEDIA_TYPES = frozenset({"application/json", "application/x-www-form-urlencoded"})
+"""What git servers send."""
+
 _MOST_BYTES = 25 * 2**20  # what GitHub sends at most
+_LONGEST_LENGTH = 12
 _BODY_SECONDS = 10.0
 _BETWEEN_SECONDS = 1.0
 
@@ -33,6 +37,8 @@ class Hook:
     """Has the source looked at when a signed request says so; however many come, never twice at a time."""
 
     def __init__(self, secret: str, look: Callable[[], Awaitable[object]], clock: Clock) -> None:
+        if not secret:
+            raise ValueError("a secret that is empty is known to everybody")
         self._secret = secret.encode()
         self._look = look
         self._clock = clock
@@ -43,8 +49,9 @@ class Hook:
         """Take a request; return when it is known to be genuine, and the look is arranged for.
 
         Raises:
-            ProblemError: it is not signed with the secret, or too long, or does not come.
+            ProblemError: it is not signed with the secret, or too large, or does not come.
         """
+        _require_moderate(headers)
         given = next((headers[name] for name in _SIGNED if name in headers), None)
         if given is not None:
             expected = await self._signature(body)
@@ -77,7 +84,9 @@ class Hook:
                     size += len(part)
                     if size > _MOST_BYTES:
                         raise ProblemError(
-                            "TooLong", "the body is too long", why=f"it has more than {_MOST_BYTES:,} bytes"
+                            "ContentTooLarge",
+                            "the body is too long",
+                            why=f"it has more than {_MOST_BYTES:,} bytes",
                         )
                     signing.update(part)
         except TimeoutError as error:
@@ -92,3 +101,19 @@ class Hook:
             except LehrError as error:
                 log.warning("a hook could not be followed", error=str(error))
             await self._clock.sleep(_BETWEEN_SECONDS)
+
+
+def _require_moderate(headers: Mapping[str, str]) -> None:
+    """Raises `ProblemError` for what no git server sends."""
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media and media not in MEDIA_TYPES:
+        known = " or ".join(sorted(MEDIA_TYPES))
+        raise ProblemError("UnsupportedMediaType", f"{media[:80]} is not taken", fix=f"send {known}")
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > _LONGEST_LENGTH or int(length) > _MOST_BYTES:
+        raise _too_large()
+
+
+def _too_large() -> ProblemError:
+    why = f"it has more than {_MOST_BYTES:,} bytes"
+    return ProblemError("ContentTooLarge", "the body is too large", why=why, fix="send a push event alone")

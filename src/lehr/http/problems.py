@@ -19,9 +19,15 @@ STATUS = {
     "Unauthorized": 401,
     "NotFound": 404,
     "MethodNotAllowed": 405,
+    "NotAcceptable": 406,
     "Timeout": 408,
+    "TooSlow": 408,
     "Pruned": 410,
     LIST_AGAIN: 410,
+    "ContentTooLarge": 413,
+    "UriTooLong": 414,
+    "UnsupportedMediaType": 415,
+    "WrongHost": 421,
     "TooLong": 431,
     "Defect": 500,
     "StoreTrouble": 500,
@@ -29,6 +35,9 @@ STATUS = {
     "Busy": 503,
 }
 """All codes, and the status that each comes with."""
+
+_CLOSING = frozenset({400, 401, 408, 413, 414, 415, 431})
+"""Of what was sent, more may be still to come, and nobody reads it."""
 
 
 class ProblemError(LehrError):
@@ -81,11 +90,27 @@ def problem(
 
 
 def too_long(most: int) -> Problem:
-    """The problem of a request line and headers of more than `most` bytes."""
+    """The problem of headers of more than `most` bytes."""
     why = f"request line and headers have more than {most:,} bytes"
-    return problem("TooLong", "the request is too long", why, "ask for less at a time")
+    return problem("TooLong", "the headers are too long", why, "send fewer")
+
+
+def uri_too_long(most: int) -> Problem:
+    """The problem of a request line of more than `most` bytes."""
+    why = f"the request line has more than {most:,} bytes"
+    return problem("UriTooLong", "the request is too long", why, "ask for less at a time")
 
 
 def encoded(found: Problem) -> bytes:
     """As it is sent."""
     return msgspec.json.encode(found)
+
+
+def headers_of(found: Problem) -> dict[str, str]:
+    """The headers that it is sent with."""
+    headers = {"cache-control": "no-store", "content-type": MEDIA_TYPE}
+    if found.status in _CLOSING:
+        headers["connection"] = "close"
+    if found.status == STATUS["Busy"]:
+        headers["retry-after"] = "1"
+    return headers

@@ -54,10 +54,23 @@ class BoundedProtocol(H11Protocol):
             self._wait()
 
     def send_400_response(self, msg: str) -> None:
-        if getattr(sys.exc_info()[1], "error_status_hint", 400) == STATUS["TooLong"]:
+        if getattr(sys.exc_info()[1], "error_status_hint", 400) != STATUS["TooLong"]:
+            self._refuse(problem("BadRequest", "this is no request of HTTP", fix="speak HTTP/1.1"))
+        elif b"\n" in self.conn.trailing_data[0]:
             self._refuse(problems.too_long(self.head_bytes))
         else:
-            self._refuse(problem("BadRequest", "this is no request of HTTP", fix="speak HTTP/1.1"))
+            self._refuse(problems.uri_too_long(self.head_bytes))
+
+    def cut_off(self, last: bytes, seconds: float) -> None:
+        """End the answer that is under way, to who does not read it, with `last`.
+
+        What was sent before is there for so many seconds yet, and no more is ever kept: a share, and this.
+        """
+        if self.conn.our_state is h11.SEND_BODY:
+            for event in (h11.Data(data=last), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+        self.loop.call_later(seconds, self.transport.abort)
 
     def _wait(self) -> None:
         """For the headers of a request."""
@@ -77,11 +90,8 @@ class BoundedProtocol(H11Protocol):
     def _refuse(self, found: Problem) -> None:
         """Say why, and close."""
         content = problems.encoded(found)
-        headers = [
-            ("content-type", problems.MEDIA_TYPE),
-            ("content-length", str(len(content))),
-            ("connection", "close"),
-        ]
+        given = {**problems.headers_of(found), "content-length": str(len(content)), "connection": "close"}
+        headers = list(given.items())
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             for event in (
                 h11.Response(status_code=found.status, headers=headers),

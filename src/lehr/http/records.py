@@ -95,7 +95,7 @@ class OfPrunable(OfPartition, frozen=True):
     """With how many that are kept, and what is kept because it is younger (seconds since the epoch)."""
 
     keep: Annotated[int, Meta(ge=1, le=2**53)]
-    before: float
+    before: Annotated[float, Meta(ge=0)]
 
 
 class OfImported(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import resource
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -116,6 +116,7 @@ async def serving(
     limits: Limits | None = None,
     alive: Callable[[], bool] = lambda: False,
     hook: Hook | None = None,
+    names: Collection[str] = (),
 ) -> AsyncIterator[Running]:
     """Answers at `address` while in this context.
 
@@ -124,6 +125,8 @@ async def serving(
         installation: what is known here beside the store.
         alive: whether a `lehr run` answers here.
         hook: takes requests to look at the source; without one, there is no such path.
+        names: that requests may come under, beside localhost and addresses. Where others can come, and none
+            is named, whatever name they come under is fine.
 
     Raises:
         LehrError: the address cannot be had.
@@ -145,9 +148,10 @@ async def serving(
             installation,
             clock,
             limits,
-            lambda scope: _abort(server, scope),
+            lambda scope, last: _abort(server, scope, last, limits.stall_seconds),
             alive,
             hook,
+            frozenset(map(str.lower, names)) if address.loopback or names else None,
         )
         config.app = application.asgi()
         host, port = listening.getsockname()[:2]
@@ -193,10 +197,10 @@ async def _not_yet(*_arguments: Any) -> None:
     raise RuntimeError("asked before there was anything to answer")
 
 
-def _abort(server: _Server, scope: Scope) -> None:
+def _abort(server: _Server, scope: Scope, last: bytes, seconds: float) -> None:
     for connection in list(server.server_state.connections):
         if isinstance(connection, BoundedProtocol) and connection.client == scope["client"]:
-            connection.transport.abort()
+            connection.cut_off(last, seconds)
 
 
 def _allowed(wanted: int) -> int:

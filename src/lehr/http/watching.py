@@ -13,20 +13,23 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Annotated, Any
 
 import msgspec
+import structlog
 from msgspec import Meta
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.limits import Limits
-from lehr.http.problems import ProblemError, meaning, problem_of
+from lehr.http.problems import ProblemError, meaning, problem, problem_of
 from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
 from lehr.http.resources import wanted_of
 from lehr.model.asset import Partition
 from lehr.query.reading import choose_partition
 from lehr.query.watching import Feed, PartitionWatch
 from lehr.sdk.watch import Batch, ListAgainError
-from lehr.sdk.wire import encode_batch
+from lehr.sdk.wire import Problem, encode_batch
 from lehr.store import Store
+
+log = structlog.get_logger()
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -100,12 +103,12 @@ class Watches:
         asked: OfWatch,
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
         send: Send,
-        abort: Callable[[], None],
+        abort: Callable[[bytes], None],
     ) -> None:
         """Answer a request to watch, until one of both sides ends it.
 
         Args:
-            abort: breaks the connection.
+            abort: closes the connection, with a last line for who may still read it.
 
         Raises:
             LehrError: it cannot be watched; nothing was sent yet.
@@ -131,13 +134,14 @@ class Watches:
                 task.cancel()
             await asyncio.gather(pumping, leaving, return_exceptions=True)
         if not pumping.cancelled() and isinstance(pumping.exception(), TimeoutError):
-            abort()
+            log.info("a watch was cut off: nobody reads it", partition=asked.partition)
+            abort(_TOO_SLOW)
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.stall_seconds):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
-        abort()
+        abort(_TOO_SLOW)
 
     def end(self) -> None:
         """End all watches; whoever watches comes again."""
@@ -178,8 +182,7 @@ class Watches:
                     lines.append(channel.line(after))
                     size += len(lines[-1])
             except LehrError as error:
-                document = {"sequence": after, "problem": problem_of(error)}
-                await self._share(send, b"".join(lines) + msgspec.json.encode(document) + b"\n")
+                await self._share(send, b"".join(lines) + _last(problem_of(error), after))
                 return
             await self._share(send, b"".join(lines) if len(lines) > 1 else lines[0])
 
@@ -193,6 +196,16 @@ class Watches:
             await send(message)
 
 
+def _last(found: Problem, sequence: int = 0) -> bytes:
+    """The line that says why there are no more."""
+    return msgspec.json.encode({"sequence": sequence, "problem": found}) + b"\n"
+
+
+_TOO_SLOW = _last(
+    problem(
+        "TooSlow", "this watch was cut off", "nothing of it was read for a time", "watch again, and read on"
+    )
+)
 _HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store")]
 
 

@@ -54,7 +54,7 @@ class Served:
         self.running.told()
 
     async def get(self, target: str, headers: Sequence[tuple[str, str]] = (), method: str = "GET") -> Answer:
-        lines = [f"{method} {target} HTTP/1.1", "Host: x", "Connection: close"]
+        lines = [f"{method} {target} HTTP/1.1", "Host: 127.0.0.1", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers]
         return await self.say(("\r\n".join(lines) + "\r\n\r\n").encode())
 

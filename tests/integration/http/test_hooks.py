@@ -37,7 +37,7 @@ class Looked:
 
 
 async def posted(server: Served, headers: dict[str, str], body: bytes = BODY) -> Answer:
-    lines = ["POST /hooks/git HTTP/1.1", "Host: x", f"Content-Length: {len(body)}"]
+    lines = ["POST /hooks/git HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return await server.say(("\r\n".join(lines) + "\r\n\r\n").encode() + body)
 
@@ -129,10 +129,64 @@ def test_a_body_without_an_end_is_not_read_to_its_end(
     async def main() -> None:
         async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
             header = {"X-Gitea-Signature": signed()}
-            assert (await posted(server, header, b"x" * 2000)).status == 431
-            late = (
-                f"POST /hooks/git HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nX-Gitea-Signature: {signed()}"
-            )
+            assert (await posted(server, header, b"x" * 2000)).status == 413
+            signature = f"X-Gitea-Signature: {signed()}"
+            late = f"POST /hooks/git HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n{signature}"
             assert (await server.say(f"{late}\r\n\r\nx".encode())).status == 408
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "code"),
+    [
+        ({"Content-Type": "text/xml"}, 415, "UnsupportedMediaType"),
+        ({"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}, 202, ""),
+        ({"Content-Type": "application/JSON"}, 202, ""),
+        ({"Content-Length": "100000000"}, 413, "ContentTooLarge"),
+        ({"Content-Length": "9" * 19}, 413, "ContentTooLarge"),
+    ],
+)
+def test_what_no_git_server_sends_is_refused_before_it_is_read(
+    header: dict[str, str], status: int, code: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+            given = {"Content-Length": "0", "X-Gitlab-Token": SECRET, **header}
+            lines = [f"{name}: {value}" for name, value in given.items()]
+            request = "\r\n".join(["POST /hooks/git HTTP/1.1", "Host: localhost", *lines])
+            answer = await server.say(f"{request}\r\n\r\n".encode())
+            assert answer.status == status
+            assert not code or answer.json["code"] == code
+
+    asyncio.run(main())
+
+
+def test_a_hook_that_is_played_again_is_no_more_than_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lehr.http.hooks._BETWEEN_SECONDS", 3600.0)
+
+    async def main() -> None:
+        looked = Looked()
+        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+            for _ in range(30):
+                assert (await posted(server, {"X-Gitea-Signature": signed()})).status == 202
+            assert looked.count == 1  # the next in an hour, for all of them
+
+    asyncio.run(main())
+
+
+def test_a_hook_comes_under_any_name_and_nothing_else_does(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+            head = f"Host: lehr.example.org\r\nX-Gitlab-Token: {SECRET}\r\nContent-Length: 0\r\n\r\n"
+            assert (await server.say(f"POST /hooks/git HTTP/1.1\r\n{head}".encode())).status == 202
+            assert (await server.say(f"GET /healthz HTTP/1.1\r\n{head}".encode())).status == 421
+
+    asyncio.run(main())
+
+
+def test_a_secret_that_is_empty_is_none() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        Hook("", Looked().look, SystemClock())

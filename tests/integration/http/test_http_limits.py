@@ -12,7 +12,7 @@ from tests.integration.http.served import ROOT, Served, parsed, served
 
 async def watching(server: Served, after: int = 0) -> asyncio.StreamReader:
     reader, writer = await server.connect()
-    writer.write(f"GET {ROOT}/watch?after={after} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET {ROOT}/watch?after={after} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     return reader
 
@@ -22,7 +22,7 @@ def test_a_request_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
         async with served(tmp_path, Limits(head_seconds=0.2)) as server:
             server.publish([asset("a")])
             slow, writer = await server.connect()
-            writer.write(f"GET {ROOT}/assets HTTP/1.1\r\nHost: x\r\n".encode())
+            writer.write(f"GET {ROOT}/assets HTTP/1.1\r\nHost: localhost\r\n".encode())
             assert (await server.get(f"{ROOT}/assets")).status == 200
             answer = parsed(await slow.read())
             assert (answer.status, answer.json["code"]) == (408, "Timeout")
@@ -37,11 +37,13 @@ def test_a_request_that_is_too_long_is_refused(tmp_path: Path) -> None:
         async with served(tmp_path) as server:
             server.publish([asset("a")])
             answer = await server.get(f"{ROOT}/assets?filter={'x' * 100_000}")
+            assert (answer.status, answer.json["code"]) == (414, "UriTooLong")
+            answer = await server.get(f"{ROOT}/assets", [("X-Long", "x" * 100_000)])
             assert (answer.status, answer.json["code"]) == (431, "TooLong")
             answer = await server.say(b"what is this?\r\n\r\n")
             assert (answer.status, answer.json["code"]) == (400, "BadRequest")
             answer = await server.get(f"{ROOT}/assets", [("Content-Length", "100000000")])
-            assert (answer.status, answer.json["code"]) == (400, "BadRequest")
+            assert (answer.status, answer.json["code"]) == (413, "ContentTooLarge")
 
     asyncio.run(main())
 
@@ -66,6 +68,7 @@ def test_more_connections_than_there_may_be_are_turned_away(tmp_path: Path) -> N
                 await watching(server)
             answer = await server.get("/healthz")
             assert (answer.status, answer.json["code"]) == (503, "Busy")
+            assert answer.headers["retry-after"] == "1"
 
     asyncio.run(main())
 
@@ -77,6 +80,7 @@ def test_more_watchers_than_there_may_be_are_turned_away(tmp_path: Path) -> None
             await watching(server)
             answer = await server.get(f"{ROOT}/watch")
             assert (answer.status, answer.json["code"]) == (503, "Busy")
+            assert answer.headers["retry-after"] == "1"
             assert (await server.get("/healthz")).status == 200
 
     asyncio.run(main())
@@ -89,7 +93,7 @@ def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path)
                 server.publish([asset(f"a{number}-{other}", "x" * 50_000) for other in range(10)])
             slow, writer = await server.connect()
             slow._transport.pause_reading()  # type: ignore[attr-defined]
-            writer.write(f"GET {ROOT}/watch HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            writer.write(f"GET {ROOT}/watch HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             quick = await watching(server)
             lines = [await _line(quick) for _ in range(40)]
             assert all(b'"changed"' in line for line in lines)

@@ -201,18 +201,3 @@ def test_nothing_can_be_written(method: str, tmp_path: Path) -> None:
             assert (answer.status, answer.json["code"]) == (405, "MethodNotAllowed")
 
     play(tmp_path, story)
-
-
-def test_everything_that_is_described_is_there(tmp_path: Path) -> None:
-    async def story(server: Served) -> None:
-        document = (await server.get("/openapi.json")).json
-        assert document["openapi"] == "3.1.0"
-        known = {"partition": PARTITION, "at": "latest", "id": "a"}
-        for path, item in document["paths"].items():
-            query = "asset=a" if path.endswith(("/referrers", "/versions", "/blame")) else ""
-            if not path.endswith("/watch"):
-                answer = await server.get(f"{path.format(**known)}?{query}")
-                assert answer.status == 200, (path, answer.content)
-            assert "default" in item["get"]["responses"]
-
-    play(tmp_path, story)
