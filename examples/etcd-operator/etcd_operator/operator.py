@@ -163,11 +163,13 @@ class _Keeper:
     def _remembered(self, homes: Mapping[str, Home], view: View | None) -> dict[str, Home]:
         """Homes, with what only who has looked before can know: how long, how often."""
         now = self._clock.monotonic()
-        answering = frozenset[str]()
-        if view is not None:
-            answering = frozenset(member.home for member in view.members if member.id in view.answering)
-        silent = [home.name for home in homes.values() if home.running and home.name not in answering]
-        self._silent_since = {name: self._silent_since.get(name, now) for name in silent}
+        # Without a quorum nobody can answer, and who learns does not: that is held against nobody.
+        voters = () if view is None else view.voters
+        answering = {member.home for member in voters if view is not None and member.id in view.answering}
+        silent = {member.home for member in voters if member.home in homes} - answering
+        self._silent_since = {
+            name: self._silent_since.get(name, now) for name in silent if homes[name].running
+        }
         self._starts = {name: count for name, count in self._starts.items() if name not in answering}
         return {
             name: msgspec.structs.replace(
