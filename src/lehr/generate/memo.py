@@ -31,7 +31,7 @@ from lehr.generate.output import Output
 MOST_BYTES = 1 << 30
 """Size up to which the file may grow."""
 
-_FORMAT = "1"  # to be counted up when outputs are written or read otherwise
+_FORMAT = "2"  # to be counted up when outputs are written or read otherwise
 _SLICE_BYTES = 1 << 18  # of outputs, written at a time: a commit that comes in between waits that long
 _SLICE_ROWS = 500
 _CHECK_BYTES = 4

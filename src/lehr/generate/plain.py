@@ -13,8 +13,9 @@ from lehr.base import documents
 from lehr.base.diagnostics import Position
 from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Converted, convert
+from lehr.generate.left_out import LeftOut, left_out
 from lehr.generate.messages import written
-from lehr.generate.output import Output
+from lehr.generate.output import Output, gathered
 from lehr.model.asset import Asset
 from lehr.model.types import Registry
 
@@ -24,6 +25,7 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
     loaded = documents.load(path, content)
     problems = Collected(path, loaded.diagnostics)
     assets: list[Asset] = []
+    nobody_wrote: list[LeftOut] = []
     first = _first_line(path, content) if len(loaded.documents) == 1 else None
     for document in loaded.documents:
         for base, value in _declared(document.value):
@@ -34,7 +36,8 @@ def read_assets(path: str, content: bytes, inputs: str, registry: Registry) -> O
             problems.add(found)
             if asset is not None:
                 assets.append(asset)
-    return Output(inputs, tuple(assets), (), problems.all())
+                nobody_wrote.append(left_out(value, asset, registry))
+    return Output(inputs, tuple(assets), (), problems.all(), left_out=gathered(nobody_wrote))
 
 
 class Declared(NamedTuple):

@@ -14,7 +14,8 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Answer, Record
 from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Place, convert, typed_addon
-from lehr.generate.output import Addition, Output
+from lehr.generate.left_out import LeftOut, left_out
+from lehr.generate.output import Addition, Output, gathered
 from lehr.generate.problems import quoted
 from lehr.generate.schedule import Generator
 from lehr.model.asset import Asset, AssetId
@@ -31,6 +32,7 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
     """
     assets: list[Asset] = []
     additions: list[Addition] = []
+    nobody_wrote: list[LeftOut] = []
     problems = Collected(generator.name, answer.diagnostics)
     called = _derivations(generator, item)
     origin = Position(item) if generator.found.declaration.reads is Reads.FILE else None
@@ -56,7 +58,15 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
                 problems.add([_not_made(generator, asset, at)])
             elif asset is not None:
                 assets.append(asset)
-    return Output(inputs, tuple(assets), tuple(additions), problems.all(), answer.repeatable)
+                nobody_wrote.append(left_out(value, asset, registry))
+    return Output(
+        inputs,
+        tuple(assets),
+        tuple(additions),
+        problems.all(),
+        answer.repeatable,
+        gathered(nobody_wrote),
+    )
 
 
 def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]:
