@@ -149,8 +149,9 @@ def _link(found: Blame, link: Link) -> Iterator[str]:
 
 
 def _maker(found: Blame, maker: Maker) -> Iterator[str]:
-    what = f"  ({maker.addon})" if maker.addon else ""
-    title = "annotated by" if maker.addon else "made by"
+    put = maker.addon or maker.path
+    what = f"  ({put})" if put else ""
+    title = "changed by" if maker.path else "annotated by" if maker.addon else "made by"
     yield from _source(found, title, maker.code, f"{maker.by.generator}, line {maker.by.line}{what}")
     shown = len(maker.files) + len(maker.assets)
     for file in maker.files:

@@ -10,6 +10,8 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
 from lehr.generate.conversion import size_checked
+from lehr.generate.left_out import LeftOut
+from lehr.generate.mutations import Mutated, Mutations
 from lehr.generate.output import Addition, Output
 from lehr.generate.problems import quoted
 from lehr.model.asset import Asset, AssetId, make_asset
@@ -18,6 +20,8 @@ from lehr.model.provenance import Annotated
 
 T = TypeVar("T")
 
+ALL = "*"
+"""The item of generators that are called once, with everything."""
 
 PLAIN = ""
 """Maker of what asset files declare."""
@@ -52,6 +56,9 @@ class Assembly:
         self._outputs: dict[Unit, Output] = {}
         self._items: dict[str, set[str]] = {}
         self._declared: dict[AssetId, tuple[Asset, ...]] = {}
+        self._mutations: Mutations | None = None
+        self._mutated: dict[AssetId, Mutated] = {}
+        self._left_out: dict[Unit, dict[AssetId, LeftOut]] = {}
         self._additions: dict[AssetId, tuple[Addition, ...]] = {}
         self._troubled: set[Unit] = set()
         self._conflicts: dict[AssetId, list[Diagnostic]] = {}
@@ -78,13 +85,14 @@ class Assembly:
             self._troubled.add(unit)
         for asset in output.assets:
             self._declared[asset.id] = (*self._declared.get(asset.id, ()), asset)
-            self.touched.add(asset.id)
+            self._touch(asset.id)
         for addition in output.additions:
             self._additions[addition.id] = (*self._additions.get(addition.id, ()), addition)
             self.touched.add(addition.id)
 
     def drop(self, unit: Unit) -> None:
         """Forget what was made of `unit`."""
+        self._left_out.pop(unit, None)
         output = self._outputs.pop(unit, None)
         if output is None:
             return
@@ -95,13 +103,29 @@ class Assembly:
         self._troubled.discard(unit)
         for asset in output.assets:
             _remove(self._declared, asset.id, asset)
-            self.touched.add(asset.id)
+            self._touch(asset.id)
         for addition in output.additions:
             _remove(self._additions, addition.id, addition)
             self.touched.add(addition.id)
 
+    def mutate(self, mutations: Mutations, concerned: Callable[[Asset], bool]) -> None:
+        """Have policies change assets from now on as these say.
+
+        Args:
+            concerned: tells assets that may be changed otherwise than before.
+        """
+        self._mutations = mutations
+        for id, declared in self._declared.items():
+            if any(map(concerned, declared)):
+                self._touch(id)
+
     def asset(self, id: AssetId) -> Asset | None:
-        """The asset as declared, without annotations; None if none or several are declared."""
+        """The asset as policies have it, without annotations; None if none or several are declared."""
+        declared = self.declared(id)
+        return None if declared is None else self._changed(declared).asset
+
+    def declared(self, id: AssetId) -> Asset | None:
+        """The asset as declared, without what policies and annotations put on it; None as for `asset`."""
         declared = self._declared.get(id, ())
         return declared[0] if len(declared) == 1 else None
 
@@ -134,7 +158,33 @@ class Assembly:
                 del self._settled[id]
                 removals.append(id)
         self.touched.clear()
+        self._left_out.clear()
         return upserts, removals, diagnostics
+
+    def _touch(self, id: AssetId) -> None:
+        self.touched.add(id)
+        self._mutated.pop(id, None)
+
+    def _changed(self, asset: Asset) -> Mutated:
+        """An asset that is declared, with what policies put on it."""
+        if self._mutations is None or not self._mutations.of_type(asset.type):
+            return Mutated(asset)
+        known = self._mutated.get(asset.id)
+        if known is None:
+            known = self._mutations.applied(asset, self._left_out_of(asset))
+            if known.asset is not asset:  # there may be a million that nothing is put on
+                self._mutated[asset.id] = known
+        return known
+
+    def _left_out_of(self, asset: Asset) -> LeftOut:
+        """What nobody has written of an asset that is declared."""
+        unit = _unit_of(asset)
+        if unit not in self._left_out:
+            output = self._outputs[unit]
+            self._left_out[unit] = {
+                item.id: output.left_out[place] for place, item in enumerate(output.assets)
+            }
+        return self._left_out[unit][asset.id]
 
     def _diagnostics(self) -> Iterator[Diagnostic]:
         for unit in self._troubled:
@@ -151,13 +201,26 @@ class Assembly:
             problems = _duplicates(declared)
         elif not declared:
             problems = [_nothing_to_annotate(addition) for addition in additions]
+        elif not additions:
+            asset, found = self._changed(declared[0])
+            problems = list(found)
         else:
             asset, problems = _annotated(declared[0], additions)
+            if asset is not None and self._mutations is not None:
+                asset, found = self._mutations.applied(asset, self._left_out_of(declared[0]))
+                problems += found
         if problems:
             self._conflicts[id] = problems
         else:
             self._conflicts.pop(id, None)
         return None if asset is None else self._seal(asset)
+
+
+def _unit_of(asset: Asset) -> Unit:
+    """What made an asset."""
+    if asset.made_by is not None:
+        return Unit(asset.made_by.generator, asset.made_by.item or ALL)
+    return Unit(PLAIN, "" if asset.origin is None else asset.origin.file)
 
 
 def _remove(index: dict[AssetId, tuple[T, ...]], id: AssetId, item: T) -> None:

@@ -8,15 +8,17 @@ from pathlib import PurePosixPath
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
-from lehr.generate.assembly import Assembly, Unit
+from lehr.generate.assembly import ALL, Assembly, Unit
 from lehr.generate.authors import Answer, Argument
 from lehr.generate.collecting import too_large
+from lehr.generate.deriving import DerivingRule
 from lehr.generate.globs import matcher
 from lehr.generate.memo import Memo
 from lehr.generate.output import Output
+from lehr.generate.policies import Policies
 from lehr.generate.records import output_of
 from lehr.generate.runs import Run
-from lehr.generate.schedule import Generator, in_order
+from lehr.generate.schedule import Generator, generator_of, in_order
 from lehr.model.asset import Asset, AssetId
 from lehr.model.provenance import DeclaredGenerator
 from lehr.model.types import Registry
@@ -25,9 +27,6 @@ from lehr.sdk.source import FileEntry
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """Size of the largest file, or set of files, that one call may be given."""
-
-ALL = "*"
-"""The item of generators that are called once, with everything."""
 
 Inputs = dict[str, str | None]
 """By item, the digest or id of all that goes into its call; None when there is no such item (any more)."""
@@ -60,6 +59,10 @@ class Generators:
         self._problems: list[Diagnostic] = []
         self._ordered: list[Generator] = []
         self._unfinished: set[Unit] = set()
+        self._policies = Policies(registry, assembly, fetch)
+        self._functions: list[Generator] = []
+        self._unordered: list[Diagnostic] = []
+        self._ran: set[str] = set()
 
     @property
     def patterns(self) -> list[str]:
@@ -68,8 +71,8 @@ class Generators:
 
     @property
     def ordered(self) -> Sequence[Generator]:
-        """All that can run, in the order in which they do."""
-        return self._ordered
+        """All functions that can run, in the order in which they do."""
+        return [generator for generator in self._ordered if generator.rule is None]
 
     def code_digest(self, generator: Generator) -> str:
         """Digest of all code that goes into what it makes, and of the declared types."""
@@ -103,10 +106,14 @@ class Generators:
 
     @property
     def declared(self) -> Iterator[DeclaredGenerator]:
-        """All of them, in the order in which they run, as known since the last call of `generate`."""
+        """All of them, in the order in which they run, as known since the last call of `generate`.
+
+        What policies put on assets comes last, though it is put on each asset as soon as that is declared.
+        """
         for item in self._ordered:
             what = item.found.declaration
             yield DeclaredGenerator(item.name, item.found.line, what.reads.value, what.of, what.makes)
+        yield from self._policies.declared
 
     def generate(
         self,
@@ -132,14 +139,41 @@ class Generators:
         modules = {path: files[path] for path in (*imported, *sorted(code))}
         fresh = self._read_code(modules, types, frozenset(imported))
         for generator in self._ordered:
-            # With other code, the same name may stand for other items: none is taken over unasked.
-            inputs: Inputs = dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
             if generator.over_files:
+                inputs = self._known_items(generator, fresh)
                 inputs |= self._file_inputs(generator, files, dirty, fresh)
-            else:
-                inputs |= self._asset_inputs(generator, fresh)
-            self._update(generator, inputs, files)
-        return self._problems
+                self._update(generator, inputs, files)
+        anew = self._take_up_policies(types)
+        for generator in self._ordered:
+            if not generator.over_files:
+                whole = fresh or generator.name in anew or generator.name not in self._ran
+                inputs = self._known_items(generator, whole) | self._asset_inputs(generator, whole)
+                self._update(generator, inputs, files)
+        self._ran = {generator.name for generator in self._ordered}
+        self._policies.look_for_late()
+        return [*self._problems, *self._unordered, *self._policies.problems]
+
+    def _known_items(self, generator: Generator, fresh: bool) -> Inputs:
+        """With other code, the same name may stand for other items: none is taken over unasked."""
+        return dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
+
+    def _take_up_policies(self, types: str) -> set[str]:
+        """Know what policies make; names of those that make it otherwise than before."""
+        before = {item.name: self._code_digests[item.name] for item in self._ordered if item.rule is not None}
+        if self._policies.update():
+            self._order()
+        rules = {item.name: item.rule for item in self._ordered if item.rule is not None}
+        digests = {name: digest_all((types, self._policies.digest_of(rule))) for name, rule in rules.items()}
+        self._code_digests |= digests
+        return {name for name, digest in digests.items() if before.get(name) != digest}
+
+    def _order(self) -> None:
+        """Put in order all that runs, and forget what is not there any more has made."""
+        rules = map(generator_of, self._policies.deriving)
+        self._ordered, self._unordered = in_order([*self._functions, *rules], self._registry)
+        for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
+            for item in self._assembly.items(maker):
+                self._assembly.drop(Unit(maker, item))
 
     def _read_code(self, modules: Mapping[str, FileEntry], types: str, imported: frozenset[str]) -> bool:
         """Import the modules if they have changed, but for those that only others import.
@@ -165,15 +199,12 @@ class Generators:
             if not module.generators and not errors(module.diagnostics):
                 problems.append(_declares_nothing(path))
             generators += [Generator(path, found, module.uses) for found in module.generators]
-        self._ordered, unordered = in_order(generators, self._registry)
-        self._problems = problems + unordered
-        self._code_digests = {
+        self._functions, self._problems = generators, problems
+        self._order()
+        self._code_digests |= {
             item.name: digest_all((types, *(part for path in item.uses for part in (path, digests[path]))))
-            for item in self._ordered
+            for item in generators
         }
-        for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
-            for item in self._assembly.items(maker):
-                self._assembly.drop(Unit(maker, item))
         return True
 
     def _file_inputs(
@@ -218,6 +249,9 @@ class Generators:
         return [asset for asset in every if asset is not None and wanted(asset)]
 
     def _update(self, generator: Generator, inputs: Inputs, files: Mapping[str, FileEntry]) -> None:
+        if generator.rule is not None:
+            self._derive(generator.name, generator.rule, inputs)
+            return
         wanted: dict[str, str] = {}
         for unit in [unit for unit in self._unfinished if unit.maker == generator.name]:
             known = self._assembly.get(unit)
@@ -239,6 +273,16 @@ class Generators:
         arguments = dict(self._arguments(generator, wanted, files))
         if arguments:
             self._call(generator, arguments, wanted)
+
+    def _derive(self, maker: str, rule: DerivingRule, inputs: Inputs) -> None:
+        """Make what a policy makes. To look it up on disk would take as long."""
+        for item, digest in inputs.items():
+            unit = Unit(maker, item)
+            known, asset = self._assembly.get(unit), self._assembly.asset(AssetId(item))
+            if digest is None or asset is None:
+                self._assembly.drop(unit)
+            elif known is None or known.inputs != digest:
+                self._assembly.put(unit, rule.output(asset, digest, self._registry))
 
     def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
         items = iter(arguments)

@@ -101,6 +101,6 @@ class Origins:
             return known
         force_setattr(by, "generator", sys.intern(by.generator))
         force_setattr(by, "of", sys.intern(by.of))
-        if by.reads != "asset":  # few assets come of one call for an asset, and the calls are many
+        if by.reads != "asset" or not by.item:  # few come of one call for an asset, and the calls are many
             self._derivations[by] = by
         return by

@@ -11,12 +11,13 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Found
+from lehr.generate.deriving import DerivingRule
 from lehr.generate.globs import glob_problem
 from lehr.generate.problems import did_you_mean, quoted
 from lehr.model.asset import Asset
 from lehr.model.selector import Selector, selector_of
 from lehr.model.types import Registry
-from lehr.sdk.generator import Reads
+from lehr.sdk.generator import Declaration, Reads
 
 OVER_FILES = (Reads.FILE, Reads.FILES)
 
@@ -24,15 +25,17 @@ _selector_of = functools.lru_cache(maxsize=1024)(selector_of)
 
 
 class Generator(msgspec.Struct, frozen=True):
-    """A generator of the snapshot.
+    """A generator of the snapshot: a function in a module, or what a policy makes.
 
     Attributes:
         uses: paths of its module, and of all that it imports of the snapshot.
+        rule: of the policy.
     """
 
     path: str
     found: Found
     uses: tuple[str, ...] = ()
+    rule: DerivingRule | None = None
 
     @property
     def name(self) -> str:
@@ -47,6 +50,8 @@ class Generator(msgspec.Struct, frozen=True):
     @property
     def selector(self) -> Selector:
         """Which assets it reads. Only for one that reads assets."""
+        if self.rule is not None:
+            return self.rule.matching.select
         return _selector_of(self.found.declaration.of)
 
     def wants(self) -> Callable[[Asset], bool]:
@@ -60,7 +65,16 @@ class Generator(msgspec.Struct, frozen=True):
     @property
     def at(self) -> Position:
         """Where it is defined."""
+        if self.rule is not None:
+            return self.rule.place(self.rule.at)
         return Position(self.path, self.found.line)
+
+
+def generator_of(rule: DerivingRule) -> Generator:
+    """What a policy makes, as a generator."""
+    path, _, name = rule.by.generator.rpartition(":")
+    declared = Declaration(Reads.ASSET, rule.by.of, (rule.makes,))
+    return Generator(path, Found(name, declared, rule.by.line), rule=rule)
 
 
 def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[Generator], list[Diagnostic]]:
@@ -68,7 +82,7 @@ def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[
     diagnostics: list[Diagnostic] = []
     sound: list[Generator] = []
     for generator in sorted(generators, key=lambda item: item.name):
-        found = _problems(generator, registry)
+        found = [] if generator.rule is not None else _problems(generator, registry)
         diagnostics += found
         if not found:
             sound.append(generator)
@@ -113,6 +127,9 @@ def _problem(generator: Generator, what: str, why: str, fix: str) -> Diagnostic:
 
 
 def _cycle(generators: Sequence[Generator]) -> Diagnostic:
+    first = next((item for item in generators if item.rule is not None), generators[0])
+    if first.rule is not None and set(generators) == {first}:
+        return _matches_what_it_makes(first, first.rule)
     chain = " -> ".join(item.name for item in generators)
     return Diagnostic(
         code="GEN031",
@@ -120,5 +137,16 @@ def _cycle(generators: Sequence[Generator]) -> Diagnostic:
         why="each would have to run before the other",
         fix="let one of them read files or other types, or make another type",
         subject=generators[0].name,
-        at=generators[0].at,
+        at=first.at,
+    )
+
+
+def _matches_what_it_makes(generator: Generator, rule: DerivingRule) -> Diagnostic:
+    return Diagnostic(
+        code="GEN031",
+        what=f"policy `{rule.policy}` may match what its `{rule.name}` makes: assets of {rule.makes}",
+        why="it would make one for each that it has made, and so on; the order is told by types alone",
+        fix=f"name `types` under `select` of its `match` that are not {rule.makes}, or make another type",
+        subject=rule.policy,
+        at=generator.at,
     )

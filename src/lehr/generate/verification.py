@@ -15,10 +15,10 @@ import msgspec
 
 from lehr.base.chance import Chance
 from lehr.base.diagnostics import Diagnostic, errors
-from lehr.generate.assembly import Assembly, Unit
+from lehr.generate.assembly import ALL, Assembly, Unit
 from lehr.generate.authors import Answer
 from lehr.generate.differing import difference
-from lehr.generate.generators import ALL, Generators
+from lehr.generate.generators import Generators
 from lehr.generate.memo import Memo
 from lehr.generate.output import Output
 from lehr.generate.problems import quoted

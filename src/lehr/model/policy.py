@@ -1,7 +1,4 @@
-"""Policies: what assets have to be, as rules that people write in intent.
-
-Architecture invariant: a policy only judges. It changes no asset and makes none.
-"""
+"""Policies: what assets have to be, what is put on them, and what is made for each of them, in intent."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Exclusion(Match, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Assets that a policy does not judge although they match.
+    """Assets that a policy leaves alone although they match.
 
     Attributes:
         select, where: as in `match`.
@@ -96,36 +93,126 @@ class PolicyRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         return ("unique", self.unique) if self.unique else ("require_of_all", self.require_of_all)
 
 
+class Values(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Part of an asset, as an asset file writes it. Mappings are gone into; anything else is put whole.
+
+    `{{ EXPRESSION }}` in a text is replaced by the answer in CEL, over `id`, `type`, `payload` and `addons`;
+    a text that is nothing else becomes the answer itself: a number, a list.
+
+    Attributes:
+        payload: fields of the payload.
+        addons: values by addon type.
+    """
+
+    payload: dict[str, Any] = {}
+    addons: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if not self.payload and not self.addons:
+            raise ValueError("it says nothing; give `payload`, `addons` or both")
+
+
+class Mutation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is put on each asset that matches; exactly one of `set` and `default` is given.
+
+    Attributes:
+        name: tells it from what else the policy does.
+        set: fields that have these values, whatever is written there.
+        default: fields that have these values where nobody has written any. What a type has for its own
+            default is not written by anybody.
+    """
+
+    name: Name
+    set: Values | None = None
+    default: Values | None = None
+
+    def __post_init__(self) -> None:
+        if (self.set is None) == (self.default is None):
+            raise ValueError("exactly one of `set` and `default` is given")
+
+    @property
+    def values(self) -> tuple[str, Values]:
+        """The field that holds the values, and the values."""
+        if self.set is not None:
+            return "set", self.set
+        assert self.default is not None  # the class sees to it
+        return "default", self.default
+
+
+class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An asset as an asset file declares it, with `{{ EXPRESSION }}` in its texts as in what is `set`.
+
+    Attributes:
+        id: has to differ for each asset that matches: `{{ id }}/check`.
+        type: name of a type; no expression, for who makes what is known before anything is made.
+        payload, addons: as in an asset file. `lehr.Turndown` is taken over from the asset that it is made
+            for, if nothing else is said.
+    """
+
+    id: Text
+    type: Text
+    payload: dict[str, Any] = {}
+    addons: dict[str, Any] = {}
+
+
+class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An asset that is made for each asset that matches, and goes when that one goes.
+
+    Attributes:
+        name: tells it from what else the policy does.
+        asset: what is made.
+    """
+
+    name: Name
+    asset: Template
+
+
 class PolicyExample(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Assets, and what the policy has to find in them, for `lehr test`.
+    """Assets, and what the policy has to do with them and find in them, for `lehr test`.
 
     Attributes:
         name: what it shows.
         assets: as an asset file declares them.
-        breaks: names of the rules that do not hold; none for a good example.
+        becomes: those of them that `mutate` changes, whole, as they are then. The others stay as they are.
+        generates: all that `generate` makes, whole.
+        breaks: names of the rules that do not hold then; none for a good example.
     """
 
     name: Text
     assets: Annotated[tuple[dict[str, Any], ...], msgspec.Meta(min_length=1)]
+    becomes: tuple[dict[str, Any], ...] = ()
+    generates: tuple[dict[str, Any], ...] = ()
     breaks: tuple[str, ...] = ()
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What assets of this partition have to be. Judged before anything is published.
+    """What assets of this partition have to be, what is put on them, and what is made for each of them.
+
+    At least one of `rules`, `mutate` and `generate` is given. All of it happens before anything is
+    published; assets of type `lehr.Policy` and declarations of types are never changed by it.
 
     Attributes:
         description: what it is good for.
-        match: assets that it judges.
+        match: assets that it is about.
         exclude: exceptions among them, each with a reason.
-        rules: what has to hold.
+        rules: what has to hold of them.
+        mutate: what is put on them. Policies go in the order of their ids, and each from top to bottom; each
+            sees what those before it have done.
+        generate: what is made for each of them.
         tests: good and bad examples, which `lehr test` tries.
     """
 
     description: str = ""
     match: Match
     exclude: tuple[Exclusion, ...] = ()
-    rules: Annotated[tuple[PolicyRule, ...], msgspec.Meta(min_length=1)]
+    rules: tuple[PolicyRule, ...] = ()
+    mutate: tuple[Mutation, ...] = ()
+    generate: tuple[Generation, ...] = ()
     tests: tuple[PolicyExample, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.rules and not self.mutate and not self.generate:
+            raise ValueError("it does nothing; give `rules`, `mutate` or `generate`")
 
 
 POLICY_TYPE = AssetType(POLICY, Policy, governs=True)

@@ -16,8 +16,9 @@ class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True):
     There may be a million assets: whatever came of one call and line shares one of these.
 
     Attributes:
-        generator: its module's path and its name (`generators/web.py:processes`).
-        line: of the module, counted from 1.
+        generator: its module's path and its name (`generators/web.py:processes`); or, of a policy, the path
+            of the file that declares it, its id, and the name of what it does.
+        line: of the module or that file, counted from 1.
         of: the pattern of the files that the generator reads; or the type of the assets, or their selector.
         item: path of the file, or id of the asset, that it was called with; empty for all that fit `of`.
     """
@@ -57,10 +58,23 @@ class DeclaredGenerator(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True):
-    """An addon that a generator put on an asset of somebody else."""
+    """What was put on an asset by somebody else than who declares it.
+
+    Attributes:
+        addon: that a generator put on it; empty where a policy put a field.
+        by: the call of the generator; or the policy and its line, as a generator in the file of the policy
+            that is called `POLICY/NAME`.
+        path: JSON pointer to the field that the policy put.
+    """
 
     addon: str
     by: Derivation
+    path: str = ""
+
+    @property
+    def what(self) -> str:
+        """What was put there, for people."""
+        return self.addon or self.path
 
 
 class Commit(msgspec.Struct, frozen=True):

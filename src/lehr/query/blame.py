@@ -14,7 +14,7 @@ from lehr.generate.plain import Declared, declared_in
 from lehr.model.asset import Asset, AssetId
 from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
-from lehr.model.provenance import Derivation
+from lehr.model.provenance import Annotated, Derivation
 from lehr.model.references import parts_of
 from lehr.query.blame_books import Books, entry_of
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
@@ -89,7 +89,10 @@ def _chain(books: Books, asset: Asset, addon: str) -> tuple[tuple[Link, ...], bo
 def _link(books: Books, asset: Asset) -> Link:
     since = books.since(asset.id)
     made = [] if asset.made_by is None else [_maker(books, asset.made_by, since)]
-    made += [_maker(books, item.by, since, item.addon) for item in asset.annotated_by]
+    made += [
+        _changer(books, item, since) if item.path else _maker(books, item.by, since, item.addon)
+        for item in asset.annotated_by
+    ]
     if asset.made_by is not None or asset.origin is None:
         return Link(asset.id, asset.type, since, None, tuple(made))
     declared = _declared(books, asset, "", since)
@@ -112,6 +115,12 @@ def _maker(books: Books, by: Derivation, since: int, addon: str = "") -> Maker:
         return Maker(by, code, addon, shown, (), len(files))
     ids = [AssetId(by.item)] if by.item else books.assets(by.of)
     return Maker(by, code, addon, (), tuple(ids[:_MOST_INPUTS]), len(ids))
+
+
+def _changer(books: Books, item: Annotated, since: int) -> Maker:
+    """A policy that put a field: it reads nothing but the asset."""
+    at = Position(item.by.module, item.by.line)
+    return Maker(item.by, books.source(at, since, same=True), path=item.path)
 
 
 def _matching(books: Books, pattern: str, since: int) -> list[str]:
@@ -171,16 +180,30 @@ def _declaration(asset: Asset, file: str, content: bytes) -> Declared | None:
 
 def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Field) -> FieldBlame:
     own = chain[0]
+    within, around = _changers(own, field)
     annotations = [
         index for index, maker in enumerate(own.makers) if maker.addon and maker.addon == _addon(field)
     ]
     written = None
-    if own.declared is not None:
+    if own.declared is not None and not around:
         written = _declared(books, asset, field.pointer, own.since)
-    by = annotations or [index for index, maker in enumerate(own.makers) if not maker.addon]
+    made = [index for index, maker in enumerate(own.makers) if not maker.addon and not maker.path]
+    by = around or (annotations or made) + within
     found, whole = _found(books, chain, [own.makers[index] for index in by], field)
     since = books.since(asset.id, field)
     return FieldBlame(field.pointer, field.value, since, written, tuple(by), found, whole)
+
+
+def _changers(own: Link, field: Field) -> tuple[list[int], list[int]]:
+    """Indexes of the policies that put a part of the field; and of those that put it, or all it is in."""
+    within: list[int] = []
+    around: list[int] = []
+    for index, maker in enumerate(own.makers):
+        if maker.path and f"{field.pointer}/".startswith(f"{maker.path}/"):
+            around.append(index)
+        elif maker.path.startswith(f"{field.pointer}/"):
+            within.append(index)
+    return within, around
 
 
 def _addon(field: Field) -> str:

@@ -36,6 +36,7 @@ class Maker(msgspec.Struct, frozen=True):
         by: the call.
         code: the line that yielded.
         addon: what it put on the asset; empty if it made the asset.
+        path: JSON pointer to the field that it, a policy, put; empty for any other.
         files, assets: what it read; the first of them.
         inputs: number of all that it read.
     """
@@ -46,6 +47,7 @@ class Maker(msgspec.Struct, frozen=True):
     files: tuple[Source, ...] = ()
     assets: tuple[AssetId, ...] = ()
     inputs: int = 0
+    path: str = ""
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
         of: the pattern of the files that it reads; or the type of the assets, or their selector.
         inputs: number of files or assets that anything came of; None if it reads all of them at once.
         makes: number of assets by type.
-        annotates: number of assets by addon.
+        annotates: number of assets by addon; of a policy, by the JSON pointer to what it puts.
         after: generators that make what it reads.
     """
 
@@ -85,7 +85,7 @@ def generator_graph(assets: Iterable[Asset], declared: Iterable[DeclaredGenerato
             files.add(asset.origin.file)
             declares[asset.type] += 1
         for item in asset.annotated_by:
-            tally(item.by).annotates[item.addon] += 1
+            tally(item.by).annotates[item.what] += 1
     return GeneratorGraph(len(files), _counts(declares), _in_order(found))
 
 

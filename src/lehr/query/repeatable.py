@@ -45,6 +45,8 @@ def _first_field(change: AssetChange) -> tuple[FieldChange | None, Derivation | 
 
 def _annotator(asset: Asset, path: str) -> Derivation | None:
     for item in asset.annotated_by:
+        if item.path and f"{path}/".startswith(f"{item.path}/"):
+            return item.by
         if f"{path}/".startswith(f"/addons/{item.addon.replace('~', '~0').replace('/', '~1')}/"):
             return item.by
     return None

@@ -1,4 +1,4 @@
-"""The rules of a policy, compiled: what they find in assets. Pure."""
+"""The rules of a policy, compiled: what they find in assets; and whatever in a policy is unclear. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import msgspec
 
 from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
+from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import Asset
 from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Policy, PolicyRule
-from lehr.sdk.policy import INSERTED, Matching, Unclear, told, values_of
+from lehr.sdk.policy import INSERTED, Matching, Unclear, compiled_value, told, values_of
 
 _LONGEST = 200  # characters of a value in a message
 
@@ -142,16 +143,51 @@ class CompiledPolicy:
         return message
 
     def _compare_names(self, policy: Policy) -> None:
-        names: set[str] = set()
-        for place, rule in enumerate(policy.rules):
-            if rule.name in names:
-                self.unclear.append(Unclear(f"/rules/{place}/name", f"two rules are called `{rule.name}`"))
-            names.add(rule.name)
+        taken: set[str] = set()
+        named = [
+            *((f"/rules/{place}", item.name) for place, item in enumerate(policy.rules)),
+            *((f"/mutate/{place}", item.name) for place, item in enumerate(policy.mutate)),
+            *((f"/generate/{place}", item.name) for place, item in enumerate(policy.generate)),
+        ]
+        for pointer, name in named:
+            if name in taken:
+                self.unclear.append(Unclear(f"{pointer}/name", f"two rules are called `{name}`"))
+            taken.add(name)
+        names = {rule.name for rule in policy.rules}
         for place, example in enumerate(policy.tests):
             for at, name in enumerate(example.breaks):
                 if name not in names:
                     why = f"no rule is called `{name}`; there are: {', '.join(sorted(names))}"
                     self.unclear.append(Unclear(f"/tests/{place}/breaks/{at}", why))
+
+
+def unclear_in(policy: Policy) -> list[Unclear]:
+    """All that cannot be understood in a policy."""
+    found = CompiledPolicy(policy).unclear
+    for place, mutation in enumerate(policy.mutate):
+        verb, held = mutation.values
+        for root, value in (("payload", held.payload), ("addons", held.addons)):
+            compiled_value(value, f"/mutate/{place}/{verb}/{root}", found)
+    for place, generation in enumerate(policy.generate):
+        at, asset = f"/generate/{place}/asset", generation.asset
+        compiled_value(asset.id, f"{at}/id", found)
+        compiled_value(asset.payload, f"{at}/payload", found)
+        compiled_value(asset.addons, f"{at}/addons", found)
+    return found
+
+
+def not_understood(policy: Asset, unclear: Unclear, at: Position | None) -> Diagnostic:
+    """VAL062: something in a policy cannot be understood."""
+    part = f"`{unclear.pointer}` of " if unclear.pointer else ""
+    return Diagnostic(
+        code="VAL062",
+        what=f"{part}the policy `{policy.id}` cannot be understood",
+        why=unclear.why,
+        fix="mend it; conditions are CEL over id, type, payload and addons, or over assets: "
+        "payload.replicas >= 2",
+        subject=policy.id,
+        at=at,
+    )
 
 
 def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[Finding]:

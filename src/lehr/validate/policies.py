@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyRule
 from lehr.model.types import Registry
-from lehr.sdk.policy_rules import CompiledPolicy, Finding
+from lehr.sdk.policy_rules import CompiledPolicy, Finding, not_understood, unclear_in
 from lehr.validate.proposal import AssetView, DeltaProposal
 
-BROKEN, NO_ANSWER, NOT_UNDERSTOOD = "VAL060", "VAL061", "VAL062"
+BROKEN, NO_ANSWER = "VAL060", "VAL061"
 
 
 class _Standing(NamedTuple):
@@ -42,16 +40,8 @@ def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
     asset = view.change.after
     if asset is None or asset.type != POLICY or POLICY not in view.registry.types:
         return
-    for pointer, why in CompiledPolicy(view.registry.payload(asset, Policy)).unclear:
-        yield Diagnostic(
-            code=NOT_UNDERSTOOD,
-            what=f"`{pointer}` of the policy `{asset.id}` cannot be understood",
-            why=why,
-            fix="mend it; conditions are CEL over id, type, payload and addons, or over assets: "
-            "payload.replicas >= 2",
-            subject=asset.id,
-            at=view.place(asset, f"/payload{pointer}"),
-        )
+    for item in unclear_in(view.registry.payload(asset, Policy)):
+        yield not_understood(asset, item, view.place(asset, f"/payload{item.pointer}"))
 
 
 def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -75,7 +65,7 @@ def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
     for asset in policies:
         policy = registry.payload(asset, Policy)
         compiled = CompiledPolicy(policy)
-        if not compiled.unclear:
+        if policy.rules and not compiled.unclear:
             yield _Standing(asset, policy, compiled, _is_new(registry, policy, changes.get(asset.id)))
 
 
@@ -87,9 +77,9 @@ def _is_new(registry: Registry, policy: Policy, change: AssetChange | None) -> b
     return _judged_by(registry.payload(change.before, Policy)) != _judged_by(policy)
 
 
-def _judged_by(policy: Policy) -> Policy:
+def _judged_by(policy: Policy) -> tuple[object, ...]:
     """What of a policy decides how it judges."""
-    return replace(policy, description="", tests=())
+    return policy.match, policy.exclude, policy.rules
 
 
 def _found(proposal: DeltaProposal, standing: _Standing) -> Iterator[Finding]:

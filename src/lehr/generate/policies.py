@@ -1,0 +1,193 @@
+"""The policies of a snapshot, as far as they change assets or make some: which there are, compiled.
+
+They are known before any generator over assets runs, because these read what policies have changed. So a
+policy that changes or makes assets is declared in a file, or made of files; one that is made of assets
+judges, and no more.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.digest import canonical, digest_all
+from lehr.generate.assembly import Assembly
+from lehr.generate.conversion import Place
+from lehr.generate.deriving import DerivingRule, deriving_rules, type_problems
+from lehr.generate.mutations import MutationRule, Mutations, mutation_rules
+from lehr.generate.plain import declared_in
+from lehr.model.asset import Asset, AssetId
+from lehr.model.policy import POLICY, Policy
+from lehr.model.provenance import DeclaredGenerator, Derivation
+from lehr.model.selector import Selector, selector_of
+from lehr.model.types import Registry
+from lehr.sdk.policy import Unclear
+from lehr.sdk.policy_rules import not_understood, unclear_in
+
+_EVERYTHING = "id=*"
+
+
+class _Standing(NamedTuple):
+    """A policy, compiled.
+
+    Attributes:
+        digest: of all that decides what it changes and makes, and where it says so.
+    """
+
+    digest: str
+    mutations: tuple[MutationRule, ...] = ()
+    deriving: tuple[DerivingRule, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+
+
+class Policies:
+    """All policies of the newest snapshot.
+
+    Args:
+        fetch: contents of files.
+    """
+
+    def __init__(
+        self, registry: Registry, assembly: Assembly, fetch: Callable[[list[str]], Iterator[bytes]]
+    ) -> None:
+        self._registry = registry
+        self._assembly = assembly
+        self._fetch = fetch
+        self._standing: dict[AssetId, _Standing] = {}
+        self._late: dict[AssetId, Diagnostic] = {}
+
+    @property
+    def deriving(self) -> list[DerivingRule]:
+        """What makes assets, by the policies' ids."""
+        return [rule for id in sorted(self._standing) for rule in self._standing[id].deriving]
+
+    @property
+    def mutations(self) -> list[MutationRule]:
+        """What changes assets, in the order in which it goes."""
+        return [rule for id in sorted(self._standing) for rule in self._standing[id].mutations]
+
+    @property
+    def declared(self) -> list[DeclaredGenerator]:
+        """What changes assets, as generators."""
+        return [rule.declared for rule in self.mutations]
+
+    @property
+    def problems(self) -> list[Diagnostic]:
+        """What is wrong with policies, whatever they are about."""
+        return [*(found for item in self._standing.values() for found in item.problems), *self._late.values()]
+
+    def digest_of(self, rule: DerivingRule) -> str:
+        """Digest of what decides what a rule makes of an asset."""
+        return self._standing[rule.policy].digest
+
+    def update(self) -> bool:
+        """Take up policies that have been declared since the last answer; True if anything is different.
+
+        What the assembly has changed by them is forgotten, as far as it may be different now.
+        """
+        before = dict(self._standing)
+        for touched in self._assembly.touched:
+            id = AssetId(touched)
+            asset = self._assembly.declared(id)
+            self._standing.pop(id, None)
+            if asset is not None and asset.type == POLICY and not _made_of_assets(asset):
+                self._standing[id] = self._compiled(asset)
+        changed = [
+            item
+            for some, others in ((before, self._standing), (self._standing, before))
+            for id, item in some.items()
+            if id not in others or others[id].digest != item.digest
+        ]
+        rules = [rule for item in changed for rule in item.mutations]
+        if rules:
+            concerned = [rule.matching.may_concern for rule in rules]
+            self._assembly.mutate(
+                Mutations(self.mutations, self._registry), lambda asset: any(may(asset) for may in concerned)
+            )
+        return bool(changed)
+
+    def look_for_late(self) -> None:
+        """Take up policies that generators over assets have made since the last answer."""
+        for touched in self._assembly.touched:
+            id = AssetId(touched)
+            asset = self._assembly.declared(id)
+            self._late.pop(id, None)
+            if asset is not None and asset.type == POLICY and _made_of_assets(asset):
+                policy = self._registry.payload(asset, Policy)
+                if policy.mutate or policy.generate:
+                    self._late[id] = _too_late(asset)
+
+    def _compiled(self, asset: Asset) -> _Standing:
+        policy = self._registry.payload(asset, Policy)
+        place = self._placing(asset)
+        unclear = unclear_in(policy)
+        changes = bool(policy.mutate or policy.generate)
+        if changes and ":" in asset.id:
+            unclear.append(Unclear("", "its id has a colon, and what it changes names it as FILE:ID/NAME"))
+        lines = [str(place(f"/{part}")) for part in _parts(policy)]
+        origin = asset.origin or Position("")
+        whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
+        digest = digest_all((origin.file, whole.decode(), *lines)) if changes else ""
+        if unclear:
+            problems = tuple(not_understood(asset, item, place(item.pointer)) for item in unclear)
+            return _Standing(f"{digest} unclear", problems=problems)
+        of = _told_as(policy.match.select or Selector(all=True))
+
+        def by(name: str, line: int) -> Derivation:
+            return Derivation(f"{origin.file}:{asset.id}/{name}", line, "asset", of)
+
+        deriving = tuple(deriving_rules(asset.id, policy, by, place))
+        problems = tuple(type_problems(deriving, self._registry))
+        mutations = tuple(mutation_rules(asset.id, policy, by, place))
+        return _Standing(digest, mutations, () if problems else deriving, problems)
+
+    def _placing(self, asset: Asset) -> Place:
+        """From JSON pointers into the payload of a policy to where that stands."""
+        origin = asset.origin or Position("")
+
+        @functools.cache
+        def place() -> Place:
+            found = declared_in(origin.file, next(self._fetch([origin.file])), asset.id)
+            if found is None:
+                return lambda pointer: origin
+            return lambda pointer: found.document.position(f"{found.pointer}/payload{pointer}")
+
+        return lambda pointer: place()(pointer)
+
+
+def _parts(policy: Policy) -> Iterator[str]:
+    yield from (f"mutate/{number}" for number in range(len(policy.mutate)))
+    yield from (f"generate/{number}" for number in range(len(policy.generate)))
+
+
+def _made_of_assets(asset: Asset) -> bool:
+    return asset.made_by is not None and not asset.made_by.over_files
+
+
+def _told_as(select: Selector) -> str:
+    """A selector as `Derivation.of`, or as near to it as can be told in a text."""
+    if len(select.types) == 1 and not select.ids and not select.labels:
+        return select.types[0]
+    text = _EVERYTHING if select.all else str(select)
+    try:
+        return text if select.all or selector_of(text) == select else _only_types(select)
+    except ValueError:
+        return _only_types(select)
+
+
+def _only_types(select: Selector) -> str:
+    return ",".join(f"type={item}" for item in select.types) or _EVERYTHING
+
+
+def _too_late(asset: Asset) -> Diagnostic:
+    assert asset.made_by is not None
+    return Diagnostic(
+        code="GEN043",
+        what=f"the policy `{asset.id}` is made of assets, and is to change assets or make some",
+        why=f"{asset.made_by.generator} makes it of what such policies have changed already",
+        fix="declare it in a file, let a generator make it of files, or let it only judge: `rules`",
+        subject=asset.id,
+        at=asset.origin,
+    )
