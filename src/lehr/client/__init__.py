@@ -10,6 +10,7 @@ reconciles asset by asset.
 | `informer` | one watch and one cache for many: handlers, indexes, resync |
 | `deltas` | what has happened to each asset since somebody last looked |
 | `queue` | which assets are to be looked at: each once, in order, again after a failure |
+| `turns`, `agenda` | whose turn it is, and what is due when; the Enforcer's loops run on the same two |
 | `controller` | an informer, a queue and your function: a controller |
 | `request` | what the function of a controller is asked, where `lehr.controllers` or a test runs it |
 

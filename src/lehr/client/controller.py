@@ -51,7 +51,7 @@ class Controller:
     def _heard(self, delta: Delta) -> None:
         id = self._wants(delta)
         if id is not None:
-            self.queue.add(id)
+            self.queue.add(id, urgent=delta.before is not delta.after)  # in a resync they are the same
 
     async def run(self) -> None:
         """Go on until cancelled. Nothing is reconciled before the informer has listed everything."""

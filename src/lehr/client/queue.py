@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -11,15 +10,17 @@ from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.client.agenda import Agenda
+from lehr.client.turns import TurnQueue
 
 T = TypeVar("T", bound=Hashable)
 
 
 class WorkQueue(Generic[T]):
-    """First in, first out; each item is in it once, and in nobody's hands twice.
+    """Each item is in it once, and in nobody's hands twice; first in, first out, but urgent ones go first.
 
-    Who takes an item says when it is `done` with it. An item that is added meanwhile is handed out once
-    more, after that. One that failed comes again after a time that grows with its failures in a row.
+    What is urgent never keeps the rest waiting for ever. Who takes an item says when it is `done` with it:
+    an item that is added meanwhile is handed out once more, after that. One that failed comes again after a
+    time that grows with its failures in a row.
     """
 
     def __init__(self, clock: Clock, chance: Chance, *, first: float = 1.0, longest: float = 300.0) -> None:
@@ -27,8 +28,8 @@ class WorkQueue(Generic[T]):
         self._clock = clock
         self._chance = chance
         self._first, self._longest = first, longest
-        self._waiting: deque[T] = deque()
-        self._dirty: set[T] = set()
+        self._waiting: TurnQueue[T] = TurnQueue()
+        self._dirty: dict[T, bool] = {}  # and whether it is urgent
         self._taken: set[T] = set()
         self._failures: dict[T, int] = {}
         self._later: Agenda[T] = Agenda()
@@ -45,19 +46,26 @@ class WorkQueue(Generic[T]):
         """True when nothing waits, nothing is taken, and nothing is due later."""
         return not (self._waiting or self._taken or self._later)
 
-    def add(self, item: T) -> None:
-        """`item` is to be looked at."""
-        if self._closed or item in self._dirty:
+    def add(self, item: T, *, urgent: bool = True) -> None:
+        """`item` is to be looked at; before all that is not `urgent`, if it is."""
+        if self._closed:
             return
-        self._dirty.add(item)
+        if item not in self._dirty:
+            self._dirty[item] = urgent
+            self._queue(item)
+        elif urgent:
+            self._dirty[item] = True
+            self._waiting.hasten(item)
+
+    def _queue(self, item: T) -> None:
         if item not in self._taken:
-            self._waiting.append(item)
+            self._waiting.add(item, urgent=self._dirty[item])
             self._arrived.set()
 
     def add_after(self, item: T, seconds: float) -> None:
-        """`item` is to be looked at in so many seconds, unless it is due sooner already."""
+        """`item` is to be looked at in so many seconds, unless it is due sooner already. Not urgently."""
         if seconds <= 0:
-            self.add(item)
+            self.add(item, urgent=False)
         elif not self._closed:
             self._later.bring_forward(item, self._clock.monotonic() + seconds)
             self._wait_for_next()
@@ -74,7 +82,7 @@ class WorkQueue(Generic[T]):
 
     def _bring_due(self) -> None:
         for item in self._later.pop(self._clock.monotonic()):
-            self.add(item)
+            self.add(item, urgent=False)
         self._wait_for_next()
 
     def retry(self, item: T) -> float:
@@ -97,8 +105,8 @@ class WorkQueue(Generic[T]):
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
-        item = self._waiting.popleft()
-        self._dirty.discard(item)
+        item = self._waiting.take()
+        del self._dirty[item]
         self._taken.add(item)
         return item
 
@@ -106,8 +114,7 @@ class WorkQueue(Generic[T]):
         """Whoever took `item` is done with it."""
         self._taken.discard(item)
         if item in self._dirty:
-            self._waiting.append(item)
-            self._arrived.set()
+            self._queue(item)
 
     def close(self) -> None:
         """Take nothing more in, and forget what is due later."""

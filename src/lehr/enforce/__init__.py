@@ -7,7 +7,8 @@ How it is cut: `step` is the per-asset state machine, a pure function from (stat
 (state, effects); `pinning` and `turndown` decide, as pure functions, which content and which goal
 a turn has. Everything else here is the shell that carries effects out: `lane` (bounded turns and
 pushes per plugin), `committer` (grouped commits), `reading` (incarnation-bound readers), `enforcer`
-(the wiring of these). What is due when is kept as controllers keep it (`lehr.client.agenda`).
+(the wiring of these). Whose turn it is, and what is due when, is kept as controllers keep it
+(`lehr.client.turns`, `lehr.client.agenda`).
 
 Architecture invariants: the pure modules import no I/O, clock, randomness or asyncio. No task
 exists for an idle asset. A turn decides from intent and production as they are when it runs,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ import structlog
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
+from lehr.client.turns import TurnQueue
 from lehr.enforce.failing import brief, raise_if_ours
 from lehr.enforce.limit import telling, within
 from lehr.enforce.reading import RecordingReader
@@ -32,9 +33,6 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 
-_ROUTINE_SHARE = 8
-"""Every eighth turn is a routine one while urgent ones queue, so that neither starves."""
-
 _YIELD_SECONDS = 0.005
 """How long a worker may go on without giving others the loop."""
 
@@ -45,46 +43,6 @@ _WATCH_RESTART_SECONDS = 5.0
 
 _MEND = "mend or update the plugin"
 _TRACEBACK = f"{_MEND}; the log of `lehr run` has the traceback"
-
-
-class TurnQueue(Generic[T]):
-    """First in, first out, in two classes: urgent turns before routine ones, but not for ever.
-
-    Items are hashable; a routine one that has become urgent moves up.
-    """
-
-    def __init__(self) -> None:
-        self._urgent: deque[T] = deque()
-        self._routine: OrderedDict[T, None] = OrderedDict()
-        self._taken = 0
-
-    def __len__(self) -> int:
-        return len(self._urgent) + len(self._routine)
-
-    def add(self, item: T, *, urgent: bool) -> None:
-        """Queue `item`; whoever adds sees to it that it is queued once."""
-        if urgent:
-            self._urgent.append(item)
-        else:
-            self._routine[item] = None
-
-    def hasten(self, item: T) -> None:
-        """Make the turn of `item`, which is queued, an urgent one."""
-        if item in self._routine:
-            del self._routine[item]
-            self._urgent.append(item)
-
-    def take(self) -> T:
-        """The next item.
-
-        Raises:
-            IndexError: nothing is queued.
-        """
-        self._taken += 1
-        routine_first = self._taken % _ROUTINE_SHARE == 0
-        if self._routine and (routine_first or not self._urgent):
-            return self._routine.popitem(last=False)[0]
-        return self._urgent.popleft()
 
 
 class Lane(Generic[T]):

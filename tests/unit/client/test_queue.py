@@ -54,6 +54,32 @@ def test_an_item_in_somebodys_hands_is_handed_out_again_only_after_he_is_done() 
     play(main())
 
 
+def test_urgent_items_go_first_even_if_they_became_so_later() -> None:
+    async def main() -> None:
+        work = queue()
+        work.add("resync", urgent=False)
+        work.add("changed soon", urgent=False)
+        work.add("changed")
+        work.add("changed soon")
+        assert [await work.take() for _ in range(3)] == ["changed", "changed soon", "resync"]
+
+    play(main())
+
+
+def test_an_item_that_became_urgent_in_somebodys_hands_comes_back_as_urgent() -> None:
+    async def main() -> None:
+        work = queue()
+        work.add("a")
+        await work.take()
+        work.add("a", urgent=False)
+        work.add("b", urgent=False)
+        work.add("a")
+        work.done("a")
+        assert [await work.take() for _ in range(2)] == ["a", "b"]
+
+    play(main())
+
+
 def test_who_waits_gets_what_comes() -> None:
     async def main() -> None:
         work = queue()
