@@ -36,6 +36,20 @@ def etcd_program() -> str:
     return found
 
 
+def members_below(folder: Path) -> dict[str, int]:
+    """Processes of etcd whose data are somewhere in a folder, by the name of the member's own folder."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode().split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        for word in words:
+            if word.startswith(f"--data-dir={folder}/"):
+                found[Path(word).parent.name] = int(entry.name)
+    return found
+
+
 class Site:
     """The example in a folder of its own: its intent, its controller, its members."""
 
@@ -48,7 +62,7 @@ class Site:
             if not name.startswith(("LEHR_", "ETCD", "GIT_"))
         } | {"ETCD": etcd_program(), "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
         shutil.copytree(EXAMPLE, self.folder, ignore=shutil.ignore_patterns("__pycache__", "production"))
-        self._controller: subprocess.Popen[bytes] | None = None
+        self._controllers: list[subprocess.Popen[bytes]] = []
         self._run("git", "init", "--quiet")
 
     def _run(self, *command: str) -> None:
@@ -71,7 +85,7 @@ class Site:
     # --- the controller ------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the controller."""
+        """Start a controller, beside those that run."""
         command = [
             sys.executable,
             "-m",
@@ -83,16 +97,27 @@ class Site:
             "-v",
         ]
         with (self.folder / "log").open("ab") as log:
-            self._controller = subprocess.Popen(
-                command, cwd=self.folder, env=self.environment, stdout=log, stderr=log
+            self._controllers.append(
+                subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
             )
 
     def stop(self, number: int = signal.SIGKILL) -> None:
-        """End the controller."""
-        if self._controller is not None:
-            self._controller.send_signal(number)
-            self._controller.wait(20)
-            self._controller = None
+        """End all controllers."""
+        while self._controllers:
+            controller = self._controllers.pop()
+            controller.send_signal(number)
+            controller.wait(20)
+
+    def log(self) -> str:
+        """What controllers have told."""
+        return (self.folder / "log").read_text() if (self.folder / "log").exists() else ""
+
+    def wait_for_log(self, text: str, after: int) -> None:
+        """Wait until they have told this, after so many characters."""
+        deadline = time.monotonic() + 30
+        while text not in self.log()[after:]:
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.005)
 
     # --- production ------------------------------------------------------------------
 
@@ -115,16 +140,7 @@ class Site:
 
     def processes(self) -> dict[str, int]:
         """Processes of members, by home."""
-        found = {}
-        for entry in Path("/proc").glob("[0-9]*"):
-            try:
-                words = (entry / "cmdline").read_bytes().decode().split("\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            for word in words:
-                if word.startswith(f"--data-dir={self.folder}/"):
-                    found[Path(word).parent.name] = int(entry.name)
-        return found
+        return members_below(self.folder)
 
     def kill(self, home: str) -> None:
         """`kill -9` of a member."""
@@ -134,7 +150,7 @@ class Site:
         """Wait until the status is as it should be, and return it."""
         deadline = time.monotonic() + seconds
         while not true(status := self.status()):
-            assert time.monotonic() < deadline, f"{status}\n{(self.folder / 'log').read_text()}"
+            assert time.monotonic() < deadline, f"{status}\n{self.log()}"
             time.sleep(0.05)
         return status
 

@@ -73,6 +73,32 @@ def test_a_cluster_grows_mends_and_shrinks_and_nothing_acknowledged_is_lost(
 
 
 @pytest.mark.timeout(120)
+def test_a_controller_that_is_killed_at_every_step_gets_there_all_the_same(site: Site) -> None:
+    site.declare(3)
+    for step in ("begin", "launch", "add a member", "launch", "let a member vote", "add a member"):
+        told = len(site.log())
+        site.start()
+        site.wait_for_log(step, told)
+        site.stop(signal.SIGKILL)
+    site.start()
+    site.wait_for_size(3)
+    assert {path.name for path in (site.data / "members").iterdir()} == site.homes()
+
+
+@pytest.mark.timeout(120)
+def test_two_controllers_keep_out_of_each_others_way(site: Site) -> None:
+    site.declare(1)
+    site.start()
+    site.wait_for_size(1)
+    before = site.processes()
+    site.start()
+    site.wait_for_log("another controller is at work", 0)
+    site.declare(3)
+    site.wait_for_size(3)
+    assert before.items() <= site.processes().items()
+
+
+@pytest.mark.timeout(120)
 def test_what_cannot_be_mended_is_left_to_a_person_and_a_turndown_keeps_the_data(site: Site) -> None:
     site.declare(1)
     site.start()
