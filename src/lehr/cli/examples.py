@@ -1,30 +1,26 @@
-"""The examples of policies, tried: good ones come out clean, bad ones break the rules that they name."""
+"""The examples of policies, tried: what comes of them, and which rules they break, is as they say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.documents import SUFFIXES
 from lehr.base.errors import LehrError
+from lehr.cli.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
 from lehr.generate.conversion import convert
+from lehr.generate.left_out import left_out
 from lehr.generate.plain import place_of, read_assets
 from lehr.model.asset import Asset
-from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyExample
 from lehr.model.types import Registry
 from lehr.sdk.policy_rules import CompiledPolicy, Finding
-from lehr.sdk.validator import Limits
-from lehr.validate.policies import policy_is_not_understood
-from lehr.validate.proposal import AssetView
 
 _NOT_AS_EXPECTED = "TST001"
-
-Locate = Callable[[Asset, str], Position | None]
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -46,6 +42,8 @@ class Trial(msgspec.Struct, frozen=True):
         expected: the rules that it should break, sorted.
         found: what it breaks.
         problems: why it failed: with none, it passed.
+        effects: names of what changed or made something in it.
+        differences: how assets have come out otherwise than it says.
     """
 
     policy: str
@@ -54,6 +52,8 @@ class Trial(msgspec.Struct, frozen=True):
     expected: tuple[str, ...]
     found: tuple[Found, ...]
     problems: tuple[Diagnostic, ...]
+    effects: tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -91,8 +91,7 @@ def declared_in_files(path: Path, registry: Registry) -> Declared:
     diagnostics = [item for output in outputs for item in output.diagnostics]
     locate = locating(contents.get)
     for asset in policies:
-        change = AssetChange(asset.id, None, asset)
-        diagnostics += policy_is_not_understood(AssetView(change, registry, Limits(), locate, {}))
+        diagnostics += problems_of(asset, registry, locate)
     return Declared(policies, registry, locate, tuple(diagnostics))
 
 
@@ -113,52 +112,112 @@ def tried(declared: Declared) -> Iterator[Trial]:
     for asset in sorted(declared.policies, key=lambda asset: asset.id):
         policy = declared.registry.payload(asset, Policy)
         compiled = CompiledPolicy(policy)
+        effects = PolicyEffects(asset, declared.registry, declared.locate)
         for number, example in enumerate(policy.tests):
-            yield _tried(declared, asset, compiled, example, f"/payload/tests/{number}")
+            yield _Example(declared, asset, compiled, effects, example, f"/payload/tests/{number}").trial()
 
 
-def unbroken(declared: Declared) -> Iterator[tuple[str, str]]:
-    """Policy and rule, for each rule that no example is to break."""
+def untried(declared: Declared, trials: Iterable[Trial]) -> Iterator[str]:
+    """What no example shows to do anything, for people: rules that none breaks, and changes that none has."""
+    seen: dict[str, set[str]] = {}
+    for trial in trials:
+        seen.setdefault(trial.policy, set()).update((*trial.expected, *trial.effects))
     for asset in sorted(declared.policies, key=lambda asset: asset.id):
-        policy = declared.registry.payload(asset, Policy)
-        broken = {name for example in policy.tests for name in example.breaks}
-        yield from ((asset.id, rule.name) for rule in policy.rules if rule.name not in broken)
+        policy, shown = declared.registry.payload(asset, Policy), seen.get(asset.id, set())
+        named = (
+            *(("breaks the rule", rule.name) for rule in policy.rules),
+            *(("is changed by", item.name) for item in policy.mutate),
+            *(("has anything made by", item.name) for item in policy.generate),
+        )
+        for what, name in named:
+            if name not in shown:
+                yield f"no example {what} `{name}` of `{asset.id}`"
 
 
-def _tried(
-    declared: Declared, policy: Asset, compiled: CompiledPolicy, example: PolicyExample, pointer: str
-) -> Trial:
-    at = declared.locate(policy, pointer)
-    assets, problems = _assets(declared, policy, example, f"{pointer}/assets")
-    findings = [] if problems else list(_findings(compiled, assets))
-    found = tuple(
-        Found(item.rule.name, None if item.asset is None else item.asset.id, item.message)
-        for item in findings
-        if item.answered and item.rule is not None
-    )
-    expected = tuple(sorted(set(example.breaks)))
-    if not problems:
-        problems = list(_surprises(policy, example, expected, found, findings, at))
-    return Trial(policy.id, example.name, at, expected, found, tuple(problems))
+class _Example:
+    """One example on its way.
 
+    Args:
+        pointer: to it, in the document of the policy.
+    """
 
-def _assets(
-    declared: Declared, policy: Asset, example: PolicyExample, pointer: str
-) -> tuple[list[Asset], list[Diagnostic]]:
-    """The assets of an example, and why there are not all of them."""
-    assets: list[Asset] = []
-    problems: list[Diagnostic] = []
-    nowhere = policy.origin or Position("")
-    for number, value in enumerate(example.assets):
+    def __init__(
+        self,
+        declared: Declared,
+        policy: Asset,
+        compiled: CompiledPolicy,
+        effects: PolicyEffects,
+        example: PolicyExample,
+        pointer: str,
+    ) -> None:
+        self._declared = declared
+        self._policy = policy
+        self._compiled = compiled
+        self._effects = effects
+        self._example = example
+        self._pointer = pointer
+        self._problems: list[Diagnostic] = []
 
-        def place(inner: str, number: int = number) -> Position:
-            return declared.locate(policy, f"{pointer}/{number}{inner}") or nowhere
+    def trial(self) -> Trial:
+        """What comes of it."""
+        policy, example = self._policy, self._example
+        at = self._declared.locate(policy, self._pointer)
+        given = self._assets("assets", example.assets)
+        changed, made = self._assets("becomes", example.becomes), self._assets("generates", example.generates)
+        expected = tuple(sorted(set(example.breaks)))
+        if self._problems:  # what is no asset can be held against nothing
+            return Trial(policy.id, example.name, at, expected, (), tuple(self._problems))
+        outcome = self._effects.on(given)
+        differences = list(compared(given, outcome, changed, made)) if not outcome.problems else []
+        results = [*outcome.assets, *outcome.made]
+        findings = [] if outcome.problems else list(_findings(self._compiled, results))
+        found = tuple(
+            Found(item.rule.name, None if item.asset is None else item.asset.id, item.message)
+            for item in findings
+            if item.answered and item.rule is not None
+        )
+        named = f"the example `{example.name}` of `{policy.id}`"
+        problems = [*outcome.problems, *(self._told(item, named) for item in differences)]
+        if not outcome.problems:
+            problems += _surprises(policy, named, expected, found, findings, at)
+        return Trial(
+            policy.id,
+            example.name,
+            at,
+            expected,
+            found,
+            tuple(problems),
+            outcome.effects,
+            tuple(differences),
+        )
 
-        asset, found = convert(value, declared.registry, place(""), place)
-        problems += errors(found)
-        if asset is not None:
-            assets.append(asset)
-    return assets, problems
+    def _assets(self, part: str, values: Iterable[Any]) -> list[Given]:
+        """The assets that the example declares in a part of it; what is wrong with them is a problem."""
+        assets: list[Given] = []
+        for number, value in enumerate(values):
+
+            def place(inner: str, number: int = number) -> Position:
+                return self._place(f"/{part}/{number}{inner}")
+
+            asset, found = convert(value, self._declared.registry, place(""), place)
+            self._problems += errors(found)
+            if asset is not None:
+                assets.append(Given(asset, left_out(value, asset, self._declared.registry)))
+        return assets
+
+    def _place(self, inner: str) -> Position:
+        nowhere = self._policy.origin or Position("")
+        return self._declared.locate(self._policy, self._pointer + inner) or nowhere
+
+    def _told(self, item: Difference, named: str) -> Diagnostic:
+        return Diagnostic(
+            code=_NOT_AS_EXPECTED,
+            what=f"`{item.asset}` does not come out as {named} says: {item.what}",
+            why="; ".join(item.fields),
+            fix=f"mend what the policy does, or `{item.part}` of the example",
+            subject=self._policy.id,
+            at=self._place(item.pointer),
+        )
 
 
 def _findings(compiled: CompiledPolicy, assets: Iterable[Asset]) -> Iterator[Finding]:
@@ -173,14 +232,13 @@ def _findings(compiled: CompiledPolicy, assets: Iterable[Asset]) -> Iterator[Fin
 
 def _surprises(
     policy: Asset,
-    example: PolicyExample,
+    named: str,
     expected: tuple[str, ...],
     found: tuple[Found, ...],
     findings: Iterable[Finding],
     at: Position | None,
 ) -> Iterator[Diagnostic]:
     """What is otherwise than the example says."""
-    named = f"the example `{example.name}` of `{policy.id}`"
 
     def surprise(what: str, why: str, fix: str) -> Diagnostic:
         return Diagnostic(code=_NOT_AS_EXPECTED, what=what, why=why, fix=fix, subject=policy.id, at=at)

@@ -38,11 +38,12 @@ _WORKSPACE_FILE = "lehr.yaml"
 def test(path: Path, form: str) -> None:
     """Try the examples of policies: those of the workspace in PATH, or of a file or folder of policies.
 
-    Good examples have to come out clean, and bad ones have to break exactly the rules that they name. A
-    workspace is built for that, so that its own types and policies that generators make are known.
+    What a policy changes and makes in an example has to be what it says, whole; and it has to break exactly
+    the rules that it names. A workspace is built for that, so that its own types and policies that generators
+    make are known.
     """
     from lehr.base.errors import LehrError
-    from lehr.cli.examples import tried, unbroken
+    from lehr.cli.examples import tried, untried
 
     declared = _declared(path)
     _require_none(declared.diagnostics)
@@ -52,8 +53,8 @@ def test(path: Path, form: str) -> None:
         )
     trials = list(tried(declared))
     show(form, trials, _shape(), nothing="no examples")
-    for policy, rule in unbroken(declared):
-        click.echo(f"warning: no example breaks the rule `{rule}` of `{policy}`", err=True)
+    for told in untried(declared, trials):
+        click.echo(f"warning: {told}", err=True)
     failed = [trial for trial in trials if not trial.passed]
     of = words.counted(len(declared.policies), "policy", "policies")
     click.echo(f"{words.counted(len(trials), 'example')} of {of}, {len(failed)} failed", err=True)
@@ -68,6 +69,7 @@ def _shape() -> Shape[Trial]:
             Column("RESULT", lambda item: "passed" if item.passed else "failed"),
             Column("EXPECTED", lambda item: ", ".join(item.expected) or "-"),
             Column("FOUND", lambda item: ", ".join(sorted({found.rule for found in item.found})) or "-"),
+            Column("EFFECTS", lambda item: ", ".join(item.effects) or "-"),
             Column("AT", lambda item: str(item.at or "-"), wide=True),
         ),
         lambda item: {"passed": item.passed, **msgspec.to_builtins(item)},

@@ -177,7 +177,7 @@ class _Work:
     Attributes:
         document: payload and addons, as they are by now.
         puts: what was put, by path, whether it was there already or not.
-        changes: what of that was not there.
+        changes: what of that nobody has written.
     """
 
     def __init__(self, before: Asset, left_out: frozenset[str]) -> None:
@@ -191,8 +191,12 @@ class _Work:
 
     @property
     def changes(self) -> list[_Put]:
-        """What was put, and was not there."""
-        return [put for path, put in self.puts.items() if not _same(_at(self._written, path), put.value)]
+        """What was put, and nobody has written."""
+        return [
+            put
+            for path, put in self.puts.items()
+            if not self._was_written(path) or not _same(_at(self._written, path), put.value)
+        ]
 
     def apply(self, rule: MutationRule) -> None:
         """Put what `rule` says, if it is about the asset as it is now."""
@@ -216,6 +220,9 @@ class _Work:
         """Whether a field stands as a person wants it, so that no default is to be put there."""
         if any(put.rule.sets and _overlap(other, path) for other, put in self.puts.items()):
             return True
+        return self._was_written(path)
+
+    def _was_written(self, path: Path) -> bool:
         value: Any = self._written
         for length, step in enumerate(path, start=1):
             if not isinstance(value, dict):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import canonical, digest_all
+from lehr.base.errors import LehrError
 from lehr.generate.assembly import Assembly
 from lehr.generate.conversion import Place
 from lehr.generate.deriving import DerivingRule, deriving_rules, type_problems
@@ -29,11 +30,12 @@ from lehr.sdk.policy_rules import not_understood, unclear_in
 _EVERYTHING = "id=*"
 
 
-class _Standing(NamedTuple):
-    """A policy, compiled.
+class Effects(NamedTuple):
+    """What a policy changes and makes, compiled: nothing, as long as there are problems with that.
 
     Attributes:
         digest: of all that decides what it changes and makes, and where it says so.
+        problems: all that is wrong with the policy, whatever it is about.
     """
 
     digest: str
@@ -55,7 +57,7 @@ class Policies:
         self._registry = registry
         self._assembly = assembly
         self._fetch = fetch
-        self._standing: dict[AssetId, _Standing] = {}
+        self._standing: dict[AssetId, Effects] = {}
         self._late: dict[AssetId, Diagnostic] = {}
 
     @property
@@ -93,7 +95,7 @@ class Policies:
             asset = self._assembly.declared(id)
             self._standing.pop(id, None)
             if asset is not None and asset.type == POLICY and not _made_of_assets(asset):
-                self._standing[id] = self._compiled(asset)
+                self._standing[id] = effects_of(asset, self._registry, self._placing(asset))
         changed = [
             item
             for some, others in ((before, self._standing), (self._standing, before))
@@ -119,30 +121,6 @@ class Policies:
                 if policy.mutate or policy.generate:
                     self._late[id] = _too_late(asset)
 
-    def _compiled(self, asset: Asset) -> _Standing:
-        policy = self._registry.payload(asset, Policy)
-        place = self._placing(asset)
-        unclear = unclear_in(policy)
-        changes = bool(policy.mutate or policy.generate)
-        if changes and ":" in asset.id:
-            unclear.append(Unclear("", "its id has a colon, and what it changes names it as FILE:ID/NAME"))
-        lines = [str(place(f"/{part}")) for part in _parts(policy)]
-        origin = asset.origin or Position("")
-        whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
-        digest = digest_all((origin.file, whole.decode(), *lines)) if changes else ""
-        if unclear:
-            problems = tuple(not_understood(asset, item, place(item.pointer)) for item in unclear)
-            return _Standing(f"{digest} unclear", problems=problems)
-        of = _told_as(policy.match.select or Selector(all=True))
-
-        def by(name: str, line: int) -> Derivation:
-            return Derivation(f"{origin.file}:{asset.id}/{name}", line, "asset", of)
-
-        deriving = tuple(deriving_rules(asset.id, policy, by, place))
-        problems = tuple(type_problems(deriving, self._registry))
-        mutations = tuple(mutation_rules(asset.id, policy, by, place))
-        return _Standing(digest, mutations, () if problems else deriving, problems)
-
     def _placing(self, asset: Asset) -> Place:
         """From JSON pointers into the payload of a policy to where that stands."""
         origin = asset.origin or Position("")
@@ -155,6 +133,35 @@ class Policies:
             return lambda pointer: found.document.position(f"{found.pointer}/payload{pointer}")
 
         return lambda pointer: place()(pointer)
+
+
+def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
+    """What the policy `asset` changes and makes.
+
+    Args:
+        place: from a JSON pointer into its payload to where that stands.
+    """
+    policy = registry.payload(asset, Policy)
+    unclear = unclear_in(policy)
+    changes = bool(policy.mutate or policy.generate)
+    if changes and ":" in asset.id:
+        unclear.append(Unclear("", "its id has a colon, and what it changes names it as FILE:ID/NAME"))
+    lines = [str(place(f"/{part}")) for part in _parts(policy)]
+    origin = asset.origin or Position("")
+    whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
+    digest = digest_all((origin.file, whole.decode(), *lines)) if changes else ""
+    if unclear:
+        problems = tuple(not_understood(asset, item, place(item.pointer)) for item in unclear)
+        return Effects(f"{digest} unclear", problems=problems)
+    of = _told_as(policy.match.select or Selector(all=True))
+
+    def by(name: str, line: int) -> Derivation:
+        return Derivation(f"{origin.file}:{asset.id}/{name}", line, "asset", of)
+
+    deriving = tuple(deriving_rules(asset.id, policy, by, place))
+    problems = tuple(type_problems(deriving, registry))
+    mutations = tuple(mutation_rules(asset.id, policy, by, place))
+    return Effects(digest, mutations, () if problems else deriving, problems)
 
 
 def _parts(policy: Policy) -> Iterator[str]:
@@ -173,7 +180,7 @@ def _told_as(select: Selector) -> str:
     text = _EVERYTHING if select.all else str(select)
     try:
         return text if select.all or selector_of(text) == select else _only_types(select)
-    except ValueError:
+    except LehrError:
         return _only_types(select)
 
 

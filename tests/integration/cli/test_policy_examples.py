@@ -145,3 +145,109 @@ def test_no_policy_at_all_is_an_error(tmp_path: Path) -> None:
     result = lehr_test(written(tmp_path, "[]\n"))
     assert isinstance(result.exception, LehrError)
     assert "declares no policy" in result.exception.what
+
+
+CHANGING = """\
+id: policies/replicas
+type: lehr.Policy
+payload:
+  match: {select: {types: [lehr.Process]}}
+  mutate:
+    - name: two
+      default: {payload: {replicas: 2}}
+    - name: stop
+      set: {payload: {stop_timeout_seconds: "{{ payload.replicas * 5.0 }}"}}
+  generate:
+    - name: note
+      asset:
+        id: "{{ id }}/note"
+        type: lehr.File
+        payload: {path: "notes/{{ id }}", content: "{{ payload.replicas }} replicas"}
+  tests:
+    - name: nothing is said
+      assets: [{id: web, type: lehr.Process, payload: {command: [w]}}]
+      becomes: [{id: web, type: lehr.Process, payload: {command: [w], replicas: 2, stop_timeout_seconds: 10}}]
+      generates: [{id: web/note, type: lehr.File, payload: {path: notes/web, content: 2 replicas}}]
+    - name: one is said
+      assets: [{id: web, type: lehr.Process, payload: {command: [w], replicas: 1}}]
+      becomes: [{id: web, type: lehr.Process, payload: {command: [w], replicas: 1, stop_timeout_seconds: 5}}]
+      generates: [{id: web/note, type: lehr.File, payload: {path: notes/web, content: 1 replicas}}]
+"""
+
+
+def test_what_a_policy_changes_and_makes_is_compared_with_what_its_examples_say(tmp_path: Path) -> None:
+    path = written(tmp_path, CHANGING.replace("payload.replicas * 5.0", "double(payload.replicas) * 5.0"))
+    result = lehr_test(path)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == "2 examples of 1 policy, 0 failed\n"
+    trials = json.loads(lehr_test(path, "-o", "json").stdout)
+    assert [trial["effects"] for trial in trials] == [["note", "stop", "two"], ["note", "stop"]]
+
+
+def test_every_asset_that_comes_out_otherwise_is_told_with_what_differs(tmp_path: Path) -> None:
+    text = CHANGING.replace("payload.replicas * 5.0", "double(payload.replicas) * 5.0")
+    text = text.replace("replicas: 2, stop", "replicas: 3, stop").replace(
+        "content: 1 replicas", "content: one"
+    )
+    path = written(tmp_path, text)
+    result = lehr_test(path)
+    assert result.exit_code == 1
+    assert result.stdout.count("failed") == 2
+    assert (
+        "`web` does not come out as the example `nothing is said` of `policies/replicas` says"
+        in result.stderr
+    )
+    assert "`/payload/replicas` is 2, and should be 3" in result.stderr
+    assert f"{path}:19:7" in result.stderr or f"{path}:19:17" in result.stderr
+    assert '`/payload/content` is "1 replicas", and should be "one"' in result.stderr
+    trials = json.loads(lehr_test(path, "-o", "json").stdout)
+    (difference,) = trials[0]["differences"]
+    assert (difference["asset"], difference["part"]) == ("web", "becomes")
+
+
+def test_what_an_example_does_not_tell_of_fails_too(tmp_path: Path) -> None:
+    text = CHANGING.replace("payload.replicas * 5.0", "double(payload.replicas) * 5.0")
+    lines = [line for line in text.splitlines() if "becomes" not in line and "generates" not in line]
+    result = lehr_test(written(tmp_path, "\n".join(lines) + "\n"))
+    assert result.exit_code == 1
+    assert "it is changed, and `becomes` does not tell of it" in result.stderr
+    assert "it is made, and `generates` does not tell of it" in result.stderr
+    more = text.replace("becomes: [", "becomes: [{id: db, type: lehr.Process, payload: {command: [x]}}, ")
+    more = more.replace(
+        "generates: [", "generates: [{id: n, type: lehr.File, payload: {path: n, content: n}}, "
+    )
+    result = lehr_test(written(tmp_path, more))
+    assert "`db` does not come out as the example `one is said`" in result.stderr
+    assert "it is not among its `assets`" in result.stderr
+    assert "it is not made" in result.stderr
+
+
+def test_what_no_example_shows_to_do_anything_is_told(tmp_path: Path) -> None:
+    text = CHANGING.replace("payload.replicas * 5.0", "double(payload.replicas) * 5.0")
+    result = lehr_test(
+        written(
+            tmp_path, text[: text.index("    - name: nothing")] + text[text.index("    - name: one is") :]
+        )
+    )
+    assert result.exit_code == 0, result.output
+    assert "warning: no example is changed by `two` of `policies/replicas`" in result.stderr
+
+
+def test_a_policy_that_cannot_do_what_it_says_is_told_without_any_asset(tmp_path: Path) -> None:
+    match, kind = "{select: {types: [lehr.Process]}}", "type: lehr.File"
+    for wrong, code in (
+        (CHANGING.replace(match, "{select: {all: true}}"), "GEN031"),
+        (CHANGING.replace(kind, "type: lehr.Fil", 1), "GEN005"),
+        (CHANGING.replace("payload.replicas }} r", "payload. }} r"), "VAL062"),
+    ):
+        result = lehr_test(written(tmp_path, wrong))
+        assert result.exit_code == 1
+        assert code in result.stderr
+        assert result.stdout == ""
+
+
+def test_an_example_in_which_a_change_goes_wrong_fails(tmp_path: Path) -> None:
+    result = lehr_test(written(tmp_path, CHANGING))  # an int times a double
+    assert result.exit_code == 1
+    assert result.stdout.count("failed") == 2
+    assert "GEN040" in result.stderr

@@ -208,6 +208,8 @@ def test_what_is_put_is_marked_with_its_policy_and_what_was_there_is_not() -> No
     ]
     same, _ = applied(known, {"replicas": 3}, {LABELS: {"labels": {"env": "prod"}}})
     assert same.annotated_by == ()
+    (one,) = applied(mutations(p=policy({"default": {"payload": {"replicas": 1}}})), {})[0].annotated_by
+    assert one.path == "/payload/replicas"  # it would stay so with another default of the type
 
 
 def test_where_an_asset_comes_from_stays() -> None:
