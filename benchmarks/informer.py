@@ -1,4 +1,4 @@
-"""What a shared informer takes: updates into a cache with one index and a queue, and memory for all that.
+"""What a shared informer takes: updates into a cache with one index and a queue; and memory, nothing queued.
 
 SIZE is the number of assets (100,000), of about 600 bytes each. Updates come as batches of a hundred, out of
 memory, so that the informer alone is measured. The peer is client-go, whose figures were measured elsewhere.
@@ -48,8 +48,8 @@ class Prepared:
         await asyncio.Event().wait()
 
 
-async def follow(prepared: Prepared) -> SharedInformer:
-    """An informer that has taken everything."""
+async def follow(prepared: Prepared) -> tuple[SharedInformer, WorkQueue[AssetId]]:
+    """An informer that has taken everything, and the queue that it has filled."""
     clock, chance = SystemClock(), Chance(SEED)
     informer = SharedInformer(prepared, clock, chance)
     queue: WorkQueue[AssetId] = WorkQueue(clock, chance)
@@ -60,7 +60,7 @@ async def follow(prepared: Prepared) -> SharedInformer:
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    return informer
+    return informer, queue
 
 
 async def updates(size: int) -> None:
@@ -79,7 +79,9 @@ async def memory(size: int) -> None:
     gc.collect()
     tracemalloc.start()
     listing = Listing(1, (asset for number in range(size // PLACES) for asset in assets(number, 1)))
-    informer = await follow(Prepared(listing, []))
+    informer, queue = await follow(Prepared(listing, []))
+    for _item in range(len(queue)):
+        queue.done(await queue.take())
     gc.collect()
     held, _peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

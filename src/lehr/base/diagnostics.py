@@ -15,7 +15,7 @@ class Severity(enum.StrEnum):
     WARNING = "warning"
 
 
-class Position(msgspec.Struct, frozen=True, order=True):
+class Position(msgspec.Struct, frozen=True, order=True, gc=False):
     """A place in a source file. `line` and `column` count from 1; 0 means the file as a whole."""
 
     file: str

@@ -38,7 +38,7 @@ class AssetKey(NamedTuple):
         return f"{self.partition}:{self.id}"
 
 
-class Asset(msgspec.Struct, frozen=True, omit_defaults=True):
+class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """An asset as it stands in an incarnation.
 
     Attributes:
@@ -107,8 +107,10 @@ def make_asset(
     content = {"addons": dict(addons), "payload": payload}
     if versions:
         content["versions"] = dict(versions)
-    body = canonical(content)
-    return Asset(id, type, body, digest_all((id, type, body.decode())), origin, made_by, annotated_by)
+    text = canonical(content).decode()
+    # Encoded once more: what comes out of the first encoder holds on to the whole of its buffer, half as
+    # much again as there is in it.
+    return Asset(id, type, text.encode(), digest_all((id, type, text)), origin, made_by, annotated_by)
 
 
 def id_problem(text: str) -> str | None:

@@ -10,7 +10,7 @@ Reads = Literal["file", "files", "asset", "assets"]
 """What one call of a generator is given: a file or an asset, or all files or assets that fit."""
 
 
-class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True):
+class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """One call of a generator, and the line of it that an asset or an addon was yielded on.
 
     There may be a million assets: whatever came of one call and line shares one of these.
@@ -57,7 +57,7 @@ class DeclaredGenerator(msgspec.Struct, frozen=True, array_like=True):
     makes: tuple[str, ...] = ()
 
 
-class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True):
+class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
     """What was put on an asset by somebody else than who declares it.
 
     Attributes:
