@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lehr.base.cel import NoAnswerError, compile_condition
@@ -45,11 +47,31 @@ def test_what_is_too_deep_is_said_in_plain_words(expression: str, why: str) -> N
         ("'a'.matches('(')", r"^invalid regular expression: missing \): \($"),
         ("{'a': 1, 'a': 2} == {}", "^duplicate key in map$"),
         ("int('x') == 1", "^cannot convert string to int$"),
+        ("dyn({'a': 1}).b.matches('')", "^no such key: b$"),
     ],
 )
 def test_why_the_library_has_no_answer_is_said_in_plain_words(expression: str, why: str) -> None:
     with pytest.raises(NoAnswerError, match=why):
         compile_condition(expression, ())({})
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("mine = 'a'", "1:6: `=` is not understood: write `==`; 1:8: `'a'` is not expected here"),
+        ("mine and mine", "1:6: `and` is not expected here: write `&&`"),
+        ("mine like 'a%'", "1:6: `like` is not expected here"),
+        ("mine == 1 &&", "1:13: it ends where something ought to follow"),
+        ("(mine == 1", "1:11: `)` is missing at the end"),
+        ("mine ? 1", "1:9: `:` is missing at the end"),
+        ("{'a' 1}", "1:6: `:` is missing before this"),
+        ("mine.a..b", "1:8: `..` is not expected here"),
+        ("mine == 'a\"", "1:9: the text that begins with 'a\" has no end, or a \\ that means nothing; "),
+    ],
+)
+def test_what_is_wrong_is_said_in_plain_words(expression: str, why: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(why)):
+        compile_condition(expression, ("mine",))
 
 
 @pytest.mark.parametrize("expression", ["mine", "mine.nothing", "mine.text > 1", "1 + 1"])

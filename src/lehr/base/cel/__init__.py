@@ -10,6 +10,7 @@ time, conversions) is asked of the library whole. A property test holds the two 
 | module | what |
 |---|---|
 | `google` | the one place that knows its library, imported with the first expression |
+| `wording` | what its messages mean |
 | `tree` | its syntax tree |
 | `closures`, `operators` | from the tree to functions |
 """
