@@ -9,7 +9,7 @@ import structlog
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.base.errors import WaitingError
+from lehr.base.errors import LehrError, WaitingError
 from lehr.client.deltas import Delta
 from lehr.client.informer import SharedInformer
 from lehr.client.queue import WorkQueue
@@ -76,7 +76,15 @@ class Controller:
             self.queue.add_after(id, max(0.0, error.until - self._clock.now()))
         except Exception as error:
             seconds = self.queue.retry(id)
-            log.warning("could not reconcile", asset=id, error=str(error), again_in=round(seconds, 1))
+            # What was foreseen says what it is about; of anything else, the author wants to see where.
+            foreseen = isinstance(error, LehrError)
+            log.warning(
+                "could not reconcile",
+                asset=id,
+                error=str(error) if foreseen else f"{type(error).__name__}: {error}",
+                again_in=round(seconds, 1),
+                exc_info=not foreseen,
+            )
         else:
             self.queue.forget(id)
             if again is not None:

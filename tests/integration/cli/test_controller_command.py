@@ -29,6 +29,9 @@ async def reconcile(request):
     if request.asset is not None:
         Path(request.id + ".txt").write_text(request.payload(dict)["text"])
 
+async def stumble(request):
+    raise KeyError("no such shelf")
+
 def plain(request):
     pass
 """
@@ -104,11 +107,22 @@ def test_it_does_the_same_over_http(shop: Path) -> None:
             wait_for(shop / "note.txt", "first")
 
 
+def test_what_the_function_raises_is_logged_with_the_place_where_it_did(shop: Path) -> None:
+    with running(shop, "controller", "notes:stumble", "--type", "shop.Note"):
+        deadline = time.monotonic() + 30
+        while "no such shelf" not in (shop / "log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    said = (shop / "log").read_text()
+    assert "asset=note" in said
+    assert "notes.py" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["nowhere", "--type", "shop.Note"], "the module nowhere cannot be imported"),
-        (["notes:plain", "--type", "shop.Note"], "its async functions are reconcile"),
+        (["notes:plain", "--type", "shop.Note"], "its async functions are reconcile, stumble"),
         (["notes", "--type", "shop.Note", "--state", "elsewhere"], "elsewhere"),
         (["notes"], "--type"),
     ],
