@@ -1,13 +1,10 @@
-"""Simulated etcd members on a simulated machine, which fail in every way, and judge what a controller does.
+"""What a controller meets: a machine and an etcd that fail in every way, and judge what it does.
 
-What members have agreed on is one list, as consensus makes it; who is up, who answers, and what becomes of a
-request whose answer never came, the seed says. Each rule that is broken is written down in `complaints`.
+Who answers, what becomes of a request whose answer never came, when the controller is killed: the seed says.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,11 +13,12 @@ import msgspec
 from etcd_operator.gateway import Answer, RefusedError
 from etcd_operator.machine import Record
 from etcd_operator.operator import Operator
-from etcd_operator.plan import Home, Member, home_of, quorum
+from etcd_operator.plan import Home, Member, quorum
 from lehr.base.chance import Chance
 from lehr.base.errors import TransientError
 from lehr.client import Request
 from lehr.testing.controllers import Stage
+from tests.simulation.etcd_members import Disk, Members, Process
 
 CLUSTER = 77
 SERVER_SECONDS = 7.0
@@ -31,63 +29,37 @@ class KilledError(Exception):
     """The controller was killed in the middle of a call that does not wait."""
 
 
-class Disk(msgspec.Struct):
-    """A home on the disk.
-
-    Attributes:
-        index: how much of what was agreed on it has.
-    """
-
-    slot: int
-    launched: bool = False
-    data: bool = False
-    index: int = 0
-
-
-class Process(msgspec.Struct):
-    """A member's process.
-
-    Attributes:
-        ready: when it takes part, in seconds.
-        hangs: until when it does not answer.
-        synced: when it has learnt enough to vote.
-    """
-
-    number: int
-    ready: float
-    hangs: float = 0.0
-    synced: float = 0.0
-
-
-class World:
+class World(Members):
     """Implements `Machine` and `Etcd` for one controller at a time.
 
     Args:
         strict: etcd refuses changes that would cost the quorum, as it does by default. Without, all that is
             between the cluster and its loss is the controller.
+        kill_at: at which of the points where it may be killed in the middle of a step; None for where the
+            seed says.
+
+    Attributes:
+        troubled: whether anything goes wrong.
+        points: how many of those points there were.
+        kills: how often the controller was killed.
+        changes: how often members were changed.
+        status: what was told last.
     """
 
-    def __init__(self, stage: Stage, seed: int, *, strict: bool) -> None:
-        self.complaints: list[str] = []
-        self.troubled = True
+    def __init__(self, stage: Stage, seed: int, *, strict: bool, kill_at: int | None = None) -> None:
+        super().__init__(stage.clock)
+        self.troubled = kill_at is None
         self.strict = strict
-        self.members: dict[int, Member] = {}
-        self.disks: dict[str, Disk] = {}
-        self.processes: dict[str, Process] = {}
-        self.agreed = 0
+        self.points = 0
         self.kills = 0
         self.changes = 0
         self.status: Mapping[str, Any] = {}
         self._stage = stage
-        self._clock = stage.clock
         self._chance = Chance(seed)
-        self._numbers = 1000
+        self._kill_at = kill_at
         self._record: Record | None = None
         self._alive = True
         self._in_flight: dict[int, float] = {}
-        self._began = 0.0
-        self._down_since: dict[int, float] = {}
-        self._up_since: dict[int, float] = {}
         self._operator = self._new_operator()
 
     # --- the controller ----------------------------------------------------------------
@@ -112,10 +84,6 @@ class World:
     def _new_operator(self) -> Operator:
         return Operator(lambda id, port: self, lambda port: self, self._chance)
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Have something happen, whatever becomes of who caused it."""
-        asyncio.get_running_loop().call_later(seconds, call, context=contextvars.Context())
-
     # --- Machine -------------------------------------------------------------------------
 
     def record(self) -> Record | None:
@@ -130,10 +98,10 @@ class World:
         self.status = status
 
     def homes(self) -> list[Home]:
-        self._began = self.now
+        self.began = self.now
         self.look()
         return [
-            Home(name, disk.slot, disk.launched, disk.data, self._number(name))
+            Home(name, disk.slot, disk.launched, disk.data, self.process_of(name))
             for name, disk in sorted(self.disks.items())
         ]
 
@@ -146,18 +114,17 @@ class World:
         self._maybe_killed()
         member = self.member_at(home)
         if home in self.processes:
-            self._complain(f"{home} has a second process")
+            self.complain(f"{home} has a second process")
         if new and self.members:
-            self._complain(f"a new cluster is begun at {home}, and there is one")
+            self.complain(f"a new cluster is begun at {home}, and there is one")
         if not new and not disk.data and member is not None and member.name:
-            self._complain(f"{home} comes back without the data of who it was")
+            self.complain(f"{home} comes back without the data of who it was")
         if any(other.slot == slot for name, other in self.disks.items() if name in self.processes):
             return  # its port is taken, so it ends at once
-        self._numbers += 1
         ready = self.now + self._draw(0.3, 3.0)
-        process = Process(self._numbers, ready, synced=ready + self._draw(0.0, 20.0))
+        process = Process(self.number(), ready, synced=ready + self._draw(0.0, 20.0))
         self.processes[home] = process
-        self.later(self._draw(0.1, 0.3), lambda: self._comes_up(home, process, new))
+        self.later(self._draw(0.1, 0.3), lambda: self.comes_up(home, process, new=new))
         self._maybe_killed()
 
     def kill(self, home: str) -> None:
@@ -165,25 +132,25 @@ class World:
         member = self.member_at(home)
         if member is not None and not member.learner:
             self.look()
-            if self._up_since.get(member.id, self.now) < self._began:
-                self._complain(f"{home} is killed, and it was up")
-            others = [other for other in self.voters if other.id != member.id and self._was_up(other)]
+            if self._up_since.get(member.id, self.now) < self.began:
+                self.complain(f"{home} is killed, and it was up")
+            others = [other for other in self.voters if other.id != member.id and self.was_up(other)]
             if len(others) < quorum(len(self.voters)):
-                self._complain(f"{home} is killed, and the others are no quorum")
+                self.complain(f"{home} is killed, and the others are no quorum")
         self.end(home)
         self._maybe_killed()
 
     def discard(self, home: str) -> None:
         self._maybe_killed()
         if self.member_at(home) is not None or home in self.processes:
-            self._complain(f"{home} is discarded, and it is a member, or runs")
+            self.complain(f"{home} is discarded, and it is a member, or runs")
         self.disks.pop(home, None)
 
     # --- Etcd ------------------------------------------------------------------------------
 
     async def ask(self, slot: int) -> Answer:
         await self._pass(0.005, 0.05)
-        answering = self._voter(slot)
+        answering = self.voter(slot)
         if answering is None or not self.has_quorum or self._unlucky(0.05):
             await self._pass(0.01, 2.0)
             raise TransientError("it does not answer")
@@ -194,12 +161,12 @@ class World:
 
     async def add(self, via: int, slot: int) -> None:
         def apply() -> None:
-            self._numbers += 1
-            self.members[self._numbers] = Member(self._numbers, slot, learner=True)
+            id = self.number()
+            self.members[id] = Member(id, slot, learner=True)
 
         if any(member.slot == slot for member in self.members.values()):
-            self._complain(f"slot {slot} is given to a second member")
-        await self._change(via, apply, lambda: all(self._is_up(member) for member in self.voters))
+            self.complain(f"slot {slot} is given to a second member")
+        await self._change(via, apply, lambda: all(self.is_up(member) for member in self.voters))
 
     async def promote(self, via: int, id: int) -> None:
         def possible() -> bool:
@@ -214,9 +181,9 @@ class World:
             self.disks[member.home].index = self.agreed  # what makes it a voter, it has
             self.members[id] = msgspec.structs.replace(member, learner=False)
 
-        up = sum(self._was_up(member) for member in self.voters)
+        up = sum(self.was_up(member) for member in self.voters)
         if up + 1 < quorum(len(self.voters) + 1):
-            self._complain(f"{id} is to vote, and {up} voters are up")
+            self.complain(f"{id} is to vote, and {up} voters are up")
         await self._change(via, apply, possible, always=True)
 
     async def remove(self, via: int, id: int) -> None:
@@ -224,15 +191,15 @@ class World:
         voters = self.voters
         if member is not None and not member.learner:
             others = [other for other in voters if other.id != id]
-            up = [other for other in others if self._was_up(other)]
+            up = [other for other in others if self.was_up(other)]
             if len(up) < quorum(len(others)):
-                self._complain(f"{member.home} is removed, and {len(up)} of {len(others)} others are up")
-            if self._is_up(member) and len(up) < len(others):
-                self._complain(f"{member.home} is healthy and is removed, and another is down")
+                self.complain(f"{member.home} is removed, and {len(up)} of {len(others)} others are up")
+            if self.is_up(member) and len(up) < len(others):
+                self.complain(f"{member.home} is healthy and is removed, and another is down")
 
         def keeps_quorum() -> bool:
             left = [other for other in self.voters if other.id != id]
-            return sum(map(self._is_up, left)) >= quorum(len(left))
+            return sum(map(self.is_up, left)) >= quorum(len(left))
 
         await self._change(via, lambda: self._remove(id), keeps_quorum)
 
@@ -250,12 +217,12 @@ class World:
         """What becomes of a change: it is refused, made, made later, or never; and told or not told."""
         self._in_flight = {number: until for number, until in self._in_flight.items() if until > self.now}
         if self._in_flight:
-            self._complain("a second change is asked for while the first may still be made")
-        self._numbers += 1
-        number = self._numbers
+            self.complain("a second change is asked for while the first may still be made")
+        number = self.number()
         self._in_flight[number] = self.now + SERVER_SECONDS
+        self._cut()
         await self._pass(0.005, 0.05)
-        if self._voter(via) is None or not self.has_quorum:
+        if self.voter(via) is None or not self.has_quorum:
             del self._in_flight[number]
             await self._pass(0.01, 8.0)
             raise TransientError("it does not answer")
@@ -279,116 +246,8 @@ class World:
             await self._pass(0.01, 8.0)
             raise TransientError("the answer was lost")
         make()
+        self._cut()
         await self._pass(0.005, 0.05)
-
-    # --- what goes on --------------------------------------------------------------------
-
-    @property
-    def now(self) -> float:
-        """Seconds."""
-        return self._clock.monotonic()
-
-    @property
-    def voters(self) -> list[Member]:
-        """Members whose vote counts."""
-        return [member for member in self.members.values() if not member.learner]
-
-    @property
-    def leader(self) -> int:
-        """Some voter that is up; 0 without a quorum."""
-        up = [member.id for member in self.voters if self._is_up(member)]
-        return min(up) if self.has_quorum else 0
-
-    @property
-    def has_quorum(self) -> bool:
-        """Whether the cluster works."""
-        return bool(self.voters) and sum(map(self._is_up, self.voters)) >= quorum(len(self.voters))
-
-    def look(self) -> None:
-        """Note who is down, and let those that are up agree on one thing more."""
-        for member in self.members.values():
-            if self._is_up(member):
-                self._down_since.pop(member.id, None)
-                self._up_since.setdefault(member.id, self.now)
-            else:
-                self._up_since.pop(member.id, None)
-                self._down_since.setdefault(member.id, self.now)
-        if not self.has_quorum:
-            return
-        disks = [self.disks[member.home] for member in self.voters if self._is_up(member)]
-        if max(disk.index for disk in disks) < self.agreed:
-            self._complain("what was acknowledged is lost")
-        self.agreed += 1
-        for disk in disks:
-            disk.index = self.agreed
-
-    def end(self, home: str, process: Process | None = None) -> None:
-        """End a process, that one if it is named."""
-        if process is None or self.processes.get(home) is process:
-            self.processes.pop(home, None)
-            self.look()
-
-    def hang(self, home: str, seconds: float) -> None:
-        """Let a process not answer for so long."""
-        process = self.processes.get(home)
-        if process is not None:
-            process.hangs = self.now + seconds
-            self.look()
-
-    def lose(self, home: str, *, whole: bool) -> None:
-        """Take a member's data, and its process."""
-        self.end(home)
-        if whole:
-            self.disks.pop(home, None)
-        elif home in self.disks:
-            self.disks[home].data = False
-            self.disks[home].index = 0
-
-    def can_lose(self, home: str) -> bool:
-        """Whether the cluster can be mended without this home's data."""
-        member = self.member_at(home)
-        if member is None or member.learner:
-            return bool(self.members)
-        return self.strict and len(self.voters) >= 3 and all(self._is_up(other) for other in self.voters)
-
-    def is_as_intended(self, size: int) -> bool:
-        """Whether so many vote and are up, and nothing else is there."""
-        homes = {member.home for member in self.members.values()}
-        up = all(self._is_up(member) for member in self.voters)
-        return up and len(self.voters) == len(self.members) == size and homes == self.disks.keys()
-
-    def member_at(self, home: str) -> Member | None:
-        """Whose home it is."""
-        return next((member for member in self.members.values() if member.home == home), None)
-
-    def _comes_up(self, home: str, process: Process, new: bool) -> None:
-        if self.processes.get(home) is not process or home not in self.disks:
-            return
-        disk = self.disks[home]
-        disk.data = True
-        if new and not self.members:
-            self._numbers += 1
-            self.members[self._numbers] = Member(self._numbers, disk.slot, home)
-            return
-        member = self.member_at(home)
-        if member is not None and not member.name:
-            self.members[member.id] = msgspec.structs.replace(member, name=home_of(member.slot, member.id))
-
-    def _voter(self, slot: int) -> Member | None:
-        return next((member for member in self.voters if member.slot == slot and self._is_up(member)), None)
-
-    def _is_up(self, member: Member) -> bool:
-        process, disk = self.processes.get(member.home), self.disks.get(member.home)
-        if process is None or disk is None or not disk.data:
-            return False
-        return self.now >= process.ready and self.now >= process.hangs
-
-    def _was_up(self, member: Member) -> bool:
-        """Whether it was up at any time since the controller began to look: more it cannot know."""
-        return self._is_up(member) or self._down_since.get(member.id, 0.0) >= self._began
-
-    def _number(self, home: str) -> int:
-        return self.processes[home].number if home in self.processes else 0
 
     # --- chance --------------------------------------------------------------------------
 
@@ -406,11 +265,14 @@ class World:
 
     def _maybe_killed(self) -> None:
         """A call that does not wait is cut in two. What is killed does nothing more."""
-        if not self._alive:
-            raise KilledError
         if self._unlucky(0.01):
             self.kill_controller()
+        self._cut()
+        if not self._alive:
             raise KilledError
 
-    def _complain(self, what: str) -> None:
-        self.complaints.append(f"{self.now:.1f} s: {what}")
+    def _cut(self) -> None:
+        """Here the controller may be killed. Where it waits next, it stays."""
+        if self.points == self._kill_at:
+            self.kill_controller()
+        self.points += 1

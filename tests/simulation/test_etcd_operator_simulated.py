@@ -18,7 +18,7 @@ from tests.simulation.etcd_world import World
 
 SEEDS = 200
 SIZES = (1, 3, 5)
-TROUBLED_SECONDS = 400.0
+TROUBLED_SECONDS = 300.0
 CALM_SECONDS = 200.0
 
 
@@ -42,7 +42,7 @@ def disturb(world: World, chance: Chance) -> None:
     elif fate < 0.55:
         world.hang(home, chance.uniform(1.0, 120.0))
     elif fate < 0.7:
-        if world.can_lose(home):
+        if world.strict and world.can_lose(home):
             world.lose(home, whole=chance.uniform(0.0, 1.0) < 0.5)
     elif fate < 0.85:
         world.kill_controller()
@@ -84,6 +84,34 @@ def test_whatever_fails_the_quorum_is_never_lost_by_its_doing_and_it_gets_there(
         changes += world.changes
     assert kills > SEEDS  # or it was no trouble
     assert changes > SEEDS
+
+
+def change_size_twice(kill_at: int) -> World:
+    """A history in which nothing goes wrong, but that the controller is killed once: 1, 3 and 1 again."""
+    worlds: list[World] = []
+
+    async def story(stage: Stage) -> None:
+        world = World(stage, 1, strict=True, kill_at=kill_at)
+        worlds.append(world)
+        for size in (1, 3, 1):
+            stage.publish("plays", {"size": size, "port": 2379}, "etcd.Cluster")
+            await stage.pass_time(150)
+            if not world.is_as_intended(size):
+                world.complaints.append(f"{size} are intended, {world.members}, {world.status}")
+
+    async def reconcile(request: Request) -> float | None:
+        return await worlds[0].reconcile(request)
+
+    play(reconcile, story, seed=1)
+    return worlds[0]
+
+
+def test_wherever_it_is_killed_the_next_one_goes_on() -> None:
+    points = change_size_twice(-1).points
+    assert points > 50
+    for point in range(points):
+        world = change_size_twice(point)
+        assert (world.complaints, world.kills) == ([], 1), f"point {point}"
 
 
 Rule = Callable[[int, Seen, View], Step | None]
