@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import Place, convert
+from lehr.generate.left_out import left_out
 from lehr.generate.mutations import no_answer
-from lehr.generate.output import Output
+from lehr.generate.output import Output, gathered
 from lehr.generate.problems import did_you_mean, quoted, show
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId
@@ -75,7 +76,10 @@ class DerivingRule(NamedTuple):
             return Output(inputs, diagnostics=(self._no_id(asset, value["id"], place("/id")),))
         made, found = convert(value, registry, Position(by.module, by.line), place, by)
         problems = tuple(replace(item, why=self._made_for(item.why, asset)) for item in found)
-        return Output(inputs, () if made is None else (made,), (), problems)
+        if made is None:
+            return Output(inputs, diagnostics=problems)
+        nobody_wrote = gathered([left_out(value, made, registry)])
+        return Output(inputs, (made,), diagnostics=problems, left_out=nobody_wrote)
 
     def _made_for(self, why: str, asset: Asset) -> str:
         return f"{why}; {self.told}, makes it for {quoted(asset.id)}".removeprefix("; ")

@@ -38,7 +38,7 @@ class Leaf(NamedTuple):
     Attributes:
         fill: its value.
         inner: JSON pointer to it, in the policy's payload.
-        mark: what an asset says that has it from there.
+        mark: what an asset says that has it from there, with the line of the field.
     """
 
     path: Path
@@ -89,12 +89,17 @@ def mutation_rules(
     for number, item in enumerate(policy.mutate):
         verb, values = item.values
         at = f"/mutate/{number}"
-        derived = by(item.name, place(at).line)
         leaves = [
-            Leaf(path, compiled_value(value, inner, []), inner, Annotated("", derived, pointer(path)))
+            Leaf(
+                path,
+                compiled_value(value, inner, []),
+                inner,
+                Annotated("", by(item.name, place(inner).line), pointer(path)),
+            )
             for root, held in (("payload", values.payload), ("addons", values.addons))
             for path, value, inner in _leaves(held, (root,), f"{at}/{verb}/{root}")
         ]
+        derived = by(item.name, place(at).line)
         yield MutationRule(id, item.name, matching, verb == "set", tuple(leaves), derived, place)
 
 

@@ -146,13 +146,12 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
     changes = bool(policy.mutate or policy.generate)
     if changes and ":" in asset.id:
         unclear.append(Unclear("", "its id has a colon, and what it changes names it as FILE:ID/NAME"))
-    lines = [str(place(f"/{part}")) for part in _parts(policy)]
     origin = asset.origin or Position("")
     whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
-    digest = digest_all((origin.file, whole.decode(), *lines)) if changes else ""
+    said = (origin.file, whole.decode()) if changes else ()
     if unclear:
         problems = tuple(not_understood(asset, item, place(item.pointer)) for item in unclear)
-        return Effects(f"{digest} unclear", problems=problems)
+        return Effects(digest_all(said), problems=problems)
     of = _told_as(policy.match.select or Selector(all=True))
 
     def by(name: str, line: int) -> Derivation:
@@ -161,12 +160,9 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
     deriving = tuple(deriving_rules(asset.id, policy, by, place))
     problems = tuple(type_problems(deriving, registry))
     mutations = tuple(mutation_rules(asset.id, policy, by, place))
+    marks = [item.by for item in deriving] + [leaf.mark.by for rule in mutations for leaf in rule.leaves]
+    digest = digest_all((*said, *(str(item.line) for item in marks)))
     return Effects(digest, mutations, () if problems else deriving, problems)
-
-
-def _parts(policy: Policy) -> Iterator[str]:
-    yield from (f"mutate/{number}" for number in range(len(policy.mutate)))
-    yield from (f"generate/{number}" for number in range(len(policy.generate)))
 
 
 def _made_of_assets(asset: Asset) -> bool:

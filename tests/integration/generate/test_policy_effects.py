@@ -260,6 +260,14 @@ def test_what_is_made_is_changed_by_policies_and_read_by_generators() -> None:
     assert workspace.assets()["web/route/told"].document()["payload"]["text"] == "for web"
 
 
+def test_what_its_template_leaves_out_nobody_has_written() -> None:
+    back = {"name": "back", "asset": {"id": "{{ id }}/s", "type": "sample.Service", "payload": {}}}
+    workspace = Workspace().declare("a", {"id": "x", "type": "sample.Policy", "payload": {}})
+    workspace.declare("p", policy(match={"select": {"types": ["sample.Policy"]}}, generate=[back]))
+    workspace.declare("q", policy("policies/q", mutate=[THREE]))
+    assert replicas(workspace.assets()["x/s"]) == 3
+
+
 def test_it_is_turned_down_with_what_it_is_made_for() -> None:
     web = {**service("web"), "addons": {"lehr.Turndown": {"reason": "replaced"}}}
     workspace = Workspace().declare("a", web).declare("p", policy(generate=[ROUTE]))
