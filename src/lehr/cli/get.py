@@ -119,10 +119,11 @@ def assets(
     partition: str | None,
 ) -> None:
     """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
-    from lehr.query.selecting import rows
+    from lehr.query.selecting import parse_status, rows
 
     asked = Asked(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
+    wanted = None if status is None else parse_status(status)
     if watch:
         if status is not None or asked.of_intent or asked.explain or form not in ("table", "json"):
             raise click.UsageError("--watch goes with SELECTOR, --filter and -o json alone")
@@ -140,8 +141,8 @@ def assets(
         among = matching(reading, asked)
         if among is not None:
             found = [row for row in found if row.id in among]
-        if status is not None:
-            found = [row for row in found if row.status.lower() == status.lower()]
+        if wanted is not None:
+            found = [row for row in found if row.status == wanted]
         show(form, bounded(found, most, "assets"), _rows_shape(reading), nothing="no assets")
 
 

@@ -23,6 +23,19 @@ NO_TURN = "NoTurnYet"
 """Shown as status of assets that the Enforcer has not looked at yet."""
 
 
+def parse_status(text: str) -> str:
+    """The status that `text` names, whatever its case.
+
+    Raises:
+        LehrError: there is none of that name, so that nothing can ever stand so.
+    """
+    known = {status.lower(): str(status) for status in (*Status, INERT, NO_TURN)}
+    if text.lower() not in known:
+        fix = f"name one of {', '.join(known.values())}"
+        raise LehrError(f"no asset can stand as {text!r}", why="that is no status", fix=fix)
+    return known[text.lower()]
+
+
 class Row(msgspec.Struct, frozen=True):
     """How one asset stands.
 

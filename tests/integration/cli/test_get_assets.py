@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from lehr.base.errors import LehrError
 from lehr.cli.main import cli
 
 ASSETS = """\
@@ -91,11 +92,20 @@ def test_options_that_do_not_go_together_are_refused(state: str, options: tuple[
     assert "--" in lehr("get", "assets", *options, "--state", state, code=2).stderr
 
 
+def test_a_status_that_there_is_not_is_refused_and_not_answered_with_nothing(state: str) -> None:
+    assert names(lehr("get", "assets", "--status", "converged", "-o", "name", "--state", state)) != []
+    assert lehr("get", "assets", "--status", "Stalled", "--state", state).stderr == "no assets\n"
+    refused = lehr("get", "assets", "--status", "Staled", "--state", state, code=1).exception
+    assert isinstance(refused, LehrError)
+    assert "'Staled'" in refused.what
+    assert all(status in refused.fix for status in ("Stalled", "Waiting", "Inert", "NoTurnYet"))
+
+
 def test_the_page_on_queries_shows_what_is_shown(state: str) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs/how-to/query.md").read_text()
     shown = page.partition("--explain-query\n")[2].partition("\n\n")[0]
     told = lehr("get", "assets", "--filter", SECRET, "--explain-query", "--state", state).stdout
     assert [line.strip() for line in shown.splitlines()] == told.splitlines()
     for line in re.findall(r"^    lehr (get assets .*)$", page, re.MULTILINE):
-        if "@" not in line and "--cursor" not in line:
+        if "--incarnation" not in line and "--cursor" not in line:
             lehr(*shlex.split(line), "--state", state)
