@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from lehr.http.describing import HEALTH_PATH, openapi
 from lehr.http.hooks import HOOK_PATH
@@ -32,3 +41,37 @@ def test_every_path_and_every_parameter_is_described_and_no_other() -> None:
 def test_every_code_is_described_with_its_status_and_no_other() -> None:
     told = re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE, re.MULTILINE)
     assert {code: int(status) for code, status in told} == STATUS
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """A server over the workspace that a newcomer makes."""
+    lehr = (sys.executable, "-m", "lehr")
+    for arguments in (("init", "hello"), ("run", "hello", "--once")):
+        subprocess.run([*lehr, *arguments], cwd=folder, check=True, capture_output=True, timeout=50)
+    command = [*lehr, "serve", "--state", str(folder / "hello/.lehr"), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            yield next(line for line in process.stderr if line.startswith("answering at ")).split()[-1]
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on the PATH")
+def test_every_line_that_is_shown_has_an_answer(tmp_path: Path) -> None:
+    lines = re.findall(r"^    (curl .*)$", PAGE, re.MULTILINE)
+    assert len(lines) == 4
+    answers = []
+    with serving(tmp_path) as url:
+        for line in lines:
+            command = shlex.split(line.replace("http://127.0.0.1:8470", url))
+            done = subprocess.run([*command, "-sS", "--fail"], capture_output=True, text=True, timeout=20)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            answers.append(json.loads(done.stdout))
+    one, filtered, difference, referring = answers
+    assert one["id"] == "hello/file"
+    assert [asset["payload"] for asset in filtered["assets"]] == [{"path": "production/hello.txt"}]
+    assert difference["assets"] == []
+    assert [item["id"] for item in referring] == ["hello/folder"]
