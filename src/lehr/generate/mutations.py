@@ -229,10 +229,10 @@ class _Work:
 
     def _was_written(self, path: Path) -> bool:
         value: Any = self._written
-        for length, step in enumerate(path, start=1):
+        for step, place in _steps(path):
             if not isinstance(value, dict):
                 return True
-            if step not in value or pointer(path[:length]) in self._left_out:
+            if step not in value or place in self._left_out:
                 return False
             value = value[step]
         return True
@@ -308,6 +308,12 @@ def _leaves(value: Mapping[str, Any], path: Path, inner: str) -> Iterator[tuple[
             yield from _leaves(item, (*path, key), at)
         else:
             yield (*path, key), item, at
+
+
+@functools.lru_cache(maxsize=4096)
+def _steps(path: Path) -> tuple[tuple[str, str], ...]:
+    """Each step of a path, with the JSON pointer up to there."""
+    return tuple((step, pointer(path[:length])) for length, step in enumerate(path, start=1))
 
 
 _MISSING = object()
