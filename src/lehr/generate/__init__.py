@@ -7,9 +7,9 @@ The parent (`client`) tells the worker (`worker`) which files have changed and a
 questions for contents; the worker (`build`) keeps what it has made of every file and every
 generator's input, makes anew what has changed, and answers with the difference.
 
-Policies (`lehr.Policy`) that change assets do so where these are declared (`policies`, `mutations`); those that
-make assets are generators over assets that run here (`deriving`). What nobody has written of an asset, and a
-policy may give a default for, is noted as it is made (`left_out`).
+Policies (`lehr.Policy`) that change assets do so where these are declared (`policies`, `mutations`);
+those that make assets are generators over assets that run here (`deriving`). What nobody has written
+of an asset, and a policy may give a default for, is noted as it is made (`left_out`).
 
 How far user code is kept apart: a generator runs in a fork (`sandbox`, `forker`), so it
 cannot damage the worker's memory; limits on time and memory end it; calls for files, network,

@@ -260,18 +260,25 @@ def _annotated(asset: Asset, additions: tuple[Addition, ...]) -> tuple[Asset | N
 
 
 def _duplicates(declared: tuple[Asset, ...]) -> list[Diagnostic]:
-    first, *others = sorted(declared, key=lambda asset: asset.origin or Position(""))
+    first, *others = sorted(declared, key=lambda asset: (asset.origin or Position(""), _made_of(asset)))
     return [
         Diagnostic(
             code="GEN008",
-            what=f"asset {quoted(other.id)} is declared again",
-            why=f"it is already declared at {first.origin}, and ids are unique within a partition",
+            what=f"asset {quoted(other.id)} is declared again{_made_of(other)}",
+            why=f"it is already declared at {first.origin}{_made_of(first)}, and ids are unique within a "
+            "partition",
             fix="delete one of the two, or give it another id",
             subject=other.id,
             at=other.origin,
         )
         for other in others
     ]
+
+
+def _made_of(asset: Asset) -> str:
+    """What an asset was made of, where its origin does not tell."""
+    by = asset.made_by
+    return f", made of {quoted(by.item)}" if by is not None and by.reads == "asset" else ""
 
 
 def _nothing_to_annotate(addition: Addition) -> Diagnostic:

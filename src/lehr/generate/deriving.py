@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from lehr.generate.conversion import Place, convert
 from lehr.generate.left_out import left_out
 from lehr.generate.mutations import no_answer
 from lehr.generate.output import Output, gathered
-from lehr.generate.problems import did_you_mean, quoted, show
+from lehr.generate.problems import quoted, show
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId
 from lehr.model.policy import Policy
@@ -107,19 +107,3 @@ def deriving_rules(
         fill = compiled_value(value, f"{at}/asset", [])
         derived = by(item.name, place(at).line)
         yield DerivingRule(id, item.name, matching, at, asset.type, fill, derived, place)
-
-
-def type_problems(rules: Iterable[DerivingRule], registry: Registry) -> Iterator[Diagnostic]:
-    """GEN005: the types of what is made are known."""
-    for rule in rules:
-        if rule.makes not in registry.types:
-            yield Diagnostic(
-                code="GEN005",
-                what=f"there is no asset type {quoted(rule.makes)}",
-                why=f"{rule.told}, is to make assets of it, and no expression can stand here",
-                fix=did_you_mean(
-                    rule.makes, registry.types, f"known types: {', '.join(sorted(registry.types))}"
-                ),
-                subject=rule.policy,
-                at=rule.place(f"{rule.at}/asset/type"),
-            )

@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr
 from lehr.base.diagnostics import Position, errors, in_order
 from lehr.generate.protocol import Built, Changed
 from lehr.model.asset import Asset, AssetId
-from lehr.model.provenance import Derivation
+from lehr.model.provenance import Annotated, Derivation
 from lehr.sdk.generation import Generated
 from lehr.sdk.source import FileEntry, LeavesOut, Snapshot
 
@@ -82,6 +82,7 @@ class Origins:
     def __init__(self) -> None:
         self._derivations: dict[Derivation, Derivation] = {}
         self._files: dict[Position, Position] = {}
+        self._marks: dict[tuple[Annotated, ...], tuple[Annotated, ...]] = {}
 
     def share(self, assets: Iterable[Asset]) -> None:
         """Have `assets`, which nobody has seen yet, hold shared values: there may be a million of them."""
@@ -94,6 +95,9 @@ class Origins:
             for item in asset.annotated_by:
                 force_setattr(item, "addon", sys.intern(item.addon))
                 force_setattr(item, "by", self._shared(item.by))
+            if any(item.path for item in asset.annotated_by):  # a policy puts the same on many
+                marks = self._marks.setdefault(asset.annotated_by, asset.annotated_by)
+                force_setattr(asset, "annotated_by", marks)
 
     def _shared(self, by: Derivation) -> Derivation:
         known = self._derivations.get(by)

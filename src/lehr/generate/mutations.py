@@ -97,7 +97,7 @@ def mutation_rules(
                 Annotated("", by(item.name, place(inner).line), pointer(path)),
             )
             for root, held in (("payload", values.payload), ("addons", values.addons))
-            for path, value, inner in _leaves(held, (root,), f"{at}/{verb}/{root}")
+            for path, value, inner in leaves_of(held, (root,), f"{at}/{verb}/{root}")
         ]
         derived = by(item.name, place(at).line)
         yield MutationRule(id, item.name, matching, verb == "set", tuple(leaves), derived, place)
@@ -300,12 +300,12 @@ def _document(asset: Asset) -> dict[str, Any]:
     return {"payload": body["payload"], "addons": body["addons"]}
 
 
-def _leaves(value: Mapping[str, Any], path: Path, inner: str) -> Iterator[tuple[Path, Any, str]]:
+def leaves_of(value: Mapping[str, Any], path: Path, inner: str) -> Iterator[tuple[Path, Any, str]]:
     """What is no mapping with something in it, with its path, and the pointer to where the policy says it."""
     for key, item in value.items():
         at = inner + pointer([key])
         if isinstance(item, dict) and item:
-            yield from _leaves(item, (*path, key), at)
+            yield from leaves_of(item, (*path, key), at)
         else:
             yield (*path, key), item, at
 

@@ -16,7 +16,8 @@ from lehr.base.digest import canonical, digest_all
 from lehr.base.errors import LehrError
 from lehr.generate.assembly import Assembly
 from lehr.generate.conversion import Place
-from lehr.generate.deriving import DerivingRule, deriving_rules, type_problems
+from lehr.generate.deriving import DerivingRule, deriving_rules
+from lehr.generate.fitting import unfit
 from lehr.generate.mutations import MutationRule, Mutations, mutation_rules
 from lehr.generate.plain import declared_in
 from lehr.model.asset import Asset, AssetId
@@ -149,20 +150,20 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
     origin = asset.origin or Position("")
     whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
     said = (origin.file, whole.decode()) if changes else ()
-    if unclear:
-        problems = tuple(not_understood(asset, item, place(item.pointer)) for item in unclear)
-        return Effects(digest_all(said), problems=problems)
+    problems = [not_understood(asset, item, place(item.pointer)) for item in unclear]
+    problems += unfit(asset.id, policy, registry, place)
+    if problems:
+        return Effects(digest_all(said), problems=tuple(problems))
     of = _told_as(policy.match.select or Selector(all=True))
 
     def by(name: str, line: int) -> Derivation:
         return Derivation(f"{origin.file}:{asset.id}/{name}", line, "asset", of)
 
     deriving = tuple(deriving_rules(asset.id, policy, by, place))
-    problems = tuple(type_problems(deriving, registry))
     mutations = tuple(mutation_rules(asset.id, policy, by, place))
     marks = [item.by for item in deriving] + [leaf.mark.by for rule in mutations for leaf in rule.leaves]
     digest = digest_all((*said, *(str(item.line) for item in marks)))
-    return Effects(digest, mutations, () if problems else deriving, problems)
+    return Effects(digest, mutations, deriving)
 
 
 def _made_of_assets(asset: Asset) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,8 +13,13 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import errors
+from lehr.generate import sandbox
+from lehr.generate.build import Build
 from lehr.generate.deriving import DerivingRule
+from lehr.generate.memo import Memo
 from lehr.generate.mutations import Mutations
+from lehr.generate.protocol import Changed, SandboxLimits
+from lehr.generate.runs import Run
 from lehr.model.asset import Asset, AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE
 from lehr.model.types import Registry
@@ -268,6 +274,14 @@ def test_what_its_template_leaves_out_nobody_has_written() -> None:
     assert replicas(workspace.assets()["x/s"]) == 3
 
 
+def test_two_that_are_made_with_one_id_are_told_with_what_they_are_made_of() -> None:
+    same = {"name": "same", "asset": {"id": "same", "type": "sample.Policy"}}
+    workspace = Workspace().declare("p", policy(generate=[same])).declare("a", service("b"), service("a"))
+    (found,) = workspace.made().diagnostics
+    assert (found.code, found.what) == ("GEN008", "asset `same` is declared again, made of `b`")
+    assert "already declared at assets/p.yaml:1, made of `a`" in found.why
+
+
 def test_it_is_turned_down_with_what_it_is_made_for() -> None:
     web = {**service("web"), "addons": {"lehr.Turndown": {"reason": "replaced"}}}
     workspace = Workspace().declare("a", web).declare("p", policy(generate=[ROUTE]))
@@ -320,6 +334,65 @@ def test_an_unknown_type_of_what_is_made_is_told_even_if_nothing_matches() -> No
     wrong = {"name": "w", "asset": {"id": "x", "type": "sample.Rout"}}
     (found,) = Workspace().declare("p", policy(generate=[wrong])).made().diagnostics
     assert (found.code, found.fix) == ("GEN005", "did you mean `sample.Route`?")
+
+
+def test_fields_and_addons_that_there_are_not_are_told_even_if_nothing_matches() -> None:
+    wrong = [
+        {
+            "name": "a",
+            "set": {"payload": {"replica": 2, "owner": "{{ id }}"}, "addons": {"lehr.Owner": {"tea": "x"}}},
+        },
+        {"name": "b", "default": {"addons": {"lehr.Label": {"labels": {"a": "b"}}}}},
+    ]
+    route = {"id": "x", "type": "sample.Route", "payload": {"path": "/", "port": "{{ id }}"}}
+    workspace = Workspace().declare("p", policy(mutate=wrong, generate=[{"name": "c", "asset": route}]))
+    found = workspace.made().diagnostics
+    assert [(item.code, item.what) for item in found] == [
+        ("GEN007", "no sample.Service has a field `/replica`"),
+        ("GEN007", "lehr.Owner has no field `/tea`"),
+        ("GEN006", "there is no addon type `lehr.Label`"),
+        ("GEN007", "no sample.Route has a field `/port`"),
+    ]
+    assert len({item.at for item in found}) == 4
+    assert [item.fix for item in found][:3] == [
+        f"did you mean `{x}`?" for x in ("replicas", "team", "lehr.Labels")
+    ]
+
+
+def test_types_that_are_not_known_here_may_be_known_elsewhere() -> None:
+    match = {"select": {"types": ["sample.Service", "elsewhere.Thing"]}}
+    colour = {"name": "a", "default": {"payload": {"colour": "red"}}}
+    assert Workspace().declare("p", policy(match=match, mutate=[colour])).made().diagnostics == ()
+
+
+def test_what_nobody_has_written_is_known_after_a_start_from_what_was_kept(tmp_path: Path) -> None:
+    workspace = Workspace().declare("a", service("out"), service("said", replicas=1))
+
+    def built(changes: dict[str, str | bytes]) -> dict[str, Asset]:
+        """By a process that has kept what the one before it made."""
+        memo = Memo(tmp_path / "memo")
+        files = {**workspace.files, **changes}
+
+        def fetch(paths: list[str]) -> Iterator[bytes]:
+            fetched.extend(paths)
+            return map(MemorySnapshot(files).read, paths)
+
+        run = Run(SandboxLimits(), SystemClock(), sandbox.run, sandbox.run)
+        build = Build(known_types(), fetch, run, memo)
+        built = build.build(Changed(tuple(MemorySnapshot(files).files().values()), (), ()))
+        assert built.diagnostics == ()
+        for _ in build.idle():
+            pass
+        memo.close()
+        return {str(asset.id): asset for asset in built.upserts}
+
+    fetched: list[str] = []
+    built({})
+    fetched.clear()
+    workspace.declare("p", policy(mutate=[THREE]))
+    assets = built({})
+    assert (replicas(assets["out"]), replicas(assets["said"])) == (3, 1)
+    assert "assets/a.yaml" not in fetched
 
 
 def test_a_policy_that_is_made_of_assets_judges_and_no_more() -> None:
