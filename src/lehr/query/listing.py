@@ -26,6 +26,8 @@ from lehr.store import WHOLE, Row, Span, StoredIntent
 _AT_ONCE = 256
 """Assets that are looked at between two looks at the clock."""
 
+_FIRST = 16
+
 Enough = Callable[[], bool]
 """Whether a page has taken long enough, and is to end where it is."""
 
@@ -157,7 +159,7 @@ def page(
     last = None
     unanswered = 0 if wanted.filter is None else wanted.filter.unanswered[1]
     candidates = wanted.candidates(reading.intent, reading.partition, header.sequence, after)
-    for share in iter(lambda: tuple(islice(candidates, _AT_ONCE)), ()):
+    for share in _shares(candidates):
         if len(found) == limit or (looked_at and enough()):
             last = after
             break
@@ -176,6 +178,14 @@ def page(
         plan = Plan(asked.text, told, asked.fast, looked_at, len(found), count - unanswered, why)
     ahead = "" if last is None else Cursor(header.sequence, header.digest[:16], last).text()
     return Page(header, tuple(found), ahead, plan)
+
+
+def _shares(candidates: Iterator[Row]) -> Iterator[tuple[Row, ...]]:
+    """Small ones first: a filter may take a tenth of a second for each asset."""
+    size = min(_FIRST, _AT_ONCE)
+    while share := tuple(islice(candidates, size)):
+        yield share
+        size = min(2 * size, _AT_ONCE)
 
 
 def parse_cursor(text: str) -> Cursor:

@@ -47,6 +47,14 @@ def test_a_page_that_has_taken_long_enough_goes_on_behind_what_was_looked_at(
     assert (ids(second.assets), second.cursor) == (["e"], "")
 
 
+def test_the_clock_is_looked_at_soon_for_a_filter_may_be_slow(shelf: Shelf) -> None:
+    shelf.publish(*(shelf.asset(f"a{number:02}") for number in range(60)))
+    wanted = Wanted(Filter("payload.value == 'x'"))
+    found = page(shelf.reading(), wanted, enough=lambda: True)
+    assert found.plan is not None
+    assert (found.plan.looked_at, parse_cursor(found.cursor).last) == (16, "a15")
+
+
 def test_a_cursor_of_another_state_is_refused(shelf: Shelf) -> None:
     shelf.publish(*(shelf.asset(id) for id in IDS))
     cursor = parse_cursor(page(shelf.reading(), Wanted(), limit=1).cursor)
