@@ -48,6 +48,9 @@ def serve(listen: str, names: tuple[str, ...], state: Path | None) -> None:
     """
     import asyncio
 
+    from lehr.cli.logs import configure_logs
+
+    configure_logs(verbose=False, as_json=False)
     asyncio.run(_serve(listen, names, state_folder(state)))
 
 

@@ -23,7 +23,8 @@ Architecture invariants:
 | `calling`, `remote` | the other side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads to answer in |
 | `hooks` | has the source looked at when somebody has pushed |
-| `watching` | streams of batches |
+| `watching`, `lines` | streams of batches, and what they are made of |
+| `outgoing` | answers on their way |
 | `application` | from a request to an answer |
 | `protocol`, `server` | connections, and the server as a whole |
 """

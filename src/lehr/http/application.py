@@ -10,7 +10,7 @@ import msgspec
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,6 +23,7 @@ from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, description, health, 
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
+from lehr.http.outgoing import Abort, Outbound, Outgoing
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource
 from lehr.http.readers import Readers
@@ -33,9 +34,6 @@ from lehr.sdk.wire import Problem
 from lehr.store import Store
 
 log = structlog.get_logger()
-
-Abort = Callable[[Scope, bytes], None]
-"""Closes the connection that a request came by, with the last that is sent to who still reads."""
 
 _WORTH_PACKING = 1400
 """Bytes that go into one packet anyway."""
@@ -53,6 +51,7 @@ class Application:
     def __init__(
         self,
         readers: Readers,
+        whole: Readers,
         watches: Watches,
         installation: Installation,
         clock: Clock,
@@ -62,13 +61,19 @@ class Application:
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
     ) -> None:
-        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them."""
+        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them.
+
+        Args:
+            whole: for questions about everything, so that they hold up no others.
+        """
         self.watches = watches
         self._readers = readers
+        self._whole = whole
         self._installation = installation
         self._clock = clock
         self._limits = limits
         self._abort = abort
+        self._outgoing = Outgoing(limits, abort)
         self._alive = alive
         self._hook = hook
         self._names = names
@@ -85,7 +90,12 @@ class Application:
 
     def asgi(self) -> ASGIApp:
         """The application as an ASGI server runs it."""
-        handlers = {LehrError: _refused, HTTPException: _misdirected, Exception: _defect}
+        handlers = {
+            LehrError: _refused,
+            HTTPException: _misdirected,
+            ClientDisconnect: _gone,
+            Exception: _defect,
+        }
         starlette = Starlette(routes=self.routes(), exception_handlers=handlers)
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,9 +129,14 @@ class Application:
             asked = parameters_of(resource.parameters, given(request))
             tags = request.headers.get("if-none-match", "")
             packed = takes_gzip(request.headers.get("accept-encoding", ""))
-            return await self._readers.ask(
+            self._outgoing.require_room()
+            whole = resource.whole and not getattr(asked, "asset", "")
+            readers = self._whole if whole else self._readers
+            response = await readers.ask(
                 lambda store: self._answer(resource, asked, store, tags, packed=packed)
             )
+            self._outgoing.require_room()  # for whoever waited together with others
+            return response
 
         return answer
 
@@ -129,7 +144,7 @@ class Application:
         """In a thread: all that takes time, packing included."""
         question = Question(store, self._clock, self._limits, self._installation)
         answer = resource.answer(question, asked)
-        headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
+        headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:
             headers["etag"] = f'W/"{answer.tag}"'
             if knows(tags, answer.tag):
@@ -140,7 +155,7 @@ class Application:
         if packed and len(content) > _WORTH_PACKING:
             headers["content-encoding"] = "gzip"
             content = gzip.compress(content, 1, mtime=0)
-        return Response(content, headers=headers, media_type=_JSON)
+        return Outbound(self._outgoing, content, headers)
 
     async def _take_hook(self, request: Request) -> Response:
         assert self._hook is not None
@@ -218,6 +233,10 @@ async def _misdirected(request: Request, error: Exception) -> Response:
     if request.method not in ("GET", "HEAD"):
         found.headers["connection"] = "close"
     return found
+
+
+async def _gone(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # which nobody hears
 
 
 async def _defect(_request: Request, error: Exception) -> Response:

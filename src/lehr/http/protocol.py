@@ -21,6 +21,7 @@ class BoundedProtocol(H11Protocol):
     most_connections = 4096
     head_seconds = 10.0
     head_bytes = 16_384
+    stall_seconds = 30.0
 
     def __init__(
         self,
@@ -61,16 +62,32 @@ class BoundedProtocol(H11Protocol):
         else:
             self._refuse(problems.uri_too_long(self.head_bytes))
 
-    def cut_off(self, last: bytes, seconds: float) -> None:
-        """End the answer that is under way, to who does not read it, with `last`.
+    def cut_off(self, last: bytes) -> None:
+        """End the answer that is under way to who does not read it.
 
-        What was sent before is there for so many seconds yet, and no more is ever kept: a share, and this.
+        Args:
+            last: what a stream ends with, for who reads on after all; nothing just breaks off.
         """
-        if self.conn.our_state is h11.SEND_BODY:
-            for event in (h11.Data(data=last), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+        if not last or self.conn.our_state is not h11.SEND_BODY:
+            self.transport.abort()
+            return
+        for event in (h11.Data(data=last), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
-        self.loop.call_later(seconds, self.transport.abort)
+        self._close_for_good()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close_for_good()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._close_for_good()
+
+    def _close_for_good(self) -> None:
+        """What closes waits until all was read, and that may be never."""
+        self.loop.call_later(self.stall_seconds, self.transport.abort)
 
     def _wait(self) -> None:
         """For the headers of a request."""
@@ -100,3 +117,4 @@ class BoundedProtocol(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+        self._close_for_good()

@@ -90,6 +90,7 @@ class Resource(NamedTuple):
         name: unique.
         parameters: a struct, those of the path included.
         answers: what comes, for the description.
+        whole: it is about everything there is, unless one asset is named.
     """
 
     path: str
@@ -98,6 +99,7 @@ class Resource(NamedTuple):
     parameters: type[msgspec.Struct]
     answers: Any
     answer: Callable[[Question, Any], Answer]
+    whole: bool = False
 
 
 class NoParameters(msgspec.Struct, frozen=True):

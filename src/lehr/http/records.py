@@ -281,9 +281,11 @@ def _sent(asset: Asset | None) -> msgspec.Raw | None:
     return None if asset is None else msgspec.Raw(encode_asset(asset))
 
 
-def _resource(name: str, summary: str, parameters: Any, answers: Any, answer: Any) -> Resource:
+def _resource(
+    name: str, summary: str, parameters: Any, answers: Any, answer: Any, *, whole: bool = False
+) -> Resource:
     path = f"/v1/partitions/{{partition}}/{name}"
-    return Resource(path, name, summary, parameters, answers, _answering(answer))
+    return Resource(path, name, summary, parameters, answers, _answering(answer), whole)
 
 
 RECORDS: Sequence[Resource] = (
@@ -295,7 +297,7 @@ RECORDS: Sequence[Resource] = (
         Incarnation,
         _answering(_header),
     ),
-    _resource("heads", "Assets in force, without their bodies.", OfSome, list[Head], _heads),
+    _resource("heads", "Assets in force, without their bodies.", OfSome, list[Head], _heads, whole=True),
     _resource("versions", "How an asset came to be what it is.", OfHistory, list[Version], _versions),
     Resource(
         "/v1/partitions/{partition}/changes",
@@ -304,6 +306,7 @@ RECORDS: Sequence[Resource] = (
         OfChanges,
         list[Change],
         _changes,
+        whole=True,
     ),
     _resource(
         "former-referrers",
@@ -315,9 +318,9 @@ RECORDS: Sequence[Resource] = (
     _resource("claimants", "Who claims a thing in production.", OfClaim, list[AssetId], _claimants),
     _resource("addon-since", "Since when an asset has an addon.", OfAddon, Since, _addon_since),
     Resource("/v1/usage", "usage", "How much of a limit is used.", OfUsage, Usage, _usage),
-    _resource("prunable", "What nobody would need any more.", OfPrunable, Pruned, _prunable),
-    _resource("standings", "The condition of assets.", OfSome, list[Standing], _standings),
-    _resource("ledger", "What was last applied or adopted.", OfSome, list[LedgerEntry], _ledger),
+    _resource("prunable", "What nobody would need any more.", OfPrunable, Pruned, _prunable, whole=True),
+    _resource("standings", "The condition of assets.", OfSome, list[Standing], _standings, whole=True),
+    _resource("ledger", "What was last applied or adopted.", OfSome, list[LedgerEntry], _ledger, whole=True),
     _resource("operations", "Pushes, newest first.", OfOperations, list[Operation], _operations),
     _resource("decisions", "Decisions, newest first.", OfNewest, list[NumberedDecision], _decisions),
     _resource("controls", "Pauses, freezes, pins and more that stand.", OfPartition, Controls, _controls),

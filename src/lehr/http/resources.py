@@ -309,6 +309,7 @@ RESOURCES: Sequence[Resource] = (
         OfComparison,
         Comparison,
         _compare,
+        whole=True,
     ),
     Resource(
         "/v1/partitions/{partition}/standing",
@@ -317,6 +318,7 @@ RESOURCES: Sequence[Resource] = (
         OfRows,
         list[Row],
         _standing,
+        whole=True,
     ),
 )
 

@@ -20,6 +20,7 @@ from lehr.base.errors import LehrError
 from lehr.http.application import Application
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
+from lehr.http.lines import Lines
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation
 from lehr.http.readers import Readers
@@ -96,6 +97,11 @@ class Running:
         self._application.watches.told()
 
     @property
+    def watchers(self) -> int:
+        """How many watch."""
+        return self._application.watches.watchers
+
+    @property
     def connections(self) -> int:
         """How many are open."""
         return len(self._server.server_state.connections)
@@ -140,15 +146,19 @@ async def serving(
         opened.callback(store.close)
         readers = Readers(open_store, Threads("http", limits.threads), limits.asked)
         opened.callback(readers.close)
+        whole = Readers(open_store, Threads("http-whole", 1), limits.asked)
+        opened.callback(whole.close)
+        watches = Watches(store, Lines(open_store, Threads("http-watch", 1), clock, limits), clock, limits)
         config = _config(limits)
         server = _Server(config)
         application = Application(
             readers,
-            Watches(store, clock, limits),
+            whole,
+            watches,
             installation,
             clock,
             limits,
-            lambda scope, last: _abort(server, scope, last, limits.stall_seconds),
+            lambda scope, last: _abort(server, scope, last),
             alive,
             hook,
             frozenset(map(str.lower, names)) if address.loopback or names else None,
@@ -164,8 +174,9 @@ async def serving(
             yield Running(Address(host, port), application, server)
         finally:
             server.should_exit = True
-            application.watches.end()
+            watches.end()
             await asyncio.wait({task})
+            await watches.close()
             task.result()
             if hook is not None:
                 await hook.close()
@@ -176,6 +187,7 @@ def _config(limits: Limits) -> uvicorn.Config:
         most_connections = limits.connections
         head_seconds = limits.head_seconds
         head_bytes = limits.head_bytes
+        stall_seconds = limits.stall_seconds
 
     return uvicorn.Config(
         _not_yet,
@@ -197,10 +209,10 @@ async def _not_yet(*_arguments: Any) -> None:
     raise RuntimeError("asked before there was anything to answer")
 
 
-def _abort(server: _Server, scope: Scope, last: bytes, seconds: float) -> None:
+def _abort(server: _Server, scope: Scope, last: bytes) -> None:
     for connection in list(server.server_state.connections):
         if isinstance(connection, BoundedProtocol) and connection.client == scope["client"]:
-            connection.cut_off(last, seconds)
+            connection.cut_off(last)
 
 
 def _allowed(wanted: int) -> int:

@@ -89,13 +89,13 @@ def parsed(content: bytes) -> Answer:
 
 @contextlib.asynccontextmanager
 async def served(
-    folder: Path, limits: Limits | None = None, hook: Hook | None = None
+    folder: Path, limits: Limits | None = None, hook: Hook | None = None, port: int = 0
 ) -> AsyncIterator[Served]:
     path = folder / "state.sqlite"
     store = SqliteStore(path)
     try:
         async with serving(
-            Address("127.0.0.1", 0),
+            Address("127.0.0.1", port),
             lambda: SqliteStore(path, read_only=True),
             INSTALLATION,
             SystemClock(),

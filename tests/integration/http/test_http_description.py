@@ -35,6 +35,7 @@ def routes() -> list[Route]:
     application = Application(
         nothing,
         nothing,
+        nothing,
         INSTALLATION,
         clock,
         limits,

@@ -54,7 +54,7 @@ def test_an_expression_that_explodes_is_bounded(tmp_path: Path) -> None:
             server.publish([asset(f"a{number}", "a" * 200) for number in range(600)])
             answer = await server.get(f"{ROOT}/assets?filter=payload.value.matches('(a*)*b')")
             assert (answer.status, answer.json["assets"]) == (200, [])
-            assert answer.json["plan"]["looked_at"] == 256
+            assert answer.json["plan"]["looked_at"] == 16
             assert answer.json["cursor"]
 
     asyncio.run(main())
@@ -97,8 +97,13 @@ def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path)
             quick = await watching(server)
             lines = [await _line(quick) for _ in range(40)]
             assert all(b'"changed"' in line for line in lines)
-            while server.running.connections > 1:
+            while server.running.watchers > 1:
                 assert b'"sequence":40' in await _line(quick)  # a sign of life: this one goes on
+            slow._transport.resume_reading()  # type: ignore[attr-defined]
+            rest = await slow.read()  # what was on its way, and why there is no more
+            assert rest.endswith(b"\r\n0\r\n\r\n")
+            last = rest.splitlines()[-4]
+            assert b'"code":"TooSlow"' in last
 
     asyncio.run(main())
 

@@ -1,0 +1,139 @@
+"""What each incarnation has changed, as lines for who watches: each made once, in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+from lehr.base.blocking import Blocking
+from lehr.base.clock import Clock
+from lehr.http.limits import Limits
+from lehr.http.resources import wanted_of
+from lehr.model.asset import Asset, Partition
+from lehr.query.listing import Wanted
+from lehr.query.watching import Feed, PartitionWatch
+from lehr.sdk.watch import ListAgainError
+from lehr.sdk.wire import encode_batch
+from lehr.store import Store
+
+_KEPT_BYTES = 64 * 2**20
+"""Of lines, for watchers that come by at about the same time."""
+
+_KEPT_CONDITIONS = 256
+
+
+class Wish(NamedTuple):
+    """What of a partition is watched: the parameters as they were given."""
+
+    partition: Partition
+    filter: str
+    types: str
+    selector: str
+
+
+class Lines:
+    """Lines of all watches. Reads, filters and packs in a thread of its own, which has a store of its own.
+
+    Invariant: what is kept is bounded over all watches, and so is the time that each line takes.
+    """
+
+    def __init__(
+        self, open_store: Callable[[], Store], blocking: Blocking, clock: Clock, limits: Limits
+    ) -> None:
+        """`blocking` runs one call at a time."""
+        self._open = open_store
+        self._blocking = blocking
+        self._clock = clock
+        self._limits = limits
+        self._lines: OrderedDict[tuple[Wish, int], bytes] = OrderedDict()
+        self._bytes = 0
+        self._making: dict[tuple[Wish, int], asyncio.Task[bytes]] = {}
+        # In the thread:
+        self._store: Store | None = None
+        self._feeds: dict[Partition, Feed] = {}
+        self._conditions: OrderedDict[Wish, Wanted] = OrderedDict()
+
+    async def understand(self, wish: Wish) -> None:
+        """See that a wish can be understood.
+
+        Raises:
+            ProblemError: it cannot.
+        """
+        await self._blocking.run(self._condition, wish)
+
+    async def line(self, wish: Wish, sequence: int) -> bytes:
+        """What an incarnation has changed of what is watched.
+
+        Raises:
+            ListAgainError: that is not known any more, or takes too long to find out.
+            TransientError: it cannot be read now.
+        """
+        key = (wish, sequence)
+        known = self._lines.get(key)
+        if known is not None:
+            return known
+        making = self._making.get(key)
+        if making is None:
+            making = self._making[key] = asyncio.create_task(self._made(wish, sequence))
+            making.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(making)  # others wait for it, too
+
+    async def close(self) -> None:
+        """Make no more."""
+        for making in self._making.values():
+            making.cancel()
+        await asyncio.gather(*self._making.values(), return_exceptions=True)
+        await self._blocking.run(self._drop)
+        self._blocking.close()
+
+    def _forget(self, key: tuple[Wish, int], done: asyncio.Task[bytes]) -> None:
+        del self._making[key]
+        if not done.cancelled():
+            done.exception()  # whoever waited for it may have gone
+
+    async def _made(self, wish: Wish, sequence: int) -> bytes:
+        line = await self._blocking.run(self._make, wish, sequence)
+        self._lines[wish, sequence] = line
+        self._bytes += len(line)
+        while self._bytes > _KEPT_BYTES and len(self._lines) > 1:
+            _key, dropped = self._lines.popitem(last=False)
+            self._bytes -= len(dropped)
+        return line
+
+    # --- in the thread ---------------------------------------------------------------
+
+    def _make(self, wish: Wish, sequence: int) -> bytes:
+        wanted = self._condition(wish)
+        deadline = self._clock.monotonic() + self._limits.line_seconds
+
+        def matches(asset: Asset) -> bool:
+            if self._clock.monotonic() > deadline:
+                raise ListAgainError(sequence - 1, "to filter what has changed since takes too long")
+            return wanted.matches(asset)
+
+        try:
+            if self._store is None:
+                self._store = self._open()
+            feed = self._feeds.setdefault(wish.partition, Feed(self._store, wish.partition, self._clock))
+            watch = PartitionWatch(self._store, feed, types=wanted.types, wanted=matches)
+            return encode_batch(watch.batch(sequence))
+        except ListAgainError:
+            raise
+        except BaseException:
+            self._drop()  # whatever it was, the next one begins anew
+            raise
+
+    def _condition(self, wish: Wish) -> Wanted:
+        found = self._conditions.pop(wish, None) or wanted_of(wish.filter, wish.types, wish.selector)
+        self._conditions[wish] = found
+        if len(self._conditions) > _KEPT_CONDITIONS:
+            self._conditions.popitem(last=False)
+        return found
+
+    def _drop(self) -> None:
+        self._feeds.clear()
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()

@@ -1,0 +1,71 @@
+"""Answers on their way to who asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from lehr.http.limits import Limits
+from lehr.http.problems import ProblemError
+
+Abort = Callable[[Scope, bytes], None]
+"""Closes the connection that a request came by, with the last that is sent to who still reads."""
+
+_SHARE = 262_144
+"""Bytes that are sent at a time."""
+
+
+class Outgoing:
+    """Sends answers share by share. Who takes none for a time is cut off, and who is many, waits.
+
+    Invariant: what is held for those who do not read is bounded.
+    """
+
+    def __init__(self, limits: Limits, abort: Abort) -> None:
+        self._limits = limits
+        self._abort = abort
+        self._held = 0
+
+    def require_room(self) -> None:
+        """Raises `ProblemError` while too much is on its way."""
+        if self._held > self._limits.answer_bytes:
+            why = f"{self._held:,} bytes of answers are still to be read"
+            raise ProblemError("Busy", "too much is on its way", why=why, fix="try again in a second")
+
+    async def send(self, response: Response, scope: Scope, send: Send) -> None:
+        """Send a response."""
+        content = memoryview(response.body)
+        self._held += len(content)
+        try:
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": response.status_code,
+                    "headers": response.raw_headers,
+                }
+            )
+            for begin in range(0, len(content) or 1, _SHARE):
+                share = bytes(content[begin : begin + _SHARE]) if len(content) > _SHARE else response.body
+                more = begin + _SHARE < len(content)
+                async with asyncio.timeout(self._limits.stall_seconds):
+                    await send({"type": "http.response.body", "body": share, "more_body": more})
+        except TimeoutError:
+            self._abort(scope, b"")
+        finally:
+            self._held -= len(content)
+
+
+class Outbound(Response):
+    """A response that `Outgoing` sends."""
+
+    def __init__(
+        self, outgoing: Outgoing, content: bytes, headers: Mapping[str, str], status: int = 200
+    ) -> None:
+        super().__init__(content, status, headers)
+        self._outgoing = outgoing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._outgoing.send(self, scope, send)
