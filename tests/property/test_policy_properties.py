@@ -13,7 +13,8 @@ from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Position, errors
 from lehr.generate.conversion import convert
 from lehr.generate.left_out import left_out
-from lehr.generate.mutations import MutationRule, Mutations, mutation_rules
+from lehr.generate.mutation_rules import MutationRule, mutation_rules
+from lehr.generate.mutations import Mutations
 from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation

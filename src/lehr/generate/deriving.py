@@ -11,7 +11,7 @@ from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import Place, convert
 from lehr.generate.left_out import left_out
-from lehr.generate.mutations import no_answer
+from lehr.generate.mutation_problems import no_answer
 from lehr.generate.output import Output, gathered
 from lehr.generate.problems import quoted, show
 from lehr.model.addons import TURNDOWN

@@ -10,9 +10,10 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.generate.conversion import Place
-from lehr.generate.mutations import leaves_of
+from lehr.generate.mutation_rules import leaves_of
 from lehr.generate.pointing import astray
 from lehr.generate.problems import did_you_mean, pointer, quoted
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId
 from lehr.model.policy import Policy
 from lehr.model.schema import Form, Schema
@@ -20,7 +21,7 @@ from lehr.model.types import Kind, Registry
 
 
 def unfit(id: AssetId, policy: Policy, registry: Registry, place: Place) -> Iterator[Diagnostic]:
-    """GEN005, GEN006, GEN007: types, addons and fields that a policy names and there are not.
+    """GEN005, GEN006, GEN007: types, addons and fields that a policy names and there are not; GEN044.
 
     A field is unknown if no type that the policy can match has it; types that nobody knows here may be
     known where else the policy is used.
@@ -36,6 +37,8 @@ def unfit(id: AssetId, policy: Policy, registry: Registry, place: Place) -> Iter
         if matched and all(type in registry.types for type in matched):
             yield from problems.of_payload(values.payload, matched, f"{at}/payload")
         yield from problems.of_addons(values.addons, f"{at}/addons")
+        if TURNDOWN in values.addons:
+            yield problems.of_turndown(at + pointer(["addons", TURNDOWN]))
     for number, generation in enumerate(policy.generate):
         asset, at = generation.asset, f"/generate/{number}/asset"
         if asset.type in registry.types:
@@ -56,6 +59,15 @@ class _Problems:
         why = "the policy is to make assets of it; no expression can stand here"
         fix = did_you_mean(type, known, f"known types: {', '.join(sorted(known))}")
         return self._problem("GEN005", f"there is no asset type {quoted(type)}", why, fix, at)
+
+    def of_turndown(self, at: str) -> Diagnostic:
+        return self._problem(
+            "GEN044",
+            f"the policy `{self._policy}` would take whatever it matches out of production",
+            f"{TURNDOWN} is asked for one asset after the other, and never by what happens to match",
+            "write it on the assets that are meant",
+            at,
+        )
 
     def of_payload(self, values: Mapping[str, Any], types: Iterable[str], at: str) -> Iterator[Diagnostic]:
         kinds = {type: self._registry.types[type].payload for type in types}

@@ -18,7 +18,8 @@ from lehr.generate.assembly import Assembly
 from lehr.generate.conversion import Place
 from lehr.generate.deriving import DerivingRule, deriving_rules
 from lehr.generate.fitting import unfit
-from lehr.generate.mutations import MutationRule, Mutations, mutation_rules
+from lehr.generate.mutation_rules import MutationRule, mutation_rules
+from lehr.generate.mutations import Mutations
 from lehr.generate.plain import declared_in
 from lehr.model.asset import Asset, AssetId
 from lehr.model.policy import POLICY, Policy

@@ -359,6 +359,13 @@ def test_fields_and_addons_that_there_are_not_are_told_even_if_nothing_matches()
     ]
 
 
+@pytest.mark.parametrize("verb", ["set", "default"])
+def test_no_policy_takes_what_it_matches_out_of_production(verb: str) -> None:
+    gone = {"name": "gone", verb: {"addons": {"lehr.Turndown": {"reason": "tidying up"}}}}
+    workspace = Workspace().declare("p", policy(mutate=[gone])).declare("a", service("a"))
+    assert [code for code, _ in workspace.problems()] == ["GEN044"]
+
+
 def test_types_that_are_not_known_here_may_be_known_elsewhere() -> None:
     match = {"select": {"types": ["sample.Service", "elsewhere.Thing"]}}
     colour = {"name": "a", "default": {"payload": {"colour": "red"}}}

@@ -10,7 +10,8 @@ import pytest
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import convert
 from lehr.generate.left_out import left_out
-from lehr.generate.mutations import Mutated, MutationRule, Mutations, mutation_rules
+from lehr.generate.mutation_rules import MutationRule, mutation_rules
+from lehr.generate.mutations import Mutated, Mutations
 from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation
@@ -183,7 +184,11 @@ def test_an_exception_is_left_alone() -> None:
 def test_what_does_not_fit_the_type_is_told_at_the_line_of_the_policy() -> None:
     found = problem(mutations(p=policy({"set": {"payload": {"replicas": "many"}}})), {})
     assert (found.code, found.at) == ("GEN007", Position("p/mutate/0/set/payload/replicas", 7))
-    assert "policy `p`, `r0` put it on `a`" in found.why
+    assert found.subject == "p"
+    assert "policy `p`, `r0`, puts it on all that it matches" in found.why
+    asked = problem(mutations(p=policy({"set": {"payload": {"replicas": "{{ id }}"}}})), {})
+    assert (asked.code, asked.subject) == ("GEN007", "a")
+    assert "policy `p`, `r0` put it on `a`" in asked.why
     unknown = problem(mutations(p=policy({"set": {"payload": {"replica": 3}}})), {})
     assert (unknown.code, unknown.at) == ("GEN007", Position("p/mutate/0/set/payload/replica", 7))
     assert "did you mean `replicas`" in unknown.fix
