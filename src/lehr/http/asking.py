@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
     Raises:
         ProblemError: with whatever is wrong with any of them.
     """
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields_of(kind)
     found: dict[str, Any] = {}
     wrong: list[ParameterProblem] = []
     for name, text in given:
@@ -54,6 +55,12 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
             errors=wrong,
         )
     return kind(**found)
+
+
+@functools.cache
+def _fields_of(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Fields by the names of parameters; to find them out takes as long as to read an asset."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnation:
