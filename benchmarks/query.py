@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from benchmarks import figures
+from benchmarks.echo import echoing
 from benchmarks.manifests import PLACES
 from benchmarks.store import PARTITION, assets, timed
 from lehr.base.digest import digest_all
@@ -58,6 +59,25 @@ def publish(store: SqliteStore, base: int, changed: list[Asset]) -> None:
         if asset.type == RARE and asset.id < f"service{PLACES:06}"
     }
     store.commit([Publish(candidate, mentions, (), float(base))])
+
+
+class Client:
+    """One connection, which is kept."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc)
+
+    def get(self, target: str) -> bytes:
+        """Ask the partition for something."""
+        self._connection.request("GET", f"/v1/partitions/{PARTITION}{target}")
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status != http.client.OK:
+            raise RuntimeError(content.decode())
+        return content
+
+    def close(self) -> None:
+        self._connection.close()
 
 
 class Bench:
@@ -109,29 +129,25 @@ class Bench:
         self._best("referrers", "ms", lambda: list(referrers(behind, target)))
 
     def over_http(self, url: str) -> None:
-        """From another process."""
-        place = urlsplit(url)
-        connection = http.client.HTTPConnection(place.netloc)
-        root = f"/v1/partitions/{PARTITION}"
-
-        def get(target: str) -> bytes:
-            connection.request("GET", root + target)
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status != http.client.OK:
-                raise RuntimeError(content.decode())
-            return content
-
+        """From another process; beside it, in turn, a server that does nothing else, which is the floor."""
         targets = [f"/assets/{quote(self.any_id())}" for _ in range(ASKED)]
-        get(targets[0])
-        seconds = [timed(get, target) for target in targets]
-        for percent in (50, 99):
-            value = figures.percentile(seconds, percent) * 1000
-            figures.report(f"http_get_p{percent}", value, "ms", self.size, reads=ASKED)
-        content = get("/assets?limit=10000")
-        seconds_of_list = min(timed(get, "/assets?limit=10000") for _ in range(5))
-        figures.report("http_list_10000", seconds_of_list * 1000, "ms", self.size, bytes=len(content))
-        connection.close()
+        one, many = "/assets?limit=1", "/assets?limit=10000"
+        with contextlib.closing(Client(url)) as here:
+            here.get(targets[0])
+            with echoing(len(here.get(targets[0]))) as bare, contextlib.closing(Client(bare)) as floor:
+                seconds = [(timed(here.get, target), timed(floor.get, one)) for target in targets]
+            for percent in (50, 99):
+                own, least = (
+                    figures.percentile(column, percent) * 1000 for column in zip(*seconds, strict=True)
+                )
+                peer = figures.Peer("an answer of the same size by bare asyncio", least)
+                figures.report(f"http_get_p{percent}", own, "ms", self.size, peer=peer, reads=ASKED)
+            content = here.get(many)
+            with echoing(len(content)) as bare, contextlib.closing(Client(bare)) as floor:
+                listed = [(timed(here.get, many), timed(floor.get, many)) for _ in range(5)]
+            own, least = (min(column) * 1000 for column in zip(*listed, strict=True))
+            peer = figures.Peer("an answer of the same size by bare asyncio", least)
+            figures.report("http_list_10000", own, "ms", self.size, peer=peer, bytes=len(content))
 
     def _best(self, figure: str, unit: str, call: Callable[[], object], times: int = 5) -> None:
         best = min(timed(call) for _ in range(times))
