@@ -127,12 +127,12 @@ def test_to_put_it_twice_is_to_put_it_once(some: list[dict[str, Any]], service: 
     asset, _ = convert(value, REGISTRY, HERE, lambda _pointer: HERE)
     assert asset is not None
     left = left_out(value, asset, REGISTRY)
-    once, problems = mutations.applied(asset, left)
+    once, problems = mutations.applied(asset, lambda: left)
     if problems:
         assert once is asset
         return
     put = {item.path for item in once.annotated_by}
-    twice, again = mutations.applied(once, tuple(path for path in left if path not in put))
+    twice, again = mutations.applied(once, lambda: tuple(path for path in left if path not in put))
     assert again == ()
     assert twice.body == once.body
 

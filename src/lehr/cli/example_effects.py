@@ -30,6 +30,10 @@ class Given(NamedTuple):
     asset: Asset
     left_out: LeftOut
 
+    def tell_left_out(self) -> LeftOut:
+        """What nobody has written of it."""
+        return self.left_out
+
 
 class Outcome(NamedTuple):
     """What a policy has made of an example.
@@ -73,7 +77,7 @@ class PolicyEffects:
 
     def on(self, given: Iterable[Given]) -> Outcome:
         """What comes of these assets."""
-        changed = [self._mutations.applied(asset, left_out) for asset, left_out in given]
+        changed = [self._mutations.applied(item.asset, item.tell_left_out) for item in given]
         problems = [found for item in changed for found in item.problems]
         assets = tuple(item.asset for item in changed)
         outputs = [

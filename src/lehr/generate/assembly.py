@@ -30,6 +30,9 @@ TYPES = "types"
 """Maker of what type files declare."""
 
 
+_FEW_ASSETS = 256  # of an output, up to which to look through them costs less than to index them
+
+
 class Unit(NamedTuple):
     """One thing that an output is made of.
 
@@ -171,7 +174,7 @@ class Assembly:
             return Mutated(asset)
         known = self._mutated.get(asset.id)
         if known is None:
-            known = self._mutations.applied(asset, self._left_out_of(asset))
+            known = self._mutations.applied(asset, lambda: self._left_out_of(asset))
             if known.asset is not asset:  # there may be a million that nothing is put on
                 self._mutated[asset.id] = known
         return known
@@ -179,8 +182,10 @@ class Assembly:
     def _left_out_of(self, asset: Asset) -> LeftOut:
         """What nobody has written of an asset that is declared."""
         unit = _unit_of(asset)
+        output = self._outputs[unit]
+        if len(output.assets) <= _FEW_ASSETS:
+            return next(output.left_out[place] for place, item in enumerate(output.assets) if item is asset)
         if unit not in self._left_out:
-            output = self._outputs[unit]
             self._left_out[unit] = {
                 item.id: output.left_out[place] for place, item in enumerate(output.assets)
             }
@@ -207,7 +212,7 @@ class Assembly:
         else:
             asset, problems = _annotated(declared[0], additions)
             if asset is not None and self._mutations is not None:
-                asset, found = self._mutations.applied(asset, self._left_out_of(declared[0]))
+                asset, found = self._mutations.applied(asset, lambda: self._left_out_of(declared[0]))
                 problems += found
         if problems:
             self._conflicts[id] = problems

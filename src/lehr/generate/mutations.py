@@ -8,7 +8,7 @@ depend on who comes last, is an error that names the policies.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -52,16 +52,16 @@ class Mutations:
             return ()
         return tuple(rule for rule in self.rules if rule.matching.may_match(type))
 
-    def applied(self, asset: Asset, left_out: LeftOut) -> Mutated:
+    def applied(self, asset: Asset, left_out: Callable[[], LeftOut]) -> Mutated:
         """`asset` with all that is put on it; itself if that is nothing.
 
         Args:
-            left_out: fields of it that nobody has written.
+            left_out: tells fields of it that nobody has written; asked only if something is put.
         """
         rules = [rule for rule in self.of_type(asset.type) if rule.matching.may_concern(asset)]
         if not rules:
             return Mutated(asset)
-        work = _Work(asset, frozenset(left_out))
+        work = _Work(asset, left_out)
         for rule in rules:
             work.apply(rule)
         if work.problems:
@@ -112,13 +112,13 @@ class _Work:
         changes: what of that nobody has written.
     """
 
-    def __init__(self, before: Asset, left_out: frozenset[str]) -> None:
+    def __init__(self, before: Asset, left_out: Callable[[], LeftOut]) -> None:
         self.before = before
         self.document: dict[str, Any] = _document(before)
         self.puts: dict[Path, Put] = {}
         self.problems: list[Diagnostic] = []
         self._written = _document(before)
-        self._left_out = left_out
+        self._ask_left_out = left_out
         self._now: Asset | None = before
 
     @property
@@ -153,6 +153,10 @@ class _Work:
         if any(put.rule.sets and _overlap(other, path) for other, put in self.puts.items()):
             return True
         return self._was_written(path)
+
+    @functools.cached_property
+    def _left_out(self) -> LeftOut:
+        return self._ask_left_out()
 
     def _was_written(self, path: Path) -> bool:
         value: Any = self._written

@@ -135,6 +135,15 @@ def test_assets_of_generators_are_changed_as_any_other() -> None:
     assert assets["left-out"].made_by is not None
 
 
+@pytest.mark.parametrize("many", [3, 300])
+def test_what_is_left_out_is_known_of_each_asset_of_a_file(many: int) -> None:
+    some = [service(f"s{number}", **({"replicas": 1} if number % 3 else {})) for number in range(many)]
+    assets = Workspace().declare("a", *some).declare("p", policy(mutate=[THREE])).assets()
+    assert [replicas(assets[f"s{number}"]) for number in range(many)] == [
+        1 if number % 3 else 3 for number in range(many)
+    ]
+
+
 def test_annotations_are_seen_and_stay() -> None:
     owned = {"name": "owned", "default": {"addons": {"lehr.Owner": {"team": "nobody", "contact": "#all"}}}}
     workspace = Workspace().declare("p", policy(mutate=[owned])).declare("a", service("web"), service("db"))

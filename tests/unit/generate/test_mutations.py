@@ -51,7 +51,7 @@ def applied(
     value = {"id": "a", "type": type, "payload": payload, "addons": addons or {}}
     asset, found = convert(value, REGISTRY, HERE, lambda pointer: HERE)
     assert asset is not None, found
-    return known.applied(asset, left_out(value, asset, REGISTRY))
+    return known.applied(asset, lambda: left_out(value, asset, REGISTRY))
 
 
 def payload(known: Mutations, written: dict[str, Any], **addons: Any) -> dict[str, Any]:
