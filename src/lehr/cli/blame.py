@@ -58,8 +58,8 @@ def blame(
     """Say which generators made ASSET, out of which files and assets, and who changed these last.
 
     With FIELD, also where its value comes from. The line of an asset file that says it is a fact, and so
-    is the generator that made it, or the policy that put it there. Where a generator has taken a value from, only its author knows: shown
-    are the places in its input, and in its code, that hold this value.
+    is the generator that made it, or the policy that put it there. Where a generator has taken a value from,
+    only its author knows: shown are the places in its input, and in its code, that hold this value.
     """
     with open_reading(state, partition) as reading:
         found = _look(reading, state, asset, field, incarnation)
