@@ -12,7 +12,7 @@ import msgspec
 from lehr.cli import words
 from lehr.cli.output import Column, Shape, bounded, show, show_document
 from lehr.cli.snapshots import IMPORTED, open_snapshot
-from lehr.cli.stored import open_reading
+from lehr.cli.stored import open_reading, remote_store
 
 if TYPE_CHECKING:
     from lehr.model.asset import Asset
@@ -93,12 +93,20 @@ def check(asked: Asked, status: str | None) -> None:
         raise click.UsageError("--cursor names its incarnation; leave --incarnation out")
 
 
-def show_plan(form: str, asked: Asked, state: Path | None, partition: str | None) -> None:
-    """How a filter is answered."""
+def _page(
+    reading: Reading, asked: Asked, incarnation: str = "latest", cursor: str = "", limit: int | None = None
+) -> Page:
     from lehr.query.listing import page
 
+    remote = remote_store(reading)
+    ask = page if remote is None else remote.page
+    return ask(reading, asked.wanted(), incarnation=incarnation, cursor=cursor, limit=limit)
+
+
+def show_plan(form: str, asked: Asked, state: Path | None, partition: str | None) -> None:
+    """How a filter is answered."""
     with open_reading(state, partition) as reading:
-        found = page(reading, asked.wanted(), incarnation=asked.incarnation or "latest")
+        found = _page(reading, asked, asked.incarnation or "latest")
     assert found.plan is not None
     if form in ("json", "yaml"):
         show_document(form, msgspec.to_builtins(found.plan))
@@ -109,11 +117,9 @@ def show_plan(form: str, asked: Asked, state: Path | None, partition: str | None
 
 def matching(reading: Reading, asked: Asked) -> frozenset[str] | None:
     """Ids of the assets in force that the filter matches; None without a filter, or an incarnation."""
-    from lehr.query.listing import page
-
     if asked.filter is None or reading.newest() is None:
         return None
-    found = page(reading, asked.wanted())
+    found = _page(reading, asked)
     _warn(found.plan)
     return frozenset(asset.id for asset in found.assets)
 
@@ -122,7 +128,7 @@ def show_intent(
     form: str, asked: Asked, limit: int | None, state: Path | None, partition: str | None
 ) -> None:
     """Assets as an incarnation says that they should be."""
-    from lehr.query.listing import page, parse_fields
+    from lehr.query.listing import parse_fields
 
     fields = None if asked.fields is None else parse_fields(asked.fields)
     shape = _shape(fields)
@@ -130,13 +136,7 @@ def show_intent(
         _show_imported(form, asked, limit, state, partition, shape)
         return
     with open_reading(state, partition) as reading:
-        found = page(
-            reading,
-            asked.wanted(),
-            incarnation=asked.incarnation or "latest",
-            cursor=asked.cursor or "",
-            limit=limit,
-        )
+        found = _page(reading, asked, asked.incarnation or "latest", asked.cursor or "", limit)
     show(form, found.assets, shape, nothing="no assets")
     _warn(found.plan)
     _tell_rest(found)

@@ -23,7 +23,8 @@ from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.blame_values import Blame
-from lehr.query.listing import Cursor
+from lehr.query.listing import Cursor, Page, Plan, Wanted, page, parse_cursor
+from lehr.query.reading import Reading
 from lehr.query.referring import Referrer
 from lehr.sdk.wire import ReceivedAsset, decode_page
 from lehr.store import WHOLE, Row, Span
@@ -34,7 +35,8 @@ T = TypeVar("T")
 
 _PAGE = 10_000
 _MOST = 100_000
-_LONGEST_TYPES = 2000
+_LONGEST_TYPES = _LONGEST_TEXT = 2000
+_LONGEST_QUOTED = 8000
 
 _IDS = 15
 """In one question: a filter has 4,096 characters, an id 200."""
@@ -44,6 +46,10 @@ class _Change(msgspec.Struct, frozen=True):
     id: AssetId
     before: ReceivedAsset | None
     after: ReceivedAsset | None
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    plan: Plan | None
 
 
 class _Version(msgspec.Struct, frozen=True):
@@ -240,6 +246,29 @@ class RemoteStore:
         self.intent = RemoteIntent(self.server)
         self.records = RemoteRecords(self.server)
 
+    def page(
+        self, reading: Reading, wanted: Wanted, *, incarnation: str, cursor: str, limit: int | None
+    ) -> Page:
+        """As `lehr.query.listing.page`, but filtered there: what does not match does not come."""
+        expression = "" if wanted.filter is None else wanted.filter.text
+        selector = "" if wanted.selector is None else str(wanted.selector)
+        if max(len(expression), len(selector)) > _LONGEST_TEXT or len(quote(expression)) > _LONGEST_QUOTED:
+            return page(reading, wanted, incarnation=incarnation, cursor=cursor, limit=limit)
+        at = str(parse_cursor(cursor).sequence) if cursor else incarnation
+        header = reading.incarnation(at)
+        asked = {"at": header.sequence, "filter": expression, "selector": selector, "cursor": cursor}
+        found: list[Asset] = []
+        plan: Plan | None = None
+        while True:
+            asked["limit"] = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            content = self.server.ask(_of(reading.partition, "assets"), asked)
+            _sequence, assets, ahead = decode_page(content)
+            found += assets
+            plan = _both(plan, msgspec.json.decode(content, type=_Planned).plan)
+            if not ahead or len(found) == limit:
+                return Page(header, tuple(found), ahead, plan)
+            asked["cursor"] = ahead
+
     def blame(self, partition: Partition, asset: str, field: str | None, at: str) -> Blame:
         """As `lehr.query.blame.blame`, which needs what is on the server's disk."""
         asked = {"asset": asset, "field": field, "at": at}
@@ -283,6 +312,19 @@ def _filters(span: Span) -> Iterator[str]:
     ids = sorted(id for id in span.ids if id.startswith(span.prefix))
     for first in range(0, len(ids), _IDS):
         yield f"id in {msgspec.json.encode(ids[first : first + _IDS]).decode()}"
+
+
+def _both(one: Plan | None, other: Plan | None) -> Plan | None:
+    """How a filter was answered for two pages."""
+    if one is None or other is None:
+        return other if one is None else one
+    return msgspec.structs.replace(
+        one,
+        looked_at=one.looked_at + other.looked_at,
+        matched=one.matched + other.matched,
+        unanswered=one.unanswered + other.unanswered,
+        why=one.why or other.why,
+    )
 
 
 def _asset(received: ReceivedAsset | None) -> Asset | None:

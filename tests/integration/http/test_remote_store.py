@@ -15,6 +15,10 @@ from lehr.http import remote
 from lehr.http.remote import RemoteStore
 from lehr.model.asset import AssetId, Partition
 from lehr.model.decision import Reservation
+from lehr.model.selector import parse_selector
+from lehr.query.filtering import Filter
+from lehr.query.listing import Wanted, page
+from lehr.query.reading import Reading
 from lehr.store import PrunedError, Span, Store
 from lehr.store.writes import Prune
 from lehr.testing.conformance.store.subject import NOW, OTHER, PARTITION, THING, asset, key, publication
@@ -104,11 +108,11 @@ def told(store: Store, ask: Ask) -> Any:
         return PrunedError if isinstance(error, PrunedError) else type(error), vars(error)
 
 
-@pytest.mark.parametrize("page", [7, 10_000])
+@pytest.mark.parametrize("size", [7, 10_000])
 def test_everything_that_can_be_read_is_the_same(
-    page: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "_PAGE", page)
+    monkeypatch.setattr(remote, "_PAGE", size)
 
     async def main() -> None:
         async with served(tmp_path) as server:
@@ -117,6 +121,57 @@ def test_everything_that_can_be_read_is_the_same(
             for name, ask in ASKED.items():
                 answer = await asyncio.to_thread(told, there, ask)
                 assert answer == told(server.store, ask), name
+            there.close()
+
+    asyncio.run(main())
+
+
+LONG = " || ".join(f"id == 'x/{number}'" for number in range(400))
+PAGES: list[tuple[str | None, str | None, str, int | None]] = [
+    (None, None, "latest", None),
+    (None, None, "3", 5),
+    ("payload.value == '1' || id == 'b'", None, "latest", None),
+    ("payload.value.startsWith('')", "x/*", "latest", 12),
+    ("payload.other == 1", "type=test.Thing,id=x/1*", "latest", None),
+    (None, "x/1*", "latest", 3),
+    (LONG, None, "latest", 20),
+    ("id == 'é'", None, "latest", 20),
+]
+
+
+@pytest.mark.parametrize("size", [7, 10_000])
+def test_listings_are_filtered_there_and_are_the_same(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "_PAGE", size)
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            fill(server.store)
+            there = RemoteStore(server.running.url)
+            here, away = (
+                Reading(store, PARTITION, NOW, lambda type: False) for store in (server.store, there)
+            )
+            for condition, selector, at, limit in PAGES:
+
+                def wanted(condition: str | None = condition, selector: str | None = selector) -> Wanted:
+                    return Wanted(
+                        None if condition is None else Filter(condition),
+                        None if selector is None else parse_selector(selector),
+                    )
+
+                cursor = ""
+                while True:
+                    own = page(here, wanted(), incarnation=at, cursor=cursor, limit=limit)
+                    ask = partial(there.page, away, wanted(), incarnation=at, cursor=cursor, limit=limit)
+                    other = await asyncio.to_thread(ask)
+                    assert (own.assets, own.cursor) == (other.assets, other.cursor)
+                    assert own.incarnation == other.incarnation
+                    if limit is None:
+                        assert own.plan == other.plan
+                    cursor = own.cursor
+                    if not cursor:
+                        break
             there.close()
 
     asyncio.run(main())
