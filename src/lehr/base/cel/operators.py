@@ -78,7 +78,7 @@ def index(among: Any, at: Any) -> Any:
         raise NoAnswerError(f"no such key: {at}")
     if kind is not list or at_kind not in (int, float):
         raise no_overload("[]", among, at)
-    if at == int(at) and 0 <= at < len(among):
+    if 0 <= at < len(among) and at == int(at):
         return among[int(at)]
     raise NoAnswerError(f"index out of bounds: {at}, of a list of {len(among)}")
 
@@ -134,6 +134,8 @@ def modulo(one: Any, other: Any) -> Any:
         raise no_overload("%", one, other)
     if other == 0:
         raise NoAnswerError("modulus by zero")
+    if one == _LEAST and other == -1:  # as of the quotient, which has no place in 64 bits
+        raise NoAnswerError("integer overflow")
     rest = abs(one) % abs(other)
     return -rest if one < 0 else rest
 
