@@ -66,17 +66,18 @@ class Mutations:
             work.apply(rule)
         if work.problems:
             return Mutated(asset, tuple(work.problems))
-        if not work.changes:
+        changes = work.changes()
+        if not changes:
             return Mutated(asset)
-        changed, problems = self._converted(work)
-        problems += [] if errors(problems) else _restless(changed, work, rules)
+        changed, problems = self._converted(work, changes)
+        problems = problems or _restless(changed, work, rules)
         if problems:
             return Mutated(asset, tuple(problems))
-        marks = sorted({*asset.annotated_by, *(put.leaf.mark for put in work.changes)})
+        marks = sorted({*asset.annotated_by, *(put.leaf.mark for put in changes)})
         return Mutated(replace(changed, annotated_by=_shared(tuple(marks))))
 
-    def _converted(self, work: _Work) -> tuple[Asset, list[Diagnostic]]:
-        """What has become of an asset, if it is one of its type."""
+    def _converted(self, work: _Work, changes: Iterable[Put]) -> tuple[Asset, list[Diagnostic]]:
+        """What has become of an asset, if it is one of its type; or else what is wrong with it."""
         before = work.before
         sources: dict[Position, Put] = {}  # of what is wrong, where that is all that was put there
 
@@ -95,7 +96,7 @@ class Mutations:
         origin = before.origin or Position("")
         asset, found = convert(value, self._registry, origin, place, before.made_by)
         if asset is None:
-            changers = [put.rule for put in work.changes]
+            changers = [put.rule for put in changes]
             at = Position("")
             return before, [
                 misfit(item, before, changers, sources.get(item.at or at)) for item in errors(found)
@@ -109,7 +110,6 @@ class _Work:
     Attributes:
         document: payload and addons, as they are by now.
         puts: what was put, by path, whether it was there already or not.
-        changes: what of that nobody has written.
     """
 
     def __init__(self, before: Asset, left_out: Callable[[], LeftOut]) -> None:
@@ -121,7 +121,6 @@ class _Work:
         self._ask_left_out = left_out
         self._now: Asset | None = before
 
-    @property
     def changes(self) -> list[Put]:
         """What was put, and nobody has written."""
         return [
@@ -211,10 +210,10 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
     values = values_of(changed)
     found: list[Diagnostic] = []
     for rule in rules:
+        at = "/match"
         try:
-            if not rule.matching.matches(changed):
-                continue
-            for leaf in rule.leaves:
+            for leaf in rule.leaves if rule.matching.matches(changed) else ():
+                at = leaf.inner
                 put = work.puts.get(leaf.path)
                 if not rule.sets and (put is not None or work.is_written(leaf.path)):
                     continue
@@ -222,7 +221,7 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
                 if not _same(_at(values, leaf.path) if put is None else put.value, value):
                     found.append(not_at_rest(changed, rule, leaf, value))
         except NoAnswerError as error:
-            found.append(rule_has_no_answer(rule, changed, "/match", str(error)))
+            found.append(rule_has_no_answer(rule, changed, at, str(error)))
     return found
 
 

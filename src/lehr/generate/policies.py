@@ -8,7 +8,7 @@ judges, and no more.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position
@@ -87,30 +87,35 @@ class Policies:
         return self._standing[rule.policy].digest
 
     def update(self) -> bool:
-        """Take up policies that have been declared since the last answer; True if anything is different.
+        """Take up policies that have been declared since the last answer; True if there were any, or are gone.
 
         What the assembly has changed by them is forgotten, as far as it may be different now.
         """
-        before = dict(self._standing)
+        before: list[Effects] = []
+        now: list[Effects] = []
         for touched in self._assembly.touched:
             id = AssetId(touched)
-            asset = self._assembly.declared(id)
-            self._standing.pop(id, None)
+            asset, known = self._assembly.declared(id), self._standing.pop(id, None)
+            if known is not None:
+                before.append(known)
             if asset is not None and asset.type == POLICY and not _made_of_assets(asset):
                 self._standing[id] = effects_of(asset, self._registry, self._placing(asset))
-        changed = [
-            item
-            for some, others in ((before, self._standing), (self._standing, before))
-            for id, item in some.items()
-            if id not in others or others[id].digest != item.digest
+                now.append(self._standing[id])
+        if any(item.mutations for item in (*before, *now)):
+            self._have_mutated(before, now)
+        return bool(before or now)
+
+    def _have_mutated(self, before: Iterable[Effects], now: Iterable[Effects]) -> None:
+        """Have assets changed by what there is now: anew, where that is different, not only elsewhere."""
+        olds, news = {item.digest for item in before}, {item.digest for item in now}
+        concerned = [
+            rule.matching.may_concern
+            for item in (*before, *now)
+            for rule in item.mutations
+            if item.digest in olds ^ news
         ]
-        rules = [rule for item in changed for rule in item.mutations]
-        if rules:
-            concerned = [rule.matching.may_concern for rule in rules]
-            self._assembly.mutate(
-                Mutations(self.mutations, self._registry), lambda asset: any(may(asset) for may in concerned)
-            )
-        return bool(changed)
+        mutations = Mutations(self.mutations, self._registry)
+        self._assembly.mutate(mutations, lambda asset: any(may(asset) for may in concerned))
 
     def look_for_late(self) -> None:
         """Take up policies that generators over assets have made since the last answer."""
@@ -150,7 +155,7 @@ def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
         unclear.append(Unclear("", "its id has a colon, and what it changes names it as FILE:ID/NAME"))
     origin = asset.origin or Position("")
     whole = canonical((policy.match, policy.exclude, policy.mutate, policy.generate))
-    said = (origin.file, whole.decode()) if changes else ()
+    said = (asset.id, origin.file, whole.decode()) if changes else ()
     problems = [not_understood(asset, item, place(item.pointer)) for item in unclear]
     problems += unfit(asset.id, policy, registry, place)
     if problems:

@@ -220,6 +220,25 @@ def test_what_cannot_be_understood_is_told_once_with_its_place_and_everything_el
     )
 
 
+def test_places_are_those_of_the_newest_revision_even_if_nothing_but_them_has_changed() -> None:
+    """The same policies, but each word stands elsewhere on its line."""
+    text = (
+        "id: policies/p\ntype: lehr.Policy\npayload:\n  match: {select: {types: [sample.Service]}}\n"
+        "  mutate: [{name: m, set: {payload: {owner: '{{ payload.nobody }}'}}}]\n"
+    )
+    made = (
+        "id: policies/q\ntype: lehr.Policy\npayload:\n  match: {select: {types: [sample.Service]}}\n"
+        "  generate: [{name: g, asset: {id: '{{ payload.nobody }}', type: sample.Route}}]\n"
+    )
+    workspace = Workspace().declare("a", service("web"))
+    workspace.files |= {"assets/p.yaml": text, "assets/q.yaml": made}
+    places = workspace.problems()
+    assert [code for code, _ in places] == ["GEN040", "GEN040"]
+    workspace.files["assets/p.yaml"] = text.replace("mutate: [", "mutate:    [")
+    workspace.files["assets/q.yaml"] = made.replace("generate: [", "generate:    [")
+    assert not set(workspace.problems()) & set(places)
+
+
 # --- what is made ------------------------------------------------------------------------
 
 
