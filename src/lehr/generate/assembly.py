@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -111,15 +111,15 @@ class Assembly:
             _remove(self._additions, addition.id, addition)
             self.touched.add(addition.id)
 
-    def mutate(self, mutations: Mutations, concerned: Callable[[Asset], bool]) -> None:
+    def mutate(self, mutations: Mutations, concerned: Sequence[Callable[[Asset], bool]]) -> None:
         """Have policies change assets from now on as these say.
 
         Args:
-            concerned: tells assets that may be changed otherwise than before.
+            concerned: each tells assets that may be changed otherwise than before.
         """
         self._mutations = mutations
-        for id, declared in self._declared.items():
-            if any(map(concerned, declared)):
+        for id, declared in self._declared.items() if concerned else ():
+            if any(may(asset) for may in concerned for asset in declared):
                 self._touch(id)
 
     def asset(self, id: AssetId) -> Asset | None:

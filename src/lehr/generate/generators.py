@@ -281,9 +281,7 @@ class Generators:
             known, asset = self._assembly.get(unit), self._assembly.asset(AssetId(item))
             if digest is None or asset is None:
                 self._assembly.drop(unit)
-            elif (
-                known is None or known.inputs != digest or known.diagnostics
-            ):  # what is told may stand elsewhere
+            elif known is None or known.inputs != digest or known.diagnostics:  # with places of now
                 self._assembly.put(unit, rule.output(asset, digest, self._registry))
 
     def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:

@@ -87,7 +87,7 @@ class Policies:
         return self._standing[rule.policy].digest
 
     def update(self) -> bool:
-        """Take up policies that have been declared since the last answer; True if there were any, or are gone.
+        """Take up what policies were declared, or are gone, since the last answer; True if there are any.
 
         What the assembly has changed by them is forgotten, as far as it may be different now.
         """
@@ -114,8 +114,7 @@ class Policies:
             for rule in item.mutations
             if item.digest in olds ^ news
         ]
-        mutations = Mutations(self.mutations, self._registry)
-        self._assembly.mutate(mutations, lambda asset: any(may(asset) for may in concerned))
+        self._assembly.mutate(Mutations(self.mutations, self._registry), concerned)
 
     def look_for_late(self) -> None:
         """Take up policies that generators over assets have made since the last answer."""
