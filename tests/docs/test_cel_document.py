@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lehr.base.cel import Compiled, closures, compile_expression, operators
-from lehr.base.cel.tree import Call, Fold, ListOf, MapOf, Node, Select
+from lehr.base.cel.tree import Call, walk
 from lehr.http.limits import FILTER_LENGTH
 from lehr.query.filtering import VARIABLES
 from tests.conformance import test_cel_conformance as conformance
@@ -84,25 +84,9 @@ def test_every_function_and_macro_has_an_example() -> None:
 
 
 def test_all_that_is_fast_has_an_example() -> None:
-    used = {name for text, _answer in FAST for name in functions(compiled(text).tree)}
-    assert used | INTERNAL == {name for name, _arguments in closures._FUNCTIONS}
-
-
-def functions(node: Node | None) -> set[str]:
-    """Names of all that is called within."""
-    match node:
-        case Call(function, parts):
-            return {function}.union(*map(functions, parts))
-        case Select(operand):
-            return functions(operand)
-        case ListOf(parts):
-            return set().union(*map(functions, parts))
-        case MapOf(entries):
-            return set().union(*(functions(part) for entry in entries for part in entry))
-        case Fold():
-            parts = (node.over, node.initial, node.goes_on, node.step, node.result)
-            return set().union(*map(functions, parts))
-    return set()
+    trees = [tree for text, _answer in FAST if (tree := compiled(text).tree) is not None]
+    used = {part.function for tree in trees for part in walk(tree) if isinstance(part, Call)}
+    assert used | INTERNAL | closures.ASKED.keys() == {name for name, _arguments in closures._FUNCTIONS}
 
 
 @pytest.mark.parametrize("text", [text for text, _row in MISSING])

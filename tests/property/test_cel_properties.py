@@ -200,6 +200,7 @@ OF_TWO = (
     *(f"x.{macro}(i, i == y)" for macro in ("exists", "all", "exists_one", "filter", "map")),
     *(f"[x, y].{macro}(i, i > 1)" for macro in ("exists", "all", "exists_one", "filter")),
     *(f"[x, y].{macro}(i, i.a == 1)" for macro in ("exists", "all", "exists_one")),
+    *("x.matches(y)", "string(x)", "int(x)", "double(x)", "bool(x)", "x.map(i, string(i) + y)"),
     *("x.map(i, [i, y])", "x.map(i, i == y, i)", "x.exists(i, [i, y].all(x, x == i))"),
 )
 BOUNDS = (0, 1, -1, 2, 3, -7, 2**63 - 1, -(2**63), 2**53, 2**53 + 1)

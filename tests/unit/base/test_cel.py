@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lehr.base.cel import NoAnswerError, compile_condition
+from lehr.base.cel import NoAnswerError, compile_condition, compile_expression
 
 
 def test_a_condition_answers_for_the_values_that_it_is_given() -> None:
@@ -111,3 +111,30 @@ def test_macros_inside_each_other_are_only_for_what_can_be_stopped() -> None:
     for text in (nested(2, "'a'.matches('a')"), nested(2, "b'a' == b'a'")):
         with pytest.raises(ValueError, match="macros inside each other"):
             compile_condition(text, ())
+
+
+MANY = {name: number for number, name in enumerate("abcdefghijklmnop")}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("mine.map(name, name + string(mine[name]))", [f"{name}{number}" for name, number in MANY.items()]),
+        ("mine.filter(name, name.matches('[b-d]'))", ["b", "c", "d"]),
+        ("mine.map(name, int('7') == mine[name], name)", ["h"]),
+    ],
+)
+def test_lists_that_are_made_of_maps_have_the_order_of_the_maps(text: str, expected: list[str]) -> None:
+    """The library goes through maps in another order in each process, and nothing may rest on that."""
+    assert compile_expression(text, ("mine",)).answer({"mine": MANY}) == expected
+
+
+def test_what_would_have_no_order_has_no_answer() -> None:
+    by_time = compile_expression("mine.map(item, timestamp(0) < timestamp(item))", ("mine",))
+    assert by_time.answer({"mine": [1, -1]}) == [True, False]
+    with pytest.raises(NoAnswerError, match="no order"):
+        by_time.answer({"mine": {"a": 1}})
+    for text in ("{1: 2}.map(a, a)", "mine.map(a, b'x')"):
+        with pytest.raises(ValueError, match="no order"):
+            compile_expression(text, ("mine",))
+    assert compile_expression("mine.exists(a, type(a) == string)", ("mine",)).answer({"mine": MANY})

@@ -7,6 +7,9 @@ Google's implementation (`google`) parses and checks. What it finds is made into
 data, which answer six times as fast; an expression with anything that has no closure (regular expressions,
 time, conversions) is asked of the library whole. A property test holds the two together.
 
+Invariant: of the same values an expression has the same answer, in every process. The library goes through
+maps in an order of its own, another each time; so lists are made of maps by closures, or not at all.
+
 | module | what |
 |---|---|
 | `google` | the one place that knows its library, imported with the first expression |
@@ -23,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lehr.base.cel.operators import NoAnswerError, type_name
-from lehr.base.cel.tree import Node, UnsupportedError, folds_within, read_tree
+from lehr.base.cel.tree import Call, Fold, ListOf, Node, UnsupportedError, folds_within, read_tree, walk
 
 __all__ = [
     "Compiled",
@@ -35,6 +38,8 @@ __all__ = [
     "no_condition",
 ]
 
+_LISTING = re.compile(r"\.\s*(?:filter|map)\s*\(")
+_NO_ORDER = "`map` and `filter` over a map, with times, types, bytes or unsigned numbers, would have no order"
 _MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transform\w*)\s*\(")
 
 Expression = Callable[[Mapping[str, Any]], Any]
@@ -63,7 +68,7 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
     Raises:
         ValueError: it cannot be understood; the text says where.
     """
-    from lehr.base.cel.closures import closure_of  # noqa: PLC0415
+    from lehr.base.cel.closures import ASKED, closure_of  # noqa: PLC0415
     from lehr.base.cel.google import compile_text  # noqa: PLC0415
 
     compiled = compile_text(text, variables)
@@ -71,13 +76,53 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
         tree = read_tree(compiled.serialized())
     except UnsupportedError:
         _refuse_macros(len(_MACRO.findall(text)))
+        if _LISTING.search(text):
+            raise ValueError(_NO_ORDER) from None
         return Compiled(compiled.answer, None, fast=False)
+    listing = [part for part in walk(tree) if isinstance(part, Fold) and isinstance(part.initial, ListOf)]
     try:
         closure = closure_of(tree, variables)
     except UnsupportedError:
         _refuse_macros(folds_within(tree))
-        return Compiled(compiled.answer, tree, fast=False)
-    return Compiled(lambda values: closure([values[name] for name in variables]), tree, fast=True)
+        return Compiled(_in_order(compiled.answer, listing, variables), tree, fast=False)
+    fast = not any(isinstance(part, Call) and part.function in ASKED for part in walk(tree))
+    if not fast:
+        _refuse_macros(folds_within(tree))
+        if not listing:
+            return Compiled(compiled.answer, tree, fast)
+    return Compiled(lambda values: closure([values[name] for name in variables]), tree, fast)
+
+
+def _in_order(answer: Expression, listing: list[Fold], variables: tuple[str, ...]) -> Expression:
+    """No answer instead of a list that has another order each time: the library goes through maps in any.
+
+    Args:
+        listing: folds that make lists.
+
+    Raises:
+        ValueError: it is not known what a list is made from.
+    """
+    from lehr.base.cel.closures import closure_of  # noqa: PLC0415
+
+    try:
+        sources = [closure_of(fold.over, variables) for fold in listing]
+    except UnsupportedError:
+        raise ValueError(_NO_ORDER) from None
+
+    def in_order(values: Mapping[str, Any]) -> Any:
+        given = [values[name] for name in variables]
+        if any(isinstance(_known(source, given), dict) for source in sources):
+            raise NoAnswerError(_NO_ORDER)
+        return answer(values)
+
+    return in_order if sources else answer
+
+
+def _known(source: Callable[[list[Any]], Any], given: list[Any]) -> Any:
+    try:
+        return source(given)
+    except NoAnswerError:
+        return None  # neither has the library one, if it comes to that
 
 
 def _refuse_macros(number: int) -> None:

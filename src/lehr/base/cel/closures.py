@@ -2,8 +2,8 @@
 
 A *frame* is a list of values: first those of the variables, then those of fields that are given apart, then
 how many steps macros may still take, then one place for each variable of a macro.
-What is not in here (time, regular expressions, conversions) raises `UnsupportedError`, and the library
-does it.
+Regular expressions and conversions of plain data are asked of the library, call by call. What is not in here
+(time, types, unsigned numbers, bytes) raises `UnsupportedError`, and the library does it all.
 """
 
 from __future__ import annotations
@@ -313,7 +313,24 @@ def _of_texts(name: str, function: Callable[[str, str], bool]) -> Callable[[Clos
     return made
 
 
+def _asked(function: str, number: int) -> Callable[..., Closure]:
+    """Of the library, but of this call alone: what is around it has its order, and can be stopped."""
+
+    def make(*arguments: Closure) -> Closure:
+        from lehr.base.cel.google import compile_text  # noqa: PLC0415
+
+        names = "abc"[:number]
+        answer = compile_text(f"{function}({', '.join(names)})", names).answer
+        return lambda frame: answer({name: part(frame) for name, part in zip(names, arguments, strict=True)})
+
+    return make
+
+
+ASKED = {"matches": 2, "string": 1, "int": 1, "double": 1, "bool": 1}
+"""Functions of plain data, to plain data, that are asked of the library; and how many arguments they take."""
+
 _FUNCTIONS: dict[tuple[str, int], Callable[..., Closure]] = {
+    **{(function, number): _asked(function, number) for function, number in ASKED.items()},
     ("_&&_", 2): _and,
     ("_||_", 2): _or,
     ("!_", 1): _not,

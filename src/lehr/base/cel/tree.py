@@ -77,19 +77,33 @@ class Fold(msgspec.Struct, frozen=True):
 Node = Constant | Variable | Name | Select | Call | ListOf | MapOf | Fold
 
 
-def folds_within(node: Node) -> int:
-    """How many folds stand inside each other, so that each is made for every item of the one around it."""
+def parts_of(node: Node) -> tuple[Node, ...]:
+    """What stands directly within a node."""
     match node:
         case Select(operand):
-            return folds_within(operand)
+            return (operand,)
         case Call(_, parts) | ListOf(parts):
-            return max(map(folds_within, parts), default=0)
+            return parts
         case MapOf(entries):
-            return max((folds_within(part) for entry in entries for part in entry), default=0)
+            return tuple(part for entry in entries for part in entry)
         case Fold():
-            once = max(map(folds_within, (node.over, node.initial, node.result)))
-            return max(once, 1 + max(map(folds_within, (node.goes_on, node.step))))
-    return 0
+            return (node.over, node.initial, node.goes_on, node.step, node.result)
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all within."""
+    yield node
+    for part in parts_of(node):
+        yield from walk(part)
+
+
+def folds_within(node: Node) -> int:
+    """How many folds stand inside each other, so that each is made for every item of the one around it."""
+    if isinstance(node, Fold):
+        once = max(map(folds_within, (node.over, node.initial, node.result)))
+        return max(once, 1 + max(map(folds_within, (node.goes_on, node.step))))
+    return max(map(folds_within, parts_of(node)), default=0)
 
 
 class UnsupportedError(Exception):
