@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
+from lehr.http.asking import incarnation_at
 from lehr.http.limits import Limits
 from lehr.http.resources import wanted_of
 from lehr.model.asset import Asset, Partition
 from lehr.query.listing import Wanted
+from lehr.query.reading import Reading
 from lehr.query.watching import Feed, PartitionWatch
 from lehr.sdk.watch import ListAgainError
 from lehr.sdk.wire import encode_batch
@@ -22,6 +24,7 @@ _KEPT_BYTES = 64 * 2**20
 """Of lines, for watchers that come by at about the same time."""
 
 _KEPT_CONDITIONS = 256
+_LONGEST_NUMBER = 18
 
 
 class Wish(NamedTuple):
@@ -55,13 +58,13 @@ class Lines:
         self._feeds: dict[Partition, Feed] = {}
         self._conditions: OrderedDict[Wish, Wanted] = OrderedDict()
 
-    async def understand(self, wish: Wish) -> None:
-        """See that a wish can be understood.
+    async def begin(self, wish: Wish, after: str) -> int:
+        """The sequence of the incarnation that `after` names; 0 is before the first.
 
         Raises:
-            ProblemError: it cannot.
+            ProblemError: there is none, or the wish cannot be understood.
         """
-        await self._blocking.run(self._condition, wish)
+        return await self._blocking.run(self._begin, wish, after)
 
     async def line(self, wish: Wish, sequence: int) -> bytes:
         """What an incarnation has changed of what is watched.
@@ -104,6 +107,20 @@ class Lines:
 
     # --- in the thread ---------------------------------------------------------------
 
+    def _begin(self, wish: Wish, after: str) -> int:
+        self._condition(wish)
+        if after.isascii() and after.isdecimal():
+            return int(after[:_LONGEST_NUMBER])
+        reading = Reading(self._opened(), wish.partition, self._clock.now(), lambda _type: False)
+        if after == "latest" and reading.newest() is None:
+            return 0
+        return incarnation_at(reading, after, "after").sequence
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = self._open()
+        return self._store
+
     def _make(self, wish: Wish, sequence: int) -> bytes:
         wanted = self._condition(wish)
         deadline = self._clock.monotonic() + self._limits.line_seconds
@@ -114,10 +131,9 @@ class Lines:
             return wanted.matches(asset)
 
         try:
-            if self._store is None:
-                self._store = self._open()
-            feed = self._feeds.setdefault(wish.partition, Feed(self._store, wish.partition, self._clock))
-            watch = PartitionWatch(self._store, feed, types=wanted.types, wanted=matches)
+            store = self._opened()
+            feed = self._feeds.setdefault(wish.partition, Feed(store, wish.partition, self._clock))
+            watch = PartitionWatch(store, feed, types=wanted.types, wanted=matches)
             return encode_batch(watch.batch(sequence))
         except ListAgainError:
             raise

@@ -41,7 +41,13 @@ _SHARE = 65_536
 class OfWatch(OfPartition, frozen=True):
     """Changes of what, and from where on."""
 
-    after: Annotated[int, Meta(ge=0, le=2**53, description="Incarnation after which changes are wanted.")] = 0
+    after: Annotated[
+        str,
+        Meta(
+            description="After which incarnation: a number, latest, or a time in ISO 8601; 0 is before the first.",
+            max_length=80,
+        ),
+    ] = "0"
     filter: FilterText = ""
     types: Types = ""
     selector: SelectorText = ""
@@ -92,13 +98,13 @@ class Watches:
         wish = Wish(partition, asked.filter, asked.types, asked.selector)
         self.watchers += 1
         try:
-            await self._lines.understand(wish)
-            if asked.after > feed.newest:
+            after = await self._lines.begin(wish, asked.after)
+            if after > feed.newest:
                 why = f"the newest incarnation is {feed.newest}: the state is another one"
-                raise ListAgainError(asked.after, why)
-            if asked.after < feed.newest:
-                await self._lines.line(wish, asked.after + 1)
-            await self._follow(feed, wish, asked.after, receive, send, abort)
+                raise ListAgainError(after, why)
+            if after < feed.newest:
+                await self._lines.line(wish, after + 1)
+            await self._follow(feed, wish, after, receive, send, abort)
         finally:
             self.watchers -= 1
 

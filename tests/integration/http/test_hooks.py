@@ -180,7 +180,8 @@ def test_a_hook_that_is_played_again_is_no_more_than_a_look(
 def test_a_hook_comes_under_any_name_and_nothing_else_does(tmp_path: Path) -> None:
     async def main() -> None:
         async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
-            head = f"Host: lehr.example.org\r\nX-Gitlab-Token: {SECRET}\r\nContent-Length: 0\r\n\r\n"
+            own = f"Host: lehr.example.org\r\nX-Gitlab-Token: {SECRET}\r\n"
+            head = f"{own}Content-Length: 0\r\nConnection: close\r\n\r\n"
             assert (await server.say(f"POST /hooks/git HTTP/1.1\r\n{head}".encode())).status == 202
             assert (await server.say(f"GET /healthz HTTP/1.1\r\n{head}".encode())).status == 421
 

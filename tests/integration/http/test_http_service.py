@@ -157,6 +157,9 @@ def test_what_is_large_is_packed_for_who_can_unpack_it(tmp_path: Path) -> None:
         (f"{ROOT}/assets?limit=1&limit=2", 400, "BadRequest"),
         (f"{ROOT}/watch?after=9", 410, "ListAgain"),
         (f"{ROOT}/watch?filter=1%2B", 400, "BadRequest"),
+        (f"{ROOT}/watch?after={'9' * 40}", 410, "ListAgain"),
+        (f"{ROOT}/watch?after=soon", 400, "BadRequest"),
+        (f"{ROOT}/watch?after=2001-01-01", 404, "NotFound"),
         ("/v1/partitions/other/watch", 404, "NotFound"),
     ],
 )
@@ -171,6 +174,19 @@ def test_every_error_is_a_problem_that_says_what_to_do(
         assert problem["title"]
         assert problem["type"].endswith(code)
         assert problem.get("fix") or problem.get("errors")
+
+    play(tmp_path, story)
+
+
+def test_a_watch_begins_after_an_incarnation_or_a_time(tmp_path: Path) -> None:
+    async def story(server: Served) -> None:
+        for after, first in (("0", 1), ("2", 3), ("previous", 3), (quote(iso(NOW + 5)), 2), ("latest", 4)):
+            reader, writer = await server.connect()
+            writer.write(f"GET {ROOT}/watch?after={after} HTTP/1.0\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            if after == "latest":
+                server.publish([asset("d")])
+            assert (await reader.readline()).startswith(f'{{"sequence":{first},'.encode())
 
     play(tmp_path, story)
 
