@@ -44,7 +44,7 @@ class OfWatch(OfPartition, frozen=True):
     after: Annotated[
         str,
         Meta(
-            description="After which incarnation: a number, latest, or a time in ISO 8601; 0 is before the first.",
+            description="After which incarnation: a number, latest, or a time in ISO 8601; 0 for all.",
             max_length=80,
         ),
     ] = "0"
