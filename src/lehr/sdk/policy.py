@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
+from lehr.base.documents.text import number_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE
 from lehr.model.policy import ASSET_VARIABLES, POLICY, Match, Policy
@@ -137,8 +138,28 @@ def _compiled_text(text: str, at: str, unclear: list[Unclear]) -> Filling:
 def _naming(expression: str, answer: Expression) -> Filling:
     def fill(values: AssetValues) -> Any:
         try:
-            return answer(values)
+            found = answer(values)
         except NoAnswerError as error:
             raise NoAnswerError(f"`{{{{{expression}}}}}`: {error}") from error
+        problem = _data_problem(found)
+        if problem is not None:
+            raise NoAnswerError(f"`{{{{{expression}}}}}`: {problem}")
+        return found
 
     return fill
+
+
+def _data_problem(answer: Any) -> str | None:
+    """Why no asset can hold an answer; None when one can."""
+    if answer is None or isinstance(answer, bool | str):
+        return None
+    if isinstance(answer, int | float):
+        problem = number_problem(answer)
+        return None if problem is None else f"of the number {answer}, {problem}"
+    if isinstance(answer, list):
+        return next(filter(None, map(_data_problem, answer)), None)
+    if isinstance(answer, dict):
+        if not all(isinstance(key, str) for key in answer):
+            return "the answer is a map whose keys are no texts"
+        return next(filter(None, map(_data_problem, answer.values())), None)
+    return "the answer is no plain data; make it a text: string(...)"

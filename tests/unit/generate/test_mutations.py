@@ -205,6 +205,22 @@ def test_what_has_no_answer_puts_nothing() -> None:
     assert problem(mutations(p=strange), {}).at == Position("p/match", 7)
 
 
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("{1: 2}", "keys are no texts"),
+        ("[1.0 / 0.0]", "not a finite number"),
+        ("timestamp('2026-03-29T01:30:00Z')", "no plain data"),
+        ("{'a': [b'x']}", "no plain data"),
+        ("type(1)", "no plain data"),
+    ],
+)
+def test_answers_that_no_asset_can_hold_are_refused(expression: str, why: str) -> None:
+    found = problem(mutations(p=policy({"set": {"payload": {"owner": "{{ " + expression + " }}"}}})), {})
+    assert found.code == "GEN040"
+    assert why in found.what
+
+
 def test_what_is_put_is_marked_with_its_policy_and_what_was_there_is_not() -> None:
     known = mutations(p=policy(THREE, ENV))
     asset, _ = applied(known, {"replicas": 1})
