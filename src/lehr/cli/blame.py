@@ -184,7 +184,7 @@ def _field(found: Blame, own: Link, field: FieldBlame) -> Iterator[str]:
         yield _row("said by", f"{maker.by.generator}, line {maker.by.line}")
     for item in field.found:
         yield from _source(found, "value found at", item.source)
-    if field.makers and not field.found:
+    if field.makers and not field.found and field.written is None:
         yield _row("value found at", "no place: it is computed, or the type's default")
     if not field.searched_all:
         yield _row("", "and there may be more places")
