@@ -35,7 +35,7 @@ from lehr.query.compare import Comparison, compare
 from lehr.query.filtering import Filter
 from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.referring import Behind, Referrer, behind_at, referrers
-from lehr.query.selecting import Row, rows
+from lehr.query.selecting import Row, parse_status, rows
 from lehr.sdk.wire import AssetDocument, encode_asset
 
 # --- partitions and incarnations -----------------------------------------------------
@@ -247,9 +247,13 @@ class OfRows(OfPartition, frozen=True):
 
 def _standing(question: Question, asked: OfRows) -> Answer:
     reading = question.reading(asked.partition)
+    try:
+        wanted = parse_status(asked.status) if asked.status else ""
+    except LehrError as error:
+        raise understood(error, "status") from error
 
     def make() -> list[Row]:
-        return [row for row in rows(reading) if asked.status.lower() in ("", row.status.lower())]
+        return [row for row in rows(reading) if wanted in ("", row.status)]
 
     return Answer(make)
 

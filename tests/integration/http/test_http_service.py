@@ -105,6 +105,8 @@ def test_references_are_asked_backwards_and_incarnations_compared(tmp_path: Path
         ]
         rows = (await server.get(f"{ROOT}/standing")).json
         assert [(row["id"], row["status"]) for row in rows][:1] == [("a", "NoTurnYet")]
+        assert (await server.get(f"{ROOT}/standing?status=noturnyet")).json == rows
+        assert (await server.get(f"{ROOT}/standing?status=Stalled")).json == []
 
     play(tmp_path, story)
 
@@ -148,6 +150,7 @@ def test_what_is_large_is_packed_for_who_can_unpack_it(tmp_path: Path) -> None:
         (f"{ROOT}/assets?filter={'(' * 5000}", 400, "BadRequest"),
         (f"{ROOT}/assets?cursor=x", 400, "BadRequest"),
         (f"{ROOT}/assets?fields=x", 400, "BadRequest"),
+        (f"{ROOT}/standing?status=Staled", 400, "BadRequest"),
         (f"{ROOT}/assets?selector=,", 400, "BadRequest"),
         (f"{ROOT}/watch?selector=,", 400, "BadRequest"),
         (f"{ROOT}/referrers?asset=a&at=x", 400, "BadRequest"),
