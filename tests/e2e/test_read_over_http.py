@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
 import subprocess
 import sys
@@ -208,6 +209,23 @@ def test_pages_go_on_elsewhere_where_they_ended_here(state: State) -> None:
     rest = asked(state, f"get assets --fields payload -o name --cursor {cursor}", "--server", state.url)
     whole = asked(state, "get assets --fields payload -o name", at=at)
     assert first.stdout + rest.stdout == whole.stdout
+
+
+@pytest.mark.parametrize("by_option", [False, True])
+def test_ids_are_completed_from_a_server(by_option: bool, state: State, tmp_path: Path) -> None:
+    words = ["lehr", *(["--server", state.url] if by_option else []), "why", "hello/"]
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    given = {} if by_option else {"LEHR_SERVER": state.url}
+    done = subprocess.run(
+        LEHR,
+        cwd=tmp_path,
+        env={**os.environ, **asked, **given, "_LEHR_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.stdout.split() == ["plain,hello/motd", "plain,hello/page", "plain,hello/web"]
 
 
 def test_the_status_of_a_server_says_where_it_is(state: State, monkeypatch: pytest.MonkeyPatch) -> None:

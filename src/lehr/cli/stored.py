@@ -13,6 +13,7 @@ import click
 
 from lehr import wiring
 from lehr.base.errors import LehrError
+from lehr.cli.main import SERVER_VARIABLE
 from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
@@ -269,6 +270,7 @@ def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """Asset ids that start with what was typed; none when the state cannot be read."""
     named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
     ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
+    ctx.meta[_SERVER] = ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE)
     try:
         with (
             ctx.scope(cleanup=False),
