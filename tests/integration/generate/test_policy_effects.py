@@ -450,6 +450,26 @@ def test_a_policy_that_is_made_of_assets_judges_and_no_more() -> None:
     assert "judges" in workspace.assets()
 
 
+def test_a_policy_that_is_made_of_files_changes_and_makes_assets() -> None:
+    workspace = Workspace().declare("a", service("web"))
+    workspace.files["rules/three.yaml"] = "three: 3\n"
+    workspace.files["generators/g.py"] = (
+        "from lehr.sdk.generator import *\n"
+        "@for_each_file('rules/*.yaml')\n"
+        "def policies(file):\n"
+        "    match = {'select': {'types': ['sample.Service']}}\n"
+        "    mutate = [{'name': 'm', 'default': {'payload': {'replicas': file.yaml()['three']}}}]\n"
+        "    generate = [{'name': 'g', 'asset': {'id': '{{ id }}/made', 'type': 'sample.Policy'}}]\n"
+        "    yield asset('p', 'lehr.Policy', {'match': match, 'mutate': mutate, 'generate': generate})\n"
+    )
+    assets = workspace.assets()
+    assert replicas(assets["web"]) == 3
+    assert assets["web"].annotated_by[0].by.module == "rules/three.yaml"
+    assert "web/made" in assets
+    workspace.files["rules/three.yaml"] = "three: 4\n"
+    assert replicas(workspace.assets()["web"]) == 4
+
+
 def test_the_graph_shows_what_policies_change_and_make() -> None:
     workspace = Workspace().declare("p", policy(mutate=[THREE], generate=[ROUTE]))
     made = workspace.declare("a", service("a"), service("b", replicas=1)).made()
