@@ -32,6 +32,7 @@ class BoundedProtocol(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._waiting: asyncio.TimerHandle | None = None
+        self._closing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -43,6 +44,8 @@ class BoundedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        if self._closing is not None:
+            self._closing.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -87,7 +90,8 @@ class BoundedProtocol(H11Protocol):
 
     def _close_for_good(self) -> None:
         """What closes waits until all was read, and that may be never."""
-        self.loop.call_later(self.stall_seconds, self.transport.abort)
+        if self._closing is None:
+            self._closing = self.loop.call_later(self.stall_seconds, self.transport.abort)
 
     def _wait(self) -> None:
         """For the headers of a request."""

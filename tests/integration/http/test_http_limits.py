@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from pathlib import Path
 
 from lehr.http.limits import Limits
+from lehr.http.protocol import BoundedProtocol
 from lehr.testing.conformance.store.subject import asset
 from tests.integration.http.served import ROOT, Served, parsed, served
 
@@ -115,6 +117,20 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         size = int(await reader.readline(), 16)
         found += (await reader.readexactly(size + 2))[:-2]
     return found
+
+
+def test_nothing_is_kept_of_connections_that_are_closed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            server.publish([asset("a")])
+            for target in (f"{ROOT}/assets", "/nowhere", "/healthz?x=1") * 10:
+                await server.get(target)
+            while server.running.connections:
+                await server.get("/healthz")
+            gc.collect()
+            assert sum(isinstance(item, BoundedProtocol) for item in gc.get_objects()) <= 1
+
+    asyncio.run(main())
 
 
 def test_two_hundred_watchers_all_have_everything_in_order(tmp_path: Path) -> None:
