@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
@@ -118,8 +118,19 @@ class Wanted(msgspec.Struct, frozen=True):
     def picked(self, rows: Iterable[Row]) -> Iterator[Asset]:
         """Those of `rows` that are."""
         matching = rows if self.filter is None else filter(self.filter.matches, rows)
-        assets = (row.asset() for row in matching)
+        assets = map(_asset_of, matching)
         return assets if self.selector is None else filter(self.selector.matches, assets)
+
+
+def _asset_of(row: Row) -> Asset:
+    try:
+        return row.asset()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StalledError(
+            f"asset {row.id} cannot be read from the store",
+            why=str(error),
+            fix="`lehr store check` finds all that is damaged",
+        ) from error
 
 
 def span_of(bounds: Bounds, after: str = "") -> Span:

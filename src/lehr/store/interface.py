@@ -42,7 +42,11 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     origin: bytes | None
 
     def asset(self) -> Asset:
-        """The asset itself."""
+        """The asset itself.
+
+        Raises:
+            msgspec.DecodeError: it is damaged.
+        """
         origin = origin_of(self.origin)
         return Asset(
             self.id,

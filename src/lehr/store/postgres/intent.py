@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, starmap
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
@@ -12,7 +12,9 @@ from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, header_of, version_of
+from lehr.store.sql.rows import asset_of, header_of, kept, version_of
+
+T = TypeVar("T")
 
 _IDS_AT_ONCE = 1000
 
@@ -123,7 +125,7 @@ class PostgresIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        return (row.asset() for row in self.rows(partition, sequence, types, span))
+        return self._made(asset_of, partition, sequence, types, span)
 
     def rows(
         self,
@@ -132,6 +134,16 @@ class PostgresIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Row]:
+        return self._made(kept, partition, sequence, types, span)
+
+    def _made(
+        self,
+        make: Callable[[tuple[Any, ...]], T],
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None,
+        span: Span,
+    ) -> Iterator[T]:
         ids = sorted(span.ids or ())
         asked: dict[str, Any] = {"partition": partition, "sequence": sequence, "ids": ids}
         asked |= {"prefix": span.prefix, "end": span.end, "after": span.after}
@@ -141,12 +153,12 @@ class PostgresIntent:
             if row is None or row[0] != sequence:
                 for item in db.stream(_AT.format(span=_spanned(span)), asked):
                     if types is None or item[1] in types:
-                        yield Row(*item)
+                        yield make(item)
             elif types is None:
-                yield from starmap(Row, db.stream(_CURRENT.format(span=_spanned(span)), asked))
+                yield from map(make, db.stream(_CURRENT.format(span=_spanned(span)), asked))
             else:
                 statement = _CURRENT.format(span=_spanned(span) + _OF_TYPES)
-                yield from starmap(Row, db.stream(statement, {**asked, "types": list(types)}))
+                yield from map(make, db.stream(statement, {**asked, "types": list(types)}))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:

@@ -13,9 +13,14 @@ from lehr.store.interface import Row
 header_of = msgspec.json.Decoder(Incarnation).decode
 
 
+def kept(row: tuple[Any, ...]) -> Row:
+    """The row itself."""
+    return Row(*row)
+
+
 def asset_of(row: tuple[Any, ...]) -> Asset:
     """The asset of a row that begins with id, type, body, digest, origin."""
-    return Row(*row[:5]).asset()
+    return kept(row[:5]).asset()
 
 
 def version_of(row: tuple[Any, ...]) -> Asset | None:

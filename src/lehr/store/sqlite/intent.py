@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import starmap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
-from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, header_of, version_of
+from lehr.store.sql.rows import asset_of, header_of, kept, version_of
 from lehr.store.sqlite.connection import Connection, translated
+
+T = TypeVar("T")
 
 _VERSION_AT = (
     "SELECT id, type, body, digest, origin,"
@@ -36,6 +37,20 @@ _AT = """
           WHERE partition = :partition AND sequence <= :sequence {span} GROUP BY id) newest
       ON v.partition = :partition AND v.id = newest.id AND v.sequence = newest.sequence
     WHERE v.digest IS NOT NULL ORDER BY v.id
+"""
+_CHANGES = """
+    SELECT touched.id, old.type, old.body, old.digest, old.origin, new.type, new.body, new.digest, new.origin
+    FROM (SELECT DISTINCT id FROM asset_version INDEXED BY asset_version_sequence
+          WHERE partition = :partition AND sequence > :low AND sequence <= :high) touched
+    LEFT JOIN asset_version old ON old.number = (
+        SELECT number FROM asset_version
+        WHERE partition = :partition AND id = touched.id AND sequence <= :before
+        ORDER BY sequence DESC LIMIT 1)
+    LEFT JOIN asset_version new ON new.number = (
+        SELECT number FROM asset_version
+        WHERE partition = :partition AND id = touched.id AND sequence <= :after
+        ORDER BY sequence DESC LIMIT 1)
+    WHERE old.digest IS NOT new.digest ORDER BY touched.id
 """
 _CURRENT = """
     SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c {index}
@@ -118,7 +133,7 @@ class SqliteIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        return (row.asset() for row in self.rows(partition, sequence, types, span))
+        return self._made(asset_of, partition, sequence, types, span)
 
     def rows(
         self,
@@ -127,6 +142,16 @@ class SqliteIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Row]:
+        return self._made(kept, partition, sequence, types, span)
+
+    def _made(
+        self,
+        make: Callable[[tuple[Any, ...]], T],
+        partition: Partition,
+        sequence: int,
+        types: Sequence[str] | None,
+        span: Span,
+    ) -> Iterator[T]:
         wanted = {
             "partition": partition,
             "sequence": sequence,
@@ -141,14 +166,14 @@ class SqliteIntent:
                 rows = self._db.execute(_current(types, span), wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
-                    yield from starmap(Row, rows)
+                    yield from map(make, rows)
                     return
             rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
             for row in rows:
                 if types is None or row[1] in types:
-                    yield Row(*row)
+                    yield make(row)
 
     def _newest_sequence(self, partition: Partition) -> int:
         row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
@@ -172,18 +197,14 @@ class SqliteIntent:
 
     def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
         low, high = sorted((before, after))
-        for sequence in (before, after):
-            self.require_kept(partition, sequence)
+        asked = {"partition": partition, "low": low, "high": high, "before": before, "after": after}
         with translated(self._path):
-            ids = self._db.execute(
-                "SELECT DISTINCT id FROM asset_version INDEXED BY asset_version_sequence"
-                " WHERE partition = ? AND sequence > ? AND sequence <= ? ORDER BY id",
-                (partition, low, high),
-            ).fetchall()
-        for (id,) in ids:
-            key = AssetKey(partition, id)
-            old, new = self.asset(key, before), self.asset(key, after)
-            if _digest(old) != _digest(new):
+            rows = self._db.execute(_CHANGES, asked)
+            # Asked after the rows are there to be read: what is pruned from now on does not touch them.
+            for sequence in (before, after):
+                self.require_kept(partition, sequence)
+            for id, *sides in rows:
+                old, new = (version_of((id, *side)) for side in (sides[:4], sides[4:]))
                 yield AssetChange(id, old, new)
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
@@ -273,7 +294,3 @@ def _spanned(table: str, span: Span) -> str:
         )
         if given
     )
-
-
-def _digest(asset: Asset | None) -> Digest | None:
-    return None if asset is None else asset.digest
