@@ -174,8 +174,8 @@ class Day:
         mentions = {asset.id: tuple(plane.registry.mentions(asset)) for asset in assets}
         types = tuple(name for name, item in plane.registry.types.items() if item.governs)
         publish = Publish(candidate, mentions, types, self._clock.now())
-        [incarnation] = await plane.committer.ask(publish)
-        plane.enforcer.published(incarnation, [asset.id for asset in assets])
+        await plane.committer.ask(publish)
+        plane.enforcer.told()
         self.incarnations += 1
 
     def _asset(self, number: int) -> Asset:

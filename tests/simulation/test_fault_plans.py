@@ -13,11 +13,11 @@ import pytest
 
 from lehr.enforce import enforcer, step
 from lehr.enforce.committer import Committer
-from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.state import Looked, State
 from lehr.enforce.step import Stepped
 from lehr.model.operation import Progress
 from lehr.publish import publisher
+from lehr.query.watching import Feed
 from lehr.store.sql import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
@@ -76,7 +76,7 @@ def test_the_reference_is_the_same_whenever_it_is_played() -> None:
     assert campaign("hello") == planned("hello")
 
 
-async def _for_ever(enforcer: Enforcer) -> None:
+async def _for_ever(feed: Feed) -> None:
     await asyncio.Event().wait()
 
 
@@ -87,7 +87,7 @@ def _ended(state: State, event: Looked) -> Stepped:
 PLANTED: dict[str, tuple[Any, str, Any, Fault]] = {
     "work left open is not taken up": (enforcer, "recover", lambda *args: [], Fault.CRASH_AFTER),
     "who has lost the lease goes on": (Committer, "under", lambda *args: None, Fault.HELD),
-    "what was not told is not found": (Enforcer, "_follow_store", _for_ever, Fault.LOST),
+    "what was not told is not found": (Feed, "_look", _for_ever, Fault.LOST),
     "unknown is taken for ended": (step, "STEPS", {**step.STEPS, Looked: _ended}, Fault.DETACHED),
     "admission asks nothing again": (admission, "_changed_basis", lambda *args: None, Fault.EARLY),
     "what disappears goes": (publisher, "judge", lambda proposal: Judgement([], ()), Fault.EMPTIED),

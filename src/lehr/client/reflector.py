@@ -21,7 +21,10 @@ _LONGEST_SECONDS = 30.0
 
 
 class Sink(Protocol):
-    """Takes what a reflector brings. Both methods return at once, and do not raise."""
+    """Takes what a reflector brings. Both methods return at once.
+
+    If one raises a `TransientError`, what it was given comes again.
+    """
 
     def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
         """Everything that there is, in one incarnation."""
@@ -46,6 +49,17 @@ class Reflector:
         self._clock = clock
         self._chance = chance
 
+    async def list(self) -> int:
+        """Bring everything that there is. Returns of which incarnation that is.
+
+        Raises:
+            TransientError, StalledError: it cannot be listed.
+        """
+        listing = await self._watchable.list()
+        self._sink.replace(listing.sequence, listing.assets)
+        self.sequence = listing.sequence
+        return listing.sequence
+
     async def run(self, came: Callable[[], None] = lambda: None) -> None:
         """Follow until cancelled; `came` is called after everything that has come.
 
@@ -55,12 +69,11 @@ class Reflector:
         failures = 0
         while True:
             try:
-                if self.sequence is None:
-                    listing = await self._watchable.list()
-                    self._sink.replace(listing.sequence, listing.assets)
-                    self.sequence = listing.sequence
+                sequence = self.sequence
+                if sequence is None:
+                    sequence = await self.list()
                     came()
-                async for batch in self._watchable.watch(self.sequence):
+                async for batch in self._watchable.watch(sequence):
                     failures = 0
                     self._take(batch)
                     came()

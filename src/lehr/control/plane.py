@@ -138,10 +138,7 @@ class ControlPlane:
                     incarnation=f"{self.partition}@{attempt.sequence}",
                     changed=len(attempt.changed),
                 )
-                incarnation = self._parts.store.intent.newest(self.partition)
-                # Where reads lag behind, the Enforcer finds it by itself, with all that it changed.
-                if incarnation is not None and incarnation.sequence == attempt.sequence:
-                    self.enforcer.published(incarnation, attempt.changed)
+                self.enforcer.told()
         self.heard(attempt)
         return attempt
 

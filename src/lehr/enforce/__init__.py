@@ -1,6 +1,6 @@
 """The Enforcer: for every asset on its own, for ever: pin, diff, check, admit, push, verify.
 
-In: published incarnations (told by `Enforcer.published`), controls, hints from plugins. Out:
+In: published incarnations (watched by `following`), controls, hints from plugins. Out:
 operations through plugins, and decisions, ledger entries and standings in the store.
 
 How it is cut: `step` is the per-asset state machine, a pure function from (state, event) to

@@ -19,6 +19,7 @@ from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
 from lehr.enforce.failing import brief
+from lehr.enforce.following import Following, Heads
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.neighbours import Neighbours
@@ -62,6 +63,7 @@ from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
+from lehr.store.interface import Head
 from lehr.store.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease
 
 log = structlog.get_logger()
@@ -78,8 +80,8 @@ that one wake-up serves many: of a thousand assets, about twenty."""
 class Enforcer:
     """One logical loop for every asset of a partition, independent of all others.
 
-    Use: `await start()` once an incarnation may exist, tell it `published` and
-    `controls_changed`, and `await stop()`.
+    Use: `await start()` once an incarnation may exist, let it know (`told`, `controls_changed`), and
+    `await stop()`.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class Enforcer:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._governance: Governance | None = None
-        self._told = 0
+        self._following = Following(partition, store, clock, chance, self._listed, self._published)
         self._epoch = 0
         self._stopping = False
         self.turns = 0
@@ -134,15 +136,13 @@ class Enforcer:
         self._spawn(self._follow_store(), "store")
         for lane in dict.fromkeys(self._lanes.values()):
             self._spawn(self._follow_hints(lane), f"hints of {type(lane.plugin).__name__}")
-        newest = self._intent.newest(self.partition)
-        if newest is not None:
-            self._take_up(newest)
+        await self._following.begin()
+        self._spawn(self._following.run(), "intent")
 
     def _take_up(self, newest: Incarnation) -> None:
         """Begin with what a former process had left."""
         now = self._clock.now()
         self._governed_by(newest)
-        self._told = newest.sequence
         self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
         for item in recovered:
@@ -180,26 +180,39 @@ class Enforcer:
 
     # --- what wakes loops -----------------------------------------------------------
 
-    def published(self, incarnation: Incarnation, changed: Iterable[AssetId]) -> None:
-        """A new incarnation is in force; `changed` are the ids that differ from the one before."""
+    def told(self) -> None:
+        """An incarnation may have been published: a hint like any other."""
+        self._following.told()
+
+    def _listed(self, newest: Incarnation) -> None:
+        """`newest` is in force, and what it changed is not known."""
+        if self._governance is None:
+            self._take_up(newest)
+            return
+        heads: dict[AssetId, Head | None] = {}
+        gone = dict.fromkeys(self._slots)
+        for head in self._intent.heads(self.partition):
+            gone.pop(head.id, None)
+            slot = self._slots.get(head.id)
+            if slot is None or slot.digest != head.digest:
+                heads[head.id] = head
+        self._intent.advance(0, newest.sequence, ())
+        self._go_on_with(newest, heads | gone)
+
+    def _published(self, incarnation: Incarnation, heads: Heads) -> None:
+        """`incarnation` is in force, and differs from the one before in `heads`."""
+        self._intent.advance(incarnation.sequence - 1, incarnation.sequence, heads)
+        self._go_on_with(incarnation, heads)
+
+    def _go_on_with(self, incarnation: Incarnation, heads: Heads) -> None:
         before = self._governance
-        if before is None:
-            self._take_up(incarnation)
-            return
-        if incarnation.sequence <= self._told:
-            return
-        if incarnation.sequence > self._told + 1:
-            changed = self._changed_until(incarnation)
-        ids = list(changed)
-        self._intent.advance(self._told, incarnation.sequence, ids)
+        assert before is not None
         if before.digest == incarnation.governance:
             self._governance = replace(before, incarnation=incarnation)
         else:
             self._governed_by(incarnation)
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
-        heads = {head.id: head for head in self._intent.heads(self.partition, ids)}
-        for id in ids:
-            head = heads.get(id)
+        for id, head in heads.items():
             if head is not None and self._registry.inert(head.type):
                 continue
             slot = self._slots.get(id)
@@ -213,14 +226,14 @@ class Enforcer:
                 slot.push.superseded = True
             self._wake(slot, f"published in {incarnation.name}", urgent=True)
             self._wake_all(self._readers.of(id), f"{id}, which it reads, has changed")
-        self._told = incarnation.sequence
+        self._changed.set()
 
     async def _follow_store(self) -> None:
-        """Look now and then for what was written and not told: to be told is a hint like any other."""
+        """Look now and then for what was written and not told."""
         while True:
             await self._clock.sleep(_CATCH_UP_SECONDS)
             try:
-                self._catch_up()
+                self._look_at_controls()
                 # Who has nothing to write would never learn that another one has taken over.
                 await self._committer.ask(KeepLease(self.partition, self._epoch))
             except LeaseLostError:
@@ -228,17 +241,10 @@ class Enforcer:
             except LehrError as error:
                 log.warning("the store cannot be read, it is looked at again", error=str(error))
 
-    def _catch_up(self) -> None:
-        newest = self._intent.newest(self.partition)
-        if newest is not None and newest.sequence > self._told:
-            self.published(newest, self._changed_until(newest))
+    def _look_at_controls(self) -> None:
         version, _controls = self._store.records.controls(self.partition, self._clock.now())
         if self._governance is not None and version != self._governance.controls_version:
             self.controls_changed(Selector(all=True), "a person's word was given or taken back")
-
-    def _changed_until(self, incarnation: Incarnation) -> list[AssetId]:
-        changes = self._store.intent.changes(self.partition, self._told, incarnation.sequence)
-        return [change.id for change in changes]
 
     def controls_changed(self, selector: Selector, cause: str) -> None:
         """A person's word about the assets of `selector` was given or taken back."""
@@ -383,7 +389,7 @@ class Enforcer:
             slot.governance = self._governance
             if slot.digest is None:
                 # Intent may name it again already: its last version must not be one of the future (I1).
-                self._catch_up()
+                self._following.catch_up()
                 slot.governance = self._governance
             assert slot.governance is not None
             view = self._viewer.view(slot, slot.governance, slot.cause, self._epoch)
@@ -474,13 +480,16 @@ class Enforcer:
         slot.waits += more
 
     def _doubt(self, id: AssetId) -> None:
-        """Somebody saw that an asset differs, or could not see it. If it has settled, it does not know.
+        """Somebody saw that an asset differs, or could not see it. If it is at rest, it does not know.
 
-        Not at once: it may be at rest with another content, by a pin, and would be asked for ever.
+        It may be at rest with work left, such as a turndown that waits for its referrers; but who has said
+        when he comes again does so then. Not at once: it may be at rest with another content, by a pin, and
+        would be asked for ever.
         """
         slot = self._slots.get(id)
-        at_rest = slot is not None and id not in self._unsettled and not (slot.queued or slot.running)
-        if at_rest:
+        if slot is None or slot.queued or slot.running or slot.push is not None:
+            return
+        if slot.due is None or id not in self._unsettled:
             self._agenda.bring_forward(id, self._clock.monotonic() + _DOUBT_SECONDS)
 
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
@@ -579,7 +588,7 @@ class Enforcer:
     @property
     def at_rest(self) -> bool:
         """True when nothing goes on, and nothing is due within some seconds that could change much."""
-        if self._busy:
+        if self._busy or self._following.behind:
             return False
         soon = self._clock.monotonic() + _SOON_SECONDS
         return not any((due := self._slots[id].due) is not None and due < soon for id in self._unsettled)

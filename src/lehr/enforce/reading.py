@@ -33,7 +33,6 @@ class RememberedIntent:
         self._first = self._newest = 0
         self._changed_with: dict[AssetId, int] = {}
         self.last = intent.last
-        self.newest = intent.newest
         self.heads = intent.heads
         self.next_change = intent.next_change
         self.addon_since = intent.addon_since

@@ -26,7 +26,6 @@ _MOST_CHANGES = 50_000
 """Of one incarnation. Who is to hear of more lists again, which can be done bit by bit."""
 
 _KEPT_CHANGES = 50_000
-"""In memory, for watchers that come by at about the same time."""
 
 _POLL_SECONDS = 1.0
 
@@ -34,11 +33,26 @@ _POLL_SECONDS = 1.0
 class Feed:
     """What each incarnation of a partition has changed.
 
-    `told` is a hint that there is a new one; without, that is found out within a second.
+    `told` is a hint that there is a new one; without, that is found out soon.
     """
 
-    def __init__(self, store: Store, partition: Partition, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        partition: Partition,
+        clock: Clock,
+        *,
+        poll: float = _POLL_SECONDS,
+        kept: int = _KEPT_CHANGES,
+    ) -> None:
+        """Every `poll` seconds it looks by itself, as long as somebody waits.
+
+        Args:
+            kept: changes that are kept in memory, for watchers that come by at about the same time.
+        """
         self.partition = partition
+        self._poll = poll
+        self._most_kept = kept
         self._store = store
         self._clock = clock
         self._kept: OrderedDict[int, Sequence[AssetChange]] = OrderedDict()
@@ -53,6 +67,11 @@ class Feed:
         """Sequence of the newest incarnation; 0 before the first."""
         newest = self._store.intent.newest(self.partition)
         return 0 if newest is None else newest.sequence
+
+    @property
+    def heard_of(self) -> int:
+        """Sequence of the newest incarnation that was told or found."""
+        return self._newest
 
     def told(self) -> None:
         """There may be a new incarnation."""
@@ -87,9 +106,11 @@ class Feed:
         return found
 
     def _keep(self, sequence: int, found: Sequence[AssetChange]) -> None:
+        if not self._most_kept:
+            return
         self._kept[sequence] = found
         self._weight += len(found) + 1
-        while self._weight > _KEPT_CHANGES and len(self._kept) > 1:
+        while self._weight > self._most_kept and len(self._kept) > 1:
             _oldest, dropped = self._kept.popitem(last=False)
             self._weight -= len(dropped) + 1
 
@@ -117,7 +138,7 @@ class Feed:
     async def _look(self) -> None:
         """Find out what nobody has told, as long as somebody waits."""
         while True:
-            await self._clock.sleep(_POLL_SECONDS)
+            await self._clock.sleep(self._poll)
             with contextlib.suppress(TransientError):
                 self.told()
 

@@ -295,7 +295,7 @@ class Plane:
         [incarnation] = await self.or_crash(self.committer.ask(write))
         assert isinstance(incarnation, Incarnation)
         if tell:
-            self.enforcer.published(incarnation, (*(asset.id for asset in upserts), *removals))
+            self.enforcer.told()
         return incarnation
 
     async def control(self, control: Control) -> None:

@@ -160,7 +160,7 @@ class Conduct:
             self._found(write.ledger)
         if write.ledger is not None:
             self._enter(write.ledger)
-        self._in_a_row[operation.asset] += result is Result.FAILED
+        self._in_a_row[operation.asset] += result in (Result.FAILED, Result.STALLED)
         self._told_until[operation.asset] = write.outcome.retry_at or 0.0
         pardoned = operation.asset in self._pardoned
         self._pardoned.discard(operation.asset)

@@ -119,16 +119,18 @@ class Saboteur:
         self.process = process
         process.store.before = lambda number, writes: self._committing(process, writes)
         enforcer = process.enforcer
-        published, controls_changed = enforcer.published, enforcer.controls_changed
+        told, controls_changed = enforcer.told, enforcer.controls_changed
 
-        def tell_published(incarnation: Any, changed: Any) -> None:
-            ids = tuple(changed)
-            self.event(f"publication of {incarnation.name}", ids, lambda: published(incarnation, ids))
+        def tell() -> None:
+            newest = process.store.intent.newest(enforcer.partition)
+            assert newest is not None
+            changes = process.store.intent.changes(newest.partition, newest.sequence - 1, newest.sequence)
+            self.event(f"publication of {newest.name}", tuple(change.id for change in changes), told)
 
         def tell_controls(selector: Any, cause: str) -> None:
             self.event(f"word about {selector}", (), lambda: controls_changed(selector, cause))
 
-        enforcer.published = tell_published  # type: ignore[method-assign]
+        enforcer.told = tell  # type: ignore[method-assign]
         enforcer.controls_changed = tell_controls  # type: ignore[method-assign]
 
     def _committing(self, process: Process, writes: Sequence[Write]) -> None:

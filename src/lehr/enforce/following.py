@@ -1,0 +1,121 @@
+"""How the Enforcer follows intent: as every reader of it does, by a reflector (`lehr.client`).
+
+Unlike an informer it keeps no assets: of a million it has to know their heads, and reads one when its turn
+comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.base.errors import StalledError, TransientError
+from lehr.client.reflector import Reflector
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import Incarnation
+from lehr.query.watching import Feed, PartitionWatch
+from lehr.sdk.watch import Batch, ListAgainError
+from lehr.store import Store
+from lehr.store.interface import Head
+
+log = structlog.get_logger()
+
+_POLL_SECONDS = 5.0
+_HEARTBEAT_SECONDS = 3600.0
+
+Heads = Mapping[AssetId, Head | None]
+"""Assets as they stand in an incarnation; None for those that are not there any more."""
+
+
+class Following:
+    """Hands on one incarnation of a partition after the other. A `lehr.client.reflector.Sink`.
+
+    Attributes:
+        sequence: of the incarnation that was handed on last; 0 before the first.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        store: Store,
+        clock: Clock,
+        chance: Chance,
+        listed: Callable[[Incarnation], None],
+        changed: Callable[[Incarnation, Heads], None],
+    ) -> None:
+        """`listed` takes the newest incarnation as a whole, `changed` what differs from the one before."""
+        self.sequence = 0
+        self._partition = partition
+        self._store = store
+        self._clock = clock
+        self._listed = listed
+        self._changed = changed
+        self._feed = Feed(store, partition, clock, poll=_POLL_SECONDS, kept=0)
+        self._watch = PartitionWatch(store, self._feed, heartbeat=_HEARTBEAT_SECONDS)
+        self._reflector = Reflector(self._watch, self, clock, chance)
+
+    async def begin(self) -> None:
+        """Hand on what there is.
+
+        Raises:
+            TransientError, StalledError: it cannot be read.
+        """
+        await self._reflector.list()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            try:
+                await self._reflector.run()
+            except StalledError as error:
+                log.warning("intent cannot be read, it is looked at again", error=str(error))
+            await self._clock.sleep(_POLL_SECONDS)
+
+    def told(self) -> None:
+        """There may be a new incarnation. That is a hint: without it, one is found all the same."""
+        with contextlib.suppress(TransientError):
+            self._feed.told()
+
+    @property
+    def behind(self) -> bool:
+        """True while there is an incarnation that was heard of and not handed on."""
+        return self._feed.heard_of > self.sequence
+
+    def catch_up(self) -> None:
+        """Hand on all that there is, at once."""
+        try:
+            for sequence in range(self.sequence + 1, self._feed.newest + 1):
+                self.apply(self._watch.batch(sequence))
+        except ListAgainError:
+            self._list()
+
+    def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
+        """Implements `Sink`. The assets are left where they are."""
+        if sequence > self.sequence:
+            self._list()
+
+    def apply(self, batch: Batch) -> None:
+        """Implements `Sink`."""
+        if batch.sequence <= self.sequence:
+            return
+        if not self.sequence:
+            self._list()
+            return
+        heads: dict[AssetId, Head | None] = {
+            asset.id: Head(asset.id, asset.type, asset.digest) for asset in batch.changed
+        }
+        header = self._store.intent.incarnation(self._partition, batch.sequence)
+        if header is None:  # reads may lag behind what was told
+            raise TransientError(f"incarnation {self._partition}@{batch.sequence} cannot be read yet")
+        self._changed(header, heads | dict.fromkeys(batch.gone))
+        self.sequence = batch.sequence
+
+    def _list(self) -> None:
+        newest = self._store.intent.newest(self._partition)
+        if newest is not None and newest.sequence > self.sequence:
+            self._listed(newest)
+            self.sequence = newest.sequence
