@@ -29,6 +29,7 @@ from lehr.store import Store
 
 _END_SECONDS = 5
 _BACKLOG = 1024
+_TICK_SECONDS = 1.0
 _SPARE_FILES = 128
 
 
@@ -68,7 +69,22 @@ def parse_address(text: str) -> Address:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """Leaves signals to whoever runs it; ends when told to, and does not look for that ten times a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Answer no more."""
+        self.should_exit = True
+        self._ending.set()
+
+    async def main_loop(self) -> None:
+        while not await self.on_tick(0):  # which writes the date of the second
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_SECONDS):
+                    await self._ending.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -173,7 +189,7 @@ async def serving(
                 task.result()
             yield Running(Address(host, port), application, server)
         finally:
-            server.should_exit = True
+            server.end()
             watches.end()
             await asyncio.wait({task})
             await watches.close()
