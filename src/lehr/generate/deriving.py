@@ -57,14 +57,15 @@ class DerivingRule(NamedTuple):
         """What is made for `asset`."""
         if asset.type in NEVER_CHANGED:
             return Output(inputs)
+        values = values_of(asset)
         try:
-            if not self.matching.matches(asset):
+            if not self.matching.matches(values):
                 return Output(inputs)
-            value = self.fill(values_of(asset))
+            value = self.fill(values)
         except NoAnswerError as error:
             at = self.place(self.at)
             return Output(inputs, diagnostics=(no_answer(f"{self.told},", asset, at, str(error)),))
-        turndown = asset.document()["addons"].get(TURNDOWN)
+        turndown = values["addons"].get(TURNDOWN)
         if turndown is not None:
             value["addons"] = {TURNDOWN: turndown, **value["addons"]}
 

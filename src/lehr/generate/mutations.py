@@ -7,11 +7,11 @@ depend on who comes last, is an error that names the policies.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from lehr.base.cel import NoAnswerError
@@ -22,7 +22,7 @@ from lehr.generate.left_out import LeftOut
 from lehr.generate.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
 from lehr.generate.mutation_rules import MutationRule, Path, Put
 from lehr.generate.problems import pointer
-from lehr.model.asset import Asset, make_asset
+from lehr.model.asset import Asset
 from lehr.model.provenance import Annotated
 from lehr.model.types import Registry
 from lehr.sdk.policy import NEVER_CHANGED, values_of
@@ -92,9 +92,8 @@ class Mutations:
             sources[found] = put
             return found
 
-        value = {"id": before.id, "type": before.type, **work.document}
         origin = before.origin or Position("")
-        asset, found = convert(value, self._registry, origin, place, before.made_by)
+        asset, found = convert(dict(work.values), self._registry, origin, place, before.made_by)
         if asset is None:
             changers = [put.rule for put in changes]
             at = Position("")
@@ -108,18 +107,17 @@ class _Work:
     """One asset on its way through all rules.
 
     Attributes:
-        document: payload and addons, as they are by now.
+        values: the asset as it is by now.
         puts: what was put, by path, whether it was there already or not.
     """
 
     def __init__(self, before: Asset, left_out: Callable[[], LeftOut]) -> None:
         self.before = before
-        self.document: dict[str, Any] = _document(before)
+        self.values = values_of(before)
         self.puts: dict[Path, Put] = {}
         self.problems: list[Diagnostic] = []
-        self._written = _document(before)
+        self._written = values_of(before)
         self._ask_left_out = left_out
-        self._now: Asset | None = before
 
     def changes(self) -> list[Put]:
         """What was put, and nobody has written."""
@@ -131,21 +129,22 @@ class _Work:
 
     def apply(self, rule: MutationRule) -> None:
         """Put what `rule` says, if it is about the asset as it is now."""
-        now = self._asset()
         try:
-            if not rule.matching.matches(now):
+            if not rule.matching.matches(self.values):
                 return
         except NoAnswerError as error:
-            self.problems.append(rule_has_no_answer(rule, now, "/match", str(error)))
+            self.problems.append(rule_has_no_answer(rule, self.before, "/match", str(error)))
             return
-        values = values_of(now)
+        puts: list[Put] = []
         for leaf in rule.leaves:
             if not rule.sets and self.is_written(leaf.path):
                 continue
             try:
-                self._put(Put(rule, leaf, leaf.fill(values)))
+                puts.append(Put(rule, leaf, _own(leaf.fill(self.values))))
             except NoAnswerError as error:
-                self.problems.append(rule_has_no_answer(rule, now, leaf.inner, str(error)))
+                self.problems.append(rule_has_no_answer(rule, self.before, leaf.inner, str(error)))
+        for put in puts:
+            self._put(put)
 
     def is_written(self, path: Path) -> bool:
         """Whether a field stands as a person wants it, so that no default is to be put there."""
@@ -178,13 +177,6 @@ class _Work:
                 below = below or put
         return below
 
-    def _asset(self) -> Asset:
-        if self._now is None:
-            self._now = make_asset(
-                self.before.id, self.before.type, self.document["payload"], self.document["addons"]
-            )
-        return self._now
-
     def _put(self, new: Put) -> None:
         path = new.leaf.path
         for other, old in list(self.puts.items()):
@@ -195,14 +187,13 @@ class _Work:
                 return
             del self.puts[other]  # a default, which what is set goes before
         self.puts[path] = new
-        inner = self.document
+        inner: dict[str, Any] = dict(self.values)
         for step in path[:-1]:
             if not isinstance(inner.get(step), dict):
                 inner[step] = {}
             inner = inner[step]
         if not (isinstance(new.value, dict) and isinstance(inner.get(path[-1]), dict) and not new.value):
-            inner[path[-1]] = new.value
-        self._now = None
+            inner[path[-1]] = _own(new.value)
 
 
 def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> list[Diagnostic]:
@@ -212,7 +203,7 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
     for rule in rules:
         at = "/match"
         try:
-            for leaf in rule.leaves if rule.matching.matches(changed) else ():
+            for leaf in rule.leaves if rule.matching.matches(values) else ():
                 at = leaf.inner
                 put = work.puts.get(leaf.path)
                 if not rule.sets and (put is not None or work.is_written(leaf.path)):
@@ -225,9 +216,9 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
     return found
 
 
-def _document(asset: Asset) -> dict[str, Any]:
-    body = msgspec.json.decode(asset.body)
-    return {"payload": body["payload"], "addons": body["addons"]}
+def _own(value: Any) -> Any:
+    """`value` for one owner alone: what an expression answers may be a part of the asset itself."""
+    return copy.deepcopy(value) if isinstance(value, dict | list) else value
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
+from lehr.base.cel import Condition, Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.base.documents.text import number_problem
+from lehr.model.addons import LABELS
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE
 from lehr.model.policy import ASSET_VARIABLES, POLICY, Match, Policy
@@ -60,24 +62,20 @@ class Matching:
         ]
         self.select = policy.match.select or Selector(all=True)
 
-    def may_match(self, type: str) -> bool:
-        """True when assets of this type can match."""
-        return self.select.may_match(type)
+        self.may_match = functools.cache(self.select.may_match)
+        """True when assets of a type can match."""
 
     def may_concern(self, asset: Asset) -> bool:
         """True when an asset of this id and type can match, whatever else is in it."""
-        ids = self.select.ids
-        return self.may_match(asset.type) and (
-            not ids or any(fnmatch.fnmatchcase(asset.id, pattern) for pattern in ids)
-        )
+        return self.may_match(asset.type) and _fits(asset.id, self.select.ids)
 
-    def matches(self, asset: Asset) -> bool:
-        """Whether the policy is about `asset`.
+    def matches(self, values: AssetValues) -> bool:
+        """Whether the policy is about an asset with these values.
 
         Raises:
-            NoAnswerError: a `where` has no answer for it.
+            NoAnswerError: a `where` has no answer for them.
         """
-        return self._match(asset) and not any(excluded(asset) for excluded in self._exclude)
+        return self._match(values) and not any(excluded(values) for excluded in self._exclude)
 
 
 def compiled_value(value: Any, at: str, unclear: list[Unclear]) -> Filling:
@@ -108,17 +106,35 @@ def told(answer: Any) -> str:
     return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
 
 
-def _compiled(match: Match, at: str, unclear: list[Unclear]) -> Callable[[Asset], bool]:
-    select = match.select
+def _compiled(match: Match, at: str, unclear: list[Unclear]) -> Condition:
+    selected = _selecting(match.select or Selector(all=True))
     if not match.where:
-        assert select is not None  # the class sees to it
-        return select.matches
+        return selected
     try:
         where = compile_condition(match.where, ASSET_VARIABLES)
     except ValueError as error:
         unclear.append(Unclear(f"{at}/where", str(error)))
-        return lambda asset: False
-    return lambda asset: (select is None or select.matches(asset)) and where(values_of(asset))
+        return lambda values: False
+    return lambda values: selected(values) and where(values)
+
+
+def _selecting(select: Selector) -> Condition:
+    """`Selector.matches` for assets that are on their way, and have no body yet."""
+    may_match, ids, labels = functools.cache(select.may_match), select.ids, select.labels
+    return lambda values: (
+        may_match(values["type"])
+        and _fits(values["id"], ids)
+        and (not labels or _labelled(values["addons"].get(LABELS), labels))
+    )
+
+
+def _fits(id: str, patterns: tuple[str, ...]) -> bool:
+    return not patterns or any(fnmatch.fnmatchcase(id, pattern) for pattern in patterns)
+
+
+def _labelled(addon: Any, labels: Mapping[str, str]) -> bool:
+    have = addon.get("labels") if isinstance(addon, dict) else None
+    return isinstance(have, dict) and all(have.get(key) == value for key, value in labels.items())
 
 
 def _compiled_text(text: str, at: str, unclear: list[Unclear]) -> Filling:

@@ -74,19 +74,19 @@ class CompiledPolicy:
         Raises:
             NoAnswerError: a `where` has no answer for it.
         """
-        return self._matching.matches(asset)
+        return self._matching.may_concern(asset) and self._matching.matches(values_of(asset))
 
     def judge(self, asset: Asset) -> Iterator[Finding]:
         """What each rule on single assets finds in `asset`, if the policy judges it."""
+        if not self._matching.may_concern(asset):
+            return
+        values = values_of(asset)
         try:
-            if not self.matches(asset):
+            if not self._matching.matches(values):
                 return
         except NoAnswerError as error:
             yield Finding(None, asset, str(error), answered=False)
             return
-        if not self._alone:
-            return
-        values = values_of(asset)
         for rule, ask, message, pointer in self._alone:
             try:
                 if ask(values) is not True:

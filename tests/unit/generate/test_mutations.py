@@ -196,6 +196,35 @@ def test_what_does_not_fit_the_type_is_told_at_the_line_of_the_policy() -> None:
     assert (addon.code, addon.at) == ("GEN006", Position("p/mutate/0/set/addons/lehr.Label/labels", 7))
 
 
+def test_a_rule_sees_what_was_there_before_it_and_not_what_it_puts_itself() -> None:
+    swapped = {"payload": {"owner": "{{ payload.command[0] }}", "command": ["{{ payload.owner }}"]}}
+    swap = policy({"set": swapped}, match={**SERVICES, "where": "payload.owner == 'x'"})
+    held = payload(mutations(p=swap), {"owner": "x", "command": ["y"]})
+    assert (held["owner"], held["command"]) == ("y", ["x"])
+
+
+def test_what_an_expression_takes_from_the_asset_is_a_copy() -> None:
+    labels = {
+        "addons": {LABELS: {"labels": {"a": "1"}}, "lehr.DependsOn": {"assets": "{{ payload.command }}"}}
+    }
+    known = mutations(
+        a=policy({"set": labels}),
+        b=policy(
+            {"set": {"payload": {"command": ["other"]}}},
+            match={**SERVICES, "where": "payload.command != ['other']"},
+        ),
+    )
+    asset, problems = applied(known, {"command": ["x"]})
+    assert [item.code for item in problems] == ["GEN042"]  # what `a` takes, `b` changes
+    assert asset.document()["payload"]["command"] == ["x"]
+
+
+def test_all_that_has_no_answer_is_told_at_once() -> None:
+    wrong = {"payload": {"owner": "{{ payload.nobody }}", "command": ["{{ payload.nothing }}"]}}
+    _, found = applied(mutations(p=policy({"set": wrong})), {})
+    assert [item.code for item in found] == ["GEN040", "GEN040"]
+
+
 def test_what_has_no_answer_puts_nothing() -> None:
     known = mutations(p=policy({"set": {"payload": {"owner": "{{ addons['lehr.Owner'].team }}"}}}))
     found = problem(known, {})
