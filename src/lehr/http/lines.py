@@ -23,6 +23,9 @@ from lehr.store import Store
 _KEPT_BYTES = 64 * 2**20
 """Of lines, for watchers that come by at about the same time."""
 
+_KEPT_CHANGES = 5000
+"""For watchers of other parts of the same."""
+
 _KEPT_CONDITIONS = 256
 _LONGEST_NUMBER = 18
 
@@ -132,7 +135,10 @@ class Lines:
 
         try:
             store = self._opened()
-            feed = self._feeds.setdefault(wish.partition, Feed(store, wish.partition, self._clock))
+            feed = self._feeds.get(wish.partition)
+            if feed is None:
+                feed = Feed(store, wish.partition, self._clock, kept=_KEPT_CHANGES)
+                self._feeds[wish.partition] = feed
             watch = PartitionWatch(store, feed, types=wanted.types, wanted=matches)
             return encode_batch(watch.batch(sequence))
         except ListAgainError:
