@@ -67,12 +67,14 @@ class Following:
         await self._reflector.list()
 
     async def run(self) -> None:
-        """Follow until cancelled."""
+        """Follow until cancelled, whatever happens: nothing else would find what is published from now on."""
         while True:
             try:
                 await self._reflector.run()
             except StalledError as error:
                 log.warning("intent cannot be read, it is looked at again", error=str(error))
+            except Exception:
+                log.exception("intent could not be followed, it is looked at again")
             await self._clock.sleep(_POLL_SECONDS)
 
     def told(self) -> None:

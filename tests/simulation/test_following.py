@@ -1,0 +1,140 @@
+"""The Enforcer hears of every incarnation once and in order, told or not, whatever goes wrong meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from lehr.base.chance import Chance
+from lehr.enforce.following import Following, Heads
+from lehr.model.incarnation import Incarnation
+from lehr.store import SqliteStore
+from lehr.testing.conformance.store.subject import PARTITION, asset, published
+from lehr.testing.virtual import VirtualClock, run
+
+
+class Heard:
+    """What was handed on: `list 1` for an incarnation as a whole, `2: a=1 b=gone` for what one changed."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.said: list[str] = []
+        self.clock = VirtualClock()
+        self.breaks = 0
+        self.following = Following(PARTITION, store, self.clock, Chance(1), self.listed, self.changed)
+
+    def listed(self, newest: Incarnation) -> None:
+        self.said.append(f"list {newest.sequence}")
+
+    def changed(self, incarnation: Incarnation, heads: Heads) -> None:
+        if self.breaks:
+            self.breaks -= 1
+            raise RuntimeError("nobody thought of this")
+        changes = [f"{id}={'gone' if head is None else head.digest[:4]}" for id, head in heads.items()]
+        self.said.append(f"{incarnation.sequence}: {' '.join(changes)}")
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        await self.following.begin()
+        task = asyncio.create_task(self.following.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def digest(id: str, value: str) -> str:
+    return asset(id, value).digest[:4]
+
+
+def play(folder: Path, scenario: Callable[[SqliteStore, Heard], Awaitable[None]]) -> None:
+    async def main() -> None:
+        with contextlib.closing(SqliteStore(folder / "state.sqlite")) as store:
+            await scenario(store, Heard(store))
+
+    run(main, seed=1)
+
+
+def test_what_is_there_is_listed_and_what_comes_is_handed_on_whether_told_or_not(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore, heard: Heard) -> None:
+        published(store, 0, asset("a", "1"))
+        async with heard.running():
+            assert heard.said == ["list 1"]
+            published(store, 1, asset("a", "2"), asset("b", "1"))
+            behind = [heard.following.behind]
+            heard.following.told()
+            behind.append(heard.following.behind)
+            await heard.clock.sleep(0.1)
+            assert [*behind, heard.following.behind] == [False, True, False]
+            published(store, 2, removals=["b"])
+            published(store, 3, asset("c", "1"))
+            await heard.clock.sleep(6.0)
+        assert heard.said == [
+            "list 1",
+            f"2: a={digest('a', '2')} b={digest('b', '1')}",
+            "3: b=gone",
+            f"4: c={digest('c', '1')}",
+        ]
+
+    play(tmp_path, scenario)
+
+
+def test_the_first_incarnation_is_waited_for_and_listed(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore, heard: Heard) -> None:
+        async with heard.running():
+            assert heard.said == []
+            published(store, 0, asset("a", "1"))
+            heard.following.told()
+            await heard.clock.sleep(0.1)
+        assert heard.said == ["list 1"]
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_caught_up_with_at_once_does_not_come_a_second_time(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore, heard: Heard) -> None:
+        published(store, 0, asset("a", "1"))
+        async with heard.running():
+            published(store, 1, asset("b", "1"))
+            published(store, 2, asset("c", "1"))
+            heard.following.catch_up()
+            assert heard.following.sequence == 3
+            await heard.clock.sleep(60.0)
+        assert heard.said == ["list 1", f"2: b={digest('b', '1')}", f"3: c={digest('c', '1')}"]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_incarnation_that_changes_too_much_is_listed(
+    at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(store: SqliteStore, heard: Heard) -> None:
+        published(store, 0, asset("a", "1"))
+        async with heard.running():
+            published(store, 1, *(asset(id, "1") for id in "bcd"))
+            if at_once:
+                heard.following.catch_up()
+            else:
+                await heard.clock.sleep(10.0)
+        assert heard.said == ["list 1", "list 2"]
+
+    monkeypatch.setattr("lehr.query.watching._MOST_CHANGES", 2)
+    play(tmp_path, scenario)
+
+
+def test_what_could_not_be_taken_comes_again(tmp_path: Path) -> None:
+    async def scenario(store: SqliteStore, heard: Heard) -> None:
+        published(store, 0, asset("a", "1"))
+        async with heard.running():
+            heard.breaks = 2
+            published(store, 1, asset("b", "1"))
+            published(store, 2, asset("c", "1"))
+            await heard.clock.sleep(30.0)
+        assert heard.said == ["list 1", f"2: b={digest('b', '1')}", f"3: c={digest('c', '1')}"]
+
+    play(tmp_path, scenario)
