@@ -14,6 +14,7 @@ from lehr.store.damage import Advance, Damage, TypesOf
 from lehr.store.sql.reading import SqlRecords
 from lehr.store.sql.writing import carriers
 from lehr.store.sqlite import publishing
+from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import Connection, connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
@@ -39,6 +40,8 @@ class SqliteStore:
         """
         self._path = path
         self._checkpoints: Checkpoints | None = None
+        buckets = Buckets()
+        self._carry_out = carriers(lambda db, write: publishing.publish(buckets, db, write))
         with contextlib.ExitStack() as opened:
             self._writer = None if read_only else opened.enter_context(closing(connect(path)))
             self._reader = opened.enter_context(closing(connect(path, read_only=True)))
@@ -57,7 +60,7 @@ class SqliteStore:
                 self._checkpoints.before_commit()
             db.execute("BEGIN IMMEDIATE")
             try:
-                answers = [_CARRY_OUT[type(write)](db, write) for write in writes]
+                answers = [self._carry_out[type(write)](db, write) for write in writes]
                 db.execute("COMMIT")
             except BaseException:
                 if db.in_transaction:
@@ -91,6 +94,3 @@ class SqliteStore:
 
     def close(self) -> None:
         self._opened.close()
-
-
-_CARRY_OUT = carriers(publishing.publish)

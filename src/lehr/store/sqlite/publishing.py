@@ -15,8 +15,10 @@ import msgspec
 from lehr.base.digest import Digest, digest_all
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
-from lehr.store.merkle import bucket_digest, bucket_of, root_digest
+from lehr.store.merkle import bucket_of
 from lehr.store.origins import origin_bytes
+from lehr.store.sql.rows import header_of
+from lehr.store.sqlite.buckets import Buckets
 from lehr.store.writes import Publish, Refused
 
 _MANY = 10_000
@@ -26,7 +28,7 @@ _LARGE_SHARE = 0.1
 """Of all rows. Beyond it, making the index of all takes less than changing it."""
 
 
-def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
+def publish(buckets: Buckets, db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     """Store `write.candidate` as the next incarnation of its partition."""
     candidate = write.candidate
     partition = candidate.partition
@@ -36,22 +38,28 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
         return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
     sequence = newest + 1
     known = _known(db, partition, candidate.upserts) if newest else set()
-    added = len(candidate.upserts) - len(known)
     with _indexed_afterwards(db, "asset_current_bucket", len(candidate.upserts)):
         _upsert(db, partition, sequence, candidate.upserts)
     _remove(db, partition, sequence, candidate.removals)
     _replace_indexes(db, write, [*known, *candidate.removals])
-    touched = {bucket_of(asset.id) for asset in candidate.upserts}
-    touched |= {bucket_of(id) for id in candidate.removals}
+    before = _header(db, partition, newest)
+    new = [asset.id for asset in candidate.upserts if asset.id not in known]
+    added = len(new)
     incarnation = Incarnation(
         partition,
         sequence,
-        _new_root(db, partition, touched),
+        buckets.root(
+            db,
+            partition,
+            None if before is None else before.digest,
+            (asset for asset in candidate.upserts if asset.id in known),
+            (*new, *candidate.removals),
+        ),
         _governance(db, partition, write.governing_types),
         candidate.sources,
         candidate.generators,
         write.at,
-        assets=_count_before(db, partition, newest) + added - len(candidate.removals),
+        assets=(0 if before is None else before.assets) + added - len(candidate.removals),
         added=added,
         changed=len(candidate.upserts) - added,
         removed=len(candidate.removals),
@@ -69,11 +77,11 @@ def publish(db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
     return incarnation
 
 
-def _count_before(db: sqlite3.Connection, partition: Partition, newest: int) -> int:
+def _header(db: sqlite3.Connection, partition: Partition, sequence: int) -> Incarnation | None:
     row = db.execute(
-        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, newest)
+        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
     ).fetchone()
-    return msgspec.json.decode(row[0], type=Incarnation).assets if row else 0
+    return header_of(row[0]) if row else None
 
 
 def _known(db: sqlite3.Connection, partition: Partition, assets: Sequence[Asset]) -> set[AssetId]:
@@ -170,25 +178,6 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[Ass
             for mention in mentions
         ),
     )
-
-
-def _new_root(db: sqlite3.Connection, partition: Partition, touched: set[int]) -> Digest:
-    for bucket in touched:
-        assets = db.execute(
-            "SELECT id, digest FROM asset_current WHERE partition = ? AND bucket = ? ORDER BY id",
-            (partition, bucket),
-        ).fetchall()
-        if assets:
-            db.execute(
-                "INSERT OR REPLACE INTO bucket_current (partition, bucket, digest) VALUES (?, ?, ?)",
-                (partition, bucket, bucket_digest(assets)),
-            )
-        else:
-            db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ?", (partition, bucket))
-    rows = db.execute(
-        "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
-    )
-    return root_digest(rows)
 
 
 def _governance(db: sqlite3.Connection, partition: Partition, types: tuple[str, ...]) -> Digest:

@@ -1,0 +1,126 @@
+"""The digest of the newest incarnation, kept up without reading again what was read before.
+
+At a million assets a bucket has 244 of them, and to read them takes ten times as long as to hash them. So the
+buckets that a publication has read are remembered as they are hashed (`lehr.base.digest.digest_all`), and the
+next one that changes an asset there writes its new digest over the old one.
+
+What is remembered is of the state that has one digest: whoever else has published meanwhile, and whatever was
+rolled back, it is never taken for the buckets of another state.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from lehr.base.digest import Digest, digest_bytes
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.store.merkle import BUCKETS, bucket_of, root_digest
+
+_MOST_BYTES = 96 * 2**20
+"""Of buckets that are remembered: all of them, at a million assets."""
+
+_MANY = BUCKETS // 4
+"""Buckets that one publication touches, beyond which what it has read is not worth its memory."""
+
+
+class Buckets:
+    """What was read of the buckets of one state."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Partition, Digest] | None = None
+        self._texts: OrderedDict[int, bytearray] = OrderedDict()
+        self._bytes = 0
+        self._digests: dict[int, Digest] = {}
+
+    def root(
+        self,
+        db: sqlite3.Connection,
+        partition: Partition,
+        before: Digest | None,
+        changed: Iterable[Asset],
+        others: Iterable[AssetId],
+    ) -> Digest:
+        """The digest of the current state, whose rows are written; its buckets are brought up to date.
+
+        Args:
+            before: digest of the state that was changed; None if there was none.
+            changed: assets that were there already.
+            others: ids of assets that have come or gone.
+        """
+        if before is None or self._of != (partition, before):
+            self._forget()
+            everything = "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket"
+            self._digests = dict(db.execute(everything, (partition,)))
+        self._of = None  # until all of it is done
+        touched: dict[int, list[Asset]] = {}
+        for asset in changed:
+            touched.setdefault(bucket_of(asset.id), []).append(asset)
+        anew = {bucket_of(id) for id in others}
+        remember = len(touched.keys() | anew) <= _MANY
+        for bucket in touched.keys() | anew:
+            text = None if bucket in anew else self._changed(bucket, touched[bucket])
+            if text is None:
+                text = self._read(db, partition, bucket)
+                if remember:
+                    self._remember(bucket, text)
+            self._store(db, partition, bucket, text)
+        if list(self._digests) != sorted(self._digests):
+            self._digests = dict(sorted(self._digests.items()))
+        root = root_digest(self._digests.items())
+        self._of = partition, root
+        return root
+
+    def _changed(self, bucket: int, assets: list[Asset]) -> bytearray | None:
+        """The text of a bucket with the digests of `assets`; None if it is not remembered."""
+        text = self._texts.get(bucket)
+        if text is None:
+            return None
+        self._texts.move_to_end(bucket)
+        for asset in assets:
+            name = f"{len(asset.id)}:{asset.id}{len(asset.digest)}:".encode()
+            place = text.find(name)
+            # Another id may have all that in it: only what is there once is what was looked for.
+            if place < 0 or text.find(name, place + 1) >= 0:
+                self._drop(bucket)
+                return None
+            place += len(name)
+            text[place : place + len(asset.digest)] = asset.digest.encode()
+        return text
+
+    def _read(self, db: sqlite3.Connection, partition: Partition, bucket: int) -> bytearray:
+        rows = db.execute(
+            "SELECT id, digest FROM asset_current WHERE partition = ? AND bucket = ? ORDER BY id",
+            (partition, bucket),
+        )
+        return bytearray("".join([f"{len(id)}:{id}{len(digest)}:{digest}" for id, digest in rows]).encode())
+
+    def _store(self, db: sqlite3.Connection, partition: Partition, bucket: int, text: bytearray) -> None:
+        if not text:
+            db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ?", (partition, bucket))
+            self._digests.pop(bucket, None)
+            return
+        digest = self._digests[bucket] = digest_bytes(bytes(text))
+        db.execute(
+            "INSERT OR REPLACE INTO bucket_current (partition, bucket, digest) VALUES (?, ?, ?)",
+            (partition, bucket, digest),
+        )
+
+    # --- what is remembered -----------------------------------------------------------
+
+    def _remember(self, bucket: int, text: bytearray) -> None:
+        self._drop(bucket)
+        self._texts[bucket] = text
+        self._bytes += len(text)
+        while self._bytes > _MOST_BYTES:
+            self._drop(next(iter(self._texts)))
+
+    def _drop(self, bucket: int) -> None:
+        text = self._texts.pop(bucket, None)
+        if text is not None:
+            self._bytes -= len(text)
+
+    def _forget(self) -> None:
+        self._texts.clear()
+        self._bytes = 0
