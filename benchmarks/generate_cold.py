@@ -7,6 +7,7 @@ the number of assets (100,000), of about 600 bytes each, a hundred to a manifest
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import subprocess
 import tempfile
@@ -136,6 +137,8 @@ def main() -> None:
         folder = Path(name)
         committed(folder / "intent", size)
         seconds, cpu, attempt = asyncio.run(cold(folder / "intent", folder / "state", size))
+        memory = figures.peak_memory()  # before another control plane starts in the same process
+        gc.collect()
         again, again_cpu, again_steps = asyncio.run(started_again(folder / "intent", folder / "state", size))
         memo = (folder / "state" / wiring.MEMO_FILE).stat().st_size
         stored = (folder / "state" / wiring.STATE_FILE).stat().st_size
@@ -148,7 +151,7 @@ def main() -> None:
     figures.report("started again, cpu", again_cpu, "s", size)
     figures.report("memo", memo / size, "bytes per asset", size)
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    figures.report("memory", figures.peak_memory(), "MiB", size, worker_mib=round(worker))
+    figures.report("memory", memory, "MiB", size, worker_mib=round(worker))
     figures.report("stored", stored / size, "bytes per asset", size)
 
 
