@@ -67,8 +67,10 @@ class WorkQueue(Generic[T]):
         if seconds <= 0:
             self.add(item, urgent=False)
         elif not self._closed:
+            before = self._later.next_due()
             self._later.bring_forward(item, self._clock.monotonic() + seconds)
-            self._wait_for_next()
+            if self._later.next_due() != before:
+                self._wait_for_next()
 
     def _wait_for_next(self) -> None:
         """One timer, for whichever is due first: a million items may be due later."""

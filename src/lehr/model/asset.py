@@ -108,8 +108,8 @@ def make_asset(
     if versions:
         content["versions"] = dict(versions)
     text = canonical(content).decode()
-    # Encoded once more: what comes out of the first encoder holds on to the whole of its buffer, half as
-    # much again as there is in it.
+    # Encoded once more: what comes out of the first encoder holds on to the whole of its buffer, a third
+    # more than there is in it.
     return Asset(id, type, text.encode(), digest_all((id, type, text)), origin, made_by, annotated_by)
 
 

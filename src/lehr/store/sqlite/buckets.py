@@ -1,8 +1,8 @@
 """The digest of the newest incarnation, kept up without reading again what was read before.
 
-At a million assets a bucket has 244 of them, and to read them takes ten times as long as to hash them. So the
-buckets that a publication has read are remembered as they are hashed (`lehr.base.digest.digest_all`), and the
-next one that changes an asset there writes its new digest over the old one.
+At a million assets a bucket has 244 of them, and to read them takes several times as long as to hash them. So
+the buckets that a publication has read are remembered as they are hashed (`lehr.base.digest.digest_all`), and
+the next one that changes an asset there writes its new digest over the old one.
 
 What is remembered is of the state that has one digest: whoever else has published meanwhile, and whatever was
 rolled back, it is never taken for the buckets of another state.
