@@ -22,7 +22,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Diff, Goal
-from lehr.model.operation import DONE, Outcome, Result
+from lehr.model.operation import DONE, Outcome, Progress, Result
 from lehr.model.types import Registry
 from lehr.plugins.process import procfs, rpc
 from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
@@ -533,6 +533,36 @@ def test_an_asset_in_restart_on_is_read_and_rolls_the_replicas(site: Site, ports
     found, outcome, _ = site.run(lambda plugin: pushed(plugin, settings("b")))
     assert [change.path for change in found.changes] == ["replicas/0/content"]
     assert outcome == DONE
+
+
+def progress(site: Site) -> Progress:
+    found = site.run(lambda plugin: plugin.status(push_of(target_of(web(1))).operation))
+    assert isinstance(found, Progress)
+    return found
+
+
+def test_an_operation_has_not_ended_while_a_process_that_it_stops_still_ends(site: Site, ports: int) -> None:
+    site.apply(web(ports, replicas=1, environment={"STUBBORN": "1"}, stop_timeout_seconds=60))
+    assert progress(site) is Progress.ENDED
+    rpc.call(site.root / "test", "stopProcess", "test=web-0", False)
+    assert progress(site) is Progress.RUNNING
+    kill(site.pids()[0])
+    until(lambda: progress(site) is Progress.ENDED)
+
+
+def test_an_operation_has_not_ended_while_a_process_is_not_yet_its_program(site: Site, ports: int) -> None:
+    site.apply(web(ports, replicas=1))
+    group = site.root / "test"
+    rpc.call(group, "stopProcess", "test=web-0")
+    document = group / "assets" / "test=web" / "0.json"
+    content = document.read_bytes()
+    document.unlink()
+    os.mkfifo(document)  # so that the launcher waits
+    rpc.call(group, "startProcess", "test=web-0", False)
+    assert progress(site) is Progress.RUNNING
+    document.write_bytes(content)
+    until(lambda: progress(site) is Progress.ENDED)
+    assert sorted(site.pids()) == [0]
 
 
 def test_a_state_directory_too_deep_for_a_socket_path_works(tmp_path: Path, ports: int) -> None:

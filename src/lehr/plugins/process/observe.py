@@ -9,9 +9,10 @@ import msgspec
 
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetKey
-from lehr.plugins.process import procfs, rpc
+from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
 from lehr.plugins.process.render import asset_name, program_name
+from lehr.plugins.process.supervisord import COMMAND
 
 _STATES = {
     0: State.STOPPED,
@@ -54,6 +55,19 @@ def observe(root: Path, key: AssetKey, group: str | None, count: int) -> Observa
         return Observation(tuple(programs))
     looked_after = frozenset(program.index for program in programs if program.pid is not None)
     return Observation(tuple(programs), left_behind(root, key, looked_after))
+
+
+def underway(root: Path, key: AssetKey) -> bool:
+    """True while a process of the asset `key` ends as asked, or has not become its program yet.
+
+    Raises:
+        TransientError: a supervisord does not answer.
+    """
+    for directory in (root / name for name in groups(root)):
+        for program in _programs(directory, key, sorted(_defined(directory, key))):
+            if program.state is State.STOPPING or (program.pid is not None and _launching(program.pid)):
+                return True
+    return False
 
 
 def groups(root: Path) -> set[str]:
@@ -140,6 +154,14 @@ def _marks(record: Path, pid: int) -> dict[str, str]:
     if process == procfs.ProcessId(note.pid, note.start):
         return note.marks
     return procfs.environment(pid)
+
+
+def _launching(pid: int) -> bool:
+    """True from the fork of supervisord until `launch` has become the program."""
+    if procfs.REPLICA in procfs.environment(pid):
+        return False
+    command = procfs.arguments(pid)
+    return launch.__file__ in command or command == COMMAND
 
 
 def _ports(marks: dict[str, str]) -> tuple[int, ...]:

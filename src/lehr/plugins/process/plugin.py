@@ -27,7 +27,7 @@ from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.process import discovering, procfs
 from lehr.plugins.process.health import assess
 from lehr.plugins.process.observation import Health, Observation
-from lehr.plugins.process.observe import observe
+from lehr.plugins.process.observe import observe, underway
 from lehr.plugins.process.payload import PROCESS, Process
 from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
@@ -57,8 +57,8 @@ class ProcessPlugin(AssetPlugin):
     * A push takes a few replicas at a time: it ends the old process and all that is left of it, starts the
       new one under a supervisord, and waits until that is healthy; it stops at the first that is not.
       FENCED stops replicas and keeps them defined, ABSENT takes them away.
-    * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and what a push
-      that died with Lehr has left is what the next diff finds.
+    * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and for processes
+      that end or become their programs; what a push that died with Lehr has left is what the next diff finds.
     * It never starts a replica while a process of the same replica lives, ends a process without its
       marks, or takes a port from somebody else.
 
@@ -121,8 +121,11 @@ class ProcessPlugin(AssetPlugin):
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while a call that a cancelled push had begun has not come back."""
-        return Progress.RUNNING if self._site.calls.busy(operation.key) else Progress.ENDED
+        """RUNNING while a call that a cancelled push had begun is not over, nor what it set going."""
+        if self._site.calls.busy(operation.key):
+            return Progress.RUNNING
+        found = await self._site.run(underway, self._site.root, operation.key)
+        return Progress.RUNNING if found else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets of which a process, or whose supervisord, ended since the last diff."""

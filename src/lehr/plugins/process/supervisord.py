@@ -34,6 +34,9 @@ from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.render import Replica, asset_name, launch_document, program_name, program_section
 from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 
+COMMAND = [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"]
+"""Starts a supervisord, in the directory of its group."""
+
 _START_TIMEOUT = 20.0  # seconds; it takes half of one
 _MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
 _TAIL_BYTES = 16_384
@@ -224,7 +227,7 @@ class Supervisord:
                 "supervisord.conf", _CONFIGURATION.format(handles=handles, socket=rpc.SOCKET).encode()
             )
             done = subprocess.run(
-                [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"],
+                COMMAND,
                 cwd=self.directory,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
