@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.secret import Secret
 from lehr.secrets import IDENTITY, IDENTITY_FILE, IDENTITY_NAME, SecretReader, age
+from tests.gpg import Keyring, keyring, needs_gpg
 
 CANARY = "canary-4711"
 DOCUMENT = f"db:\n  password: {CANARY}\n".encode()
@@ -174,15 +176,44 @@ def test_without_sops_its_files_wait_for_a_person(machine: Machine) -> None:
     assert "install" in str(error)
 
 
-def test_the_real_sops_decrypts_what_it_encrypted(machine: Machine, tmp_path: Path) -> None:
+@pytest.fixture
+def gpg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyring]:
+    with keyring(tmp_path_factory) as found:
+        yield found
+
+
+@pytest.fixture
+def sops() -> str:
     program = shutil.which("sops")
     if program is None:
         pytest.skip("needs the sops command: only the stand-in was tested")
-    plain = tmp_path / "p.yaml"
+    return program
+
+
+def test_the_real_sops_decrypts_what_it_encrypted_with_age(
+    machine: Machine, tmp_path: Path, sops: str
+) -> None:
+    if b"--age" not in subprocess.run([sops, "--help"], capture_output=True, check=True).stdout:
+        pytest.skip("this sops knows no age")
+    decrypts(machine, tmp_path, [sops, "--age", machine.recipient], {"SOPS_AGE_KEY": machine.identity})
+
+
+@needs_gpg
+def test_the_real_sops_decrypts_what_it_encrypted_with_pgp(
+    machine: Machine, tmp_path: Path, sops: str, gpg: Keyring
+) -> None:
+    decrypts(machine, tmp_path, [sops, "--pgp", gpg.key("bob", encrypts=True)], {"GNUPGHOME": str(gpg.home)})
+
+
+def decrypts(machine: Machine, folder: Path, encrypts: Sequence[str], keys: Mapping[str, str]) -> None:
+    plain = folder / "p.yaml"
     plain.write_bytes(DOCUMENT)
+    machine.environment |= {**keys, "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        [program, "--encrypt", "--age", machine.recipient, str(plain)], capture_output=True, check=True
+        [*encrypts, "--encrypt", str(plain)], env=machine.environment, capture_output=True, check=True
     )
     machine.kept[DIGEST] = done.stdout
-    machine.environment |= {"SOPS_AGE_KEY": machine.identity, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert CANARY.encode() not in done.stdout
     assert machine.read("sops:p.yaml#db.password") == CANARY.encode()
+    machine.kept[DIGEST] = done.stdout.replace(b"data:", b"data:AAAA")
+    assert isinstance(machine.failure("sops:p.yaml#db.password"), TransientError)

@@ -14,10 +14,10 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
 from lehr.sources import GitSource
 from lehr.sources.signing import Signers, keys_in
+from tests.gpg import Keyring, keyring, needs_gpg
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 needs_ssh = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no ssh-keygen")
-needs_gpg = pytest.mark.skipif(shutil.which("gpg") is None, reason="there is no gpg")
 
 
 class Repository:
@@ -48,6 +48,10 @@ class Repository:
         settings = ("-c", "gpg.format=ssh", "-c", f"user.signingKey={key}")
         return self.commit(content, "-S", settings=settings)
 
+    def by_gpg(self, keyring: Keyring, fingerprint: str, content: str) -> str:
+        settings = ("-c", "gpg.format=openpgp", "-c", f"user.signingKey={fingerprint}")
+        return self.commit(content, "-S", settings=settings, GNUPGHOME=str(keyring.home))
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
@@ -65,38 +69,10 @@ def public(key: Path) -> str:
     return key.with_suffix(".pub").read_text().strip()
 
 
-class Gpg:
-    """A keyring of somebody."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        home.mkdir(mode=0o700)
-
-    def run(self, *arguments: str) -> str:
-        command = ["gpg", "--homedir", str(self.home), "--batch", "--no-tty", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def key(self, name: str) -> str:
-        """Make a key; returns its fingerprint."""
-        self.run("--passphrase", "", "--quick-gen-key", f"{name}@example.org", "ed25519", "sign", "never")
-        lines = self.run("--with-colons", "--list-keys", f"{name}@example.org").splitlines()
-        return next(line.split(":")[9] for line in lines if line.startswith("fpr"))
-
-    def public(self, fingerprint: str) -> str:
-        return self.run("--armor", "--export", fingerprint)
-
-    def commit(self, repository: Repository, fingerprint: str, content: str) -> str:
-        settings = ("-c", "gpg.format=openpgp", "-c", f"user.signingKey={fingerprint}")
-        return repository.commit(content, "-S", settings=settings, GNUPGHOME=str(self.home))
-
-
 @pytest.fixture
-def gpg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gpg]:
-    keyring = Gpg(Path(tmp_path_factory.getbasetemp()) / f"gpg{os.urandom(2).hex()}")
-    yield keyring
-    subprocess.run(["gpgconf", "--homedir", str(keyring.home), "--kill", "all"], check=False)
+def gpg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyring]:
+    with keyring(tmp_path_factory) as found:
+        yield found
 
 
 def follow(repository: Repository, *keys: str) -> GitSource:
@@ -169,13 +145,13 @@ def test_a_signature_of_another_commit_does_not_count(repository: Repository, tm
 
 @needs_gpg
 def test_a_commit_that_an_openpgp_key_has_signed_is_read_and_no_other(
-    repository: Repository, gpg: Gpg
+    repository: Repository, gpg: Keyring
 ) -> None:
     alice, mallory = gpg.key("alice"), gpg.key("mallory")
-    good = gpg.commit(repository, alice, "partition: a\n")
+    good = repository.by_gpg(gpg, alice, "partition: a\n")
     source = follow(repository, gpg.public(alice))
     assert source.newest().revision.revision == good
-    gpg.commit(repository, mallory, "partition: b\n")
+    repository.by_gpg(gpg, mallory, "partition: b\n")
     assert "which is not listed" in refused(source)
     assert alice in str(_error(source))
     repository.commit("partition: c\n")
@@ -184,11 +160,13 @@ def test_a_commit_that_an_openpgp_key_has_signed_is_read_and_no_other(
 
 @needs_gpg
 @needs_ssh
-def test_keys_of_both_kinds_may_be_allowed_together(repository: Repository, gpg: Gpg, tmp_path: Path) -> None:
+def test_keys_of_both_kinds_may_be_allowed_together(
+    repository: Repository, gpg: Keyring, tmp_path: Path
+) -> None:
     alice, bob = ssh_key(tmp_path, "alice"), gpg.key("bob")
     keys = keys_in(f"# who may\n{gpg.public(bob)}\n{public(alice)}\n")
     source = follow(repository, *keys)
-    gpg.commit(repository, bob, "2")
+    repository.by_gpg(gpg, bob, "2")
     assert source.newest().read("lehr.yaml") == b"2"
     repository.by_ssh(alice, "3")
     assert source.newest().read("lehr.yaml") == b"3"
