@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,12 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from lehr import wiring
-from lehr.base.blocking import Inline
+from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import TransientError
 from lehr.enforce.committer import Committer
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation, OvertakenError
@@ -50,7 +52,9 @@ class Place:
         self._clean = clean
         self.publisher = self.publishing(self._generation)
 
-    def publishing(self, generation: Generation) -> Publisher:
+    def publishing(
+        self, generation: Generation, registry: Registry | None = None, blocking: Blocking | None = None
+    ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
             PARTITION,
@@ -59,9 +63,9 @@ class Place:
             self._clean,
             self.store,
             self._ask,
-            wiring.registry(),
+            registry or wiring.registry(),
             SystemClock(),
-            Inline(),
+            blocking or Inline(),
         )
 
     async def _ask(self, write: object) -> object:
@@ -117,6 +121,29 @@ def test_a_revision_becomes_an_incarnation_with_a_digest_of_its_assets(tmp_path:
         heads = place.store.intent.heads(PARTITION)
         assert newest.digest == incarnation_digest((head.id, head.digest) for head in heads)
         assert newest.sources == attempt.sources
+
+    play(tmp_path, scenario)
+
+
+def test_others_go_on_while_a_candidate_is_judged(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        loop, others_went_on = asyncio.get_running_loop(), threading.Event()
+
+        def claims(payload: object) -> list[str]:
+            loop.call_soon_threadsafe(others_went_on.set)
+            assert others_went_on.wait(timeout=10)
+            return []
+
+        registry = wiring.registry()
+        registry.types["lehr.File"] = replace(registry.types["lehr.File"], claims=claims)
+        place.files("a")
+        generation, threads = wiring.generation(), Threads("publish", 1)
+        try:
+            attempt = await place.publishing(generation, registry, threads).refresh()
+            assert attempt.publication is Publication.PUBLISHED
+        finally:
+            threads.close()
+            await generation.close()
 
     play(tmp_path, scenario)
 

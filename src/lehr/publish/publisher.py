@@ -204,6 +204,10 @@ class Publisher:
 
     async def _compare(self, work: _Pass) -> None:
         """Find how the candidate differs from the newest incarnation, in O(touched)."""
+        # In a thread, as is judging: a million assets take many seconds, in which others go on.
+        await self._blocking.run(self._difference, work)
+
+    def _difference(self, work: _Pass) -> None:
         generated = work.generated
         assert generated is not None
         assert work.snapshot is not None
@@ -235,6 +239,9 @@ class Publisher:
         work.answers = await consult(limits, work.changes, self._look_up)
 
     async def _validate(self, work: _Pass) -> None:
+        await self._blocking.run(self._judge, work)
+
+    def _judge(self, work: _Pass) -> None:
         assert work.candidate is not None
         assert work.generated is not None
         assert work.snapshot is not None
@@ -259,7 +266,7 @@ class Publisher:
         """Have a clean build confirm every new turndown. Invariants: I4, I11."""
         assert work.generated is not None
         assert work.snapshot is not None
-        if not any(map(_asks_for_turndown, work.changes)):
+        if not await self._blocking.run(_ask_for_turndown, work.changes):
             return
         generation = self._clean()
         try:
@@ -329,9 +336,13 @@ def _types(predecessor: StoredPredecessor, changes: Iterable[AssetChange]) -> di
     return {type: count for type, count in sorted(sizes.items()) if count}
 
 
-def _asks_for_turndown(change: AssetChange) -> bool:
-    before = change.before is not None and TURNDOWN in addon_names(change.before)
-    return not before and change.after is not None and TURNDOWN in addon_names(change.after)
+def _ask_for_turndown(changes: Iterable[AssetChange]) -> bool:
+    """Whether any of `changes` does."""
+    return any(_turned_down(change.after) and not _turned_down(change.before) for change in changes)
+
+
+def _turned_down(asset: Asset | None) -> bool:
+    return asset is not None and TURNDOWN in addon_names(asset)
 
 
 def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:

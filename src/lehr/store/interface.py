@@ -275,7 +275,7 @@ class Records(Protocol):
 
 
 class Store(Protocol):
-    """Durable state. Methods block, for microseconds except `commit`.
+    """Durable state. Methods block, for microseconds except `commit`. Reads may run in any thread.
 
     Raises (all methods): `TransientError` (locked, disk full), `StalledError` (corrupt).
     """

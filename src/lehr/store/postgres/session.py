@@ -135,11 +135,12 @@ class Readers:
             self._idle.pop().close()
 
     def _take(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if alive(connection):
-                return connection
-            connection.close()
+        with contextlib.suppress(IndexError):  # not looked at before: other threads take from it
+            while True:
+                connection = self._idle.pop()
+                if alive(connection):
+                    return connection
+                connection.close()
         return self._connector.connect()
 
     def _give_back(self, connection: Connection) -> None:

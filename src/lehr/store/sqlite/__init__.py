@@ -26,7 +26,7 @@ __all__ = ["SqliteStore"]
 class SqliteStore:
     """`lehr.store.Store` in a SQLite file.
 
-    `commit` may run in another thread than the reads, but never in two at a time.
+    Reads may run in any thread, and `commit` in another, but never in two at a time.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, background: bool = False) -> None:
