@@ -219,22 +219,23 @@ def parse_cursor(text: str) -> Cursor:
 # --- projection ----------------------------------------------------------------------------
 
 _ALWAYS = ("id", "type")
+_FIELDS = (*_ALWAYS, "digest", "origin", "payload", "addons")
 
 
 def parse_fields(text: str) -> tuple[tuple[str, ...], ...]:
     """The paths that `payload.replicas,addons` names.
 
     Raises:
-        LehrError: one of them is empty, or leads nowhere in any asset.
+        LehrError: some of them are empty, or lead nowhere in any asset.
     """
     paths = tuple(tuple(item.strip().split(".")) for item in text.split(","))
-    for path in paths:
-        if path[0] not in ("id", "type", "digest", "origin", "payload", "addons") or not all(path):
-            raise LehrError(
-                f"{'.'.join(path)!r} is no field of assets",
-                why="fields begin with id, type, digest, origin, payload or addons",
-                fix="write them with dots, and commas between: payload.replicas,addons",
-            )
+    wrong = [repr(".".join(path)) for path in paths if path[0] not in _FIELDS or not all(path)]
+    if wrong:
+        raise LehrError(
+            f"assets have no such fields: {', '.join(wrong)}",
+            why="fields begin with id, type, digest, origin, payload or addons",
+            fix="write them with dots, and commas between: payload.replicas,addons",
+        )
     return paths
 
 

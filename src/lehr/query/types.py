@@ -281,7 +281,8 @@ def _limits(node: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, words in _LIMITS.items():
         if name in node:
-            yield words.format(node[name])
+            one = node[name] == 1 and words.endswith("s")  # of its items or characters
+            yield (words.removesuffix("s") if one else words).format(node[name])
 
 
 _ATTRIBUTE = re.compile(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", re.MULTILINE)

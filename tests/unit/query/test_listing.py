@@ -108,5 +108,10 @@ def test_fields_are_picked_also_behind_names_with_dots() -> None:
 
 @pytest.mark.parametrize("text", ["", "payload.", "nothing", "payload..a"])
 def test_what_names_no_field_is_refused(text: str) -> None:
-    with pytest.raises(LehrError, match="no field"):
+    with pytest.raises(LehrError, match="no such field"):
         parse_fields(text)
+
+
+def test_all_that_name_no_field_are_told_at_once() -> None:
+    with pytest.raises(LehrError, match=r"'nothing', 'payload\.'"):
+        parse_fields("nothing,id,payload.")

@@ -68,6 +68,9 @@ def test_a_field_is_found_within_what_a_list_holds(declaring: Registry) -> None:
     _, port = find(REGISTRY, "lehr.Process.ports.base")
     assert port is not None
     assert port.limits == ("at least 1", "at most 65535")
+    _, command = find(REGISTRY, "lehr.Process.command")
+    assert command is not None
+    assert command.limits == ("at least 1 item",)
 
 
 @pytest.mark.parametrize(
