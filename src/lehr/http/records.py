@@ -271,7 +271,7 @@ def _imported_assets(question: Question, asked: OfImported) -> Answer:
         )
 
     def made() -> list[Any]:
-        behind = (asset for asset in intent.imported_assets(asked.name) if asset.id > asked.after)
+        behind = intent.imported_assets(asked.name, asked.after)
         return [_sent(asset) for asset in itertools.islice(behind, asked.limit)]
 
     return Answer(made)

@@ -160,8 +160,8 @@ class RemoteIntent:
     def imported(self) -> list[Imported]:
         return self._server.asked("/v1/imported", list[Imported])
 
-    def imported_assets(self, name: str) -> Iterator[Asset]:
-        asked = {"limit": _PAGE, "after": ""}
+    def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
+        asked = {"limit": _PAGE, "after": after}
         while True:
             path = f"/v1/imported/{quote(name, safe='')}/assets"
             try:

@@ -213,8 +213,8 @@ class StoredIntent(Protocol):
         """What was imported, by name."""
         ...
 
-    def imported_assets(self, name: str) -> Iterator[Asset]:
-        """Assets of what was imported under a name, by id; none if nothing was."""
+    def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
+        """Assets of what was imported under a name, by id, those after an id; none if nothing was."""
         ...
 
 

@@ -35,6 +35,7 @@ _VERSIONS = (
     "SELECT id, type, body, digest, origin, sequence FROM asset_version"
     " WHERE partition = ? AND id = ? ORDER BY sequence DESC"
 )
+_IMPORTED = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"
 _AT = """
     SELECT * FROM (
         SELECT DISTINCT ON (id) id, type, body, digest, origin FROM asset_version c
@@ -239,10 +240,9 @@ class PostgresIntent:
             rows = db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
             return [Imported(header_of(header), at) for header, at in rows]
 
-    def imported_assets(self, name: str) -> Iterator[Asset]:
-        query = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id"
+    def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
         with self._reading() as db:
-            yield from map(asset_of, db.stream(query, (name,)))
+            yield from map(asset_of, db.stream(_IMPORTED, (name, after)))
 
 
 def _header(db: PostgresSession, partition: Partition, sequence: int) -> Incarnation | None:

@@ -31,6 +31,7 @@ _VERSIONS = (
     "SELECT id, type, body, digest, origin, sequence FROM asset_version"
     " WHERE partition = ? AND id = ? ORDER BY sequence DESC"
 )
+_IMPORTED = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"
 _AT = """
     SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_version v
     JOIN (SELECT id, max(sequence) AS sequence FROM asset_version
@@ -259,13 +260,9 @@ class SqliteIntent:
             rows = self._db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
             return [Imported(header_of(header), at) for header, at in rows]
 
-    def imported_assets(self, name: str) -> Iterator[Asset]:
+    def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
         with translated(self._path):
-            rows = self._db.execute(
-                "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? ORDER BY id",
-                (name,),
-            )
-            yield from map(asset_of, rows)
+            yield from map(asset_of, self._db.execute(_IMPORTED, (name, after)))
 
     def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
         row = self._db.execute(

@@ -49,6 +49,8 @@ def what_is_imported_is_read_and_never_in_force(subject: Subject) -> None:
         hold((kept.header, kept.at) == (header, NOW), "what is imported is listed, once")
         found = list(store.intent.imported_assets(f"{PARTITION}@1"))
         hold(found == [asset("a", "1"), asset("b", "1")], f"its assets come by id, not {found}")
+        rest = list(store.intent.imported_assets(f"{PARTITION}@1", "a"))
+        hold(rest == [asset("b", "1")], f"or from one on, not {rest}")
         newest = store.intent.newest(PARTITION)
         hold(newest is not None and newest.sequence == 2, "the newest is as before")
         hold(contents(store, 2) == [asset("c", "1")], "and so is what it holds")
