@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from lehr.base.cel import Compiled, NoAnswerError, compile_expression, no_condition
-from lehr.base.cel.closures import closure_of
+from lehr.base.cel.closures import closure_of, framed
 from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset
@@ -224,13 +224,13 @@ def _answer_of_fields(compiled: Compiled, fields: list[str]) -> Callable[[Kept],
         gc=False,
     )
     decode = msgspec.json.Decoder(msgspec.defstruct("Body", [("payload", payload)], gc=False)).decode
-    answer = closure_of(compiled.tree, ("id", "type"), [("payload", field) for field in fields])
+    answer, rest = framed(compiled.tree, ("id", "type"), [("payload", field) for field in fields])
 
     def of_fields(asset: Kept) -> Any:
         try:
             body: Any = decode(asset.body)
         except msgspec.ValidationError:  # a payload that is no map
             return compiled.answer(_whole(asset))
-        return answer([asset.id, asset.type, *astuple(body.payload)])
+        return answer([asset.id, asset.type, *astuple(body.payload), *rest])
 
     return of_fields

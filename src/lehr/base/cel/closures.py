@@ -49,10 +49,14 @@ def closure_of(tree: Node, variables: Sequence[str], fields: Sequence[Field] = (
     Raises:
         UnsupportedError: the tree has something that no closure is made of here.
     """
-    compiler = _Compiler(variables, fields)
-    closure = compiler.compile(tree)
-    rest = compiler.rest()
+    closure, rest = framed(tree, variables, fields)
     return lambda values: closure(values + rest)
+
+
+def framed(tree: Node, variables: Sequence[str], fields: Sequence[Field] = ()) -> tuple[Closure, Frame]:
+    """The same for those who make the list themselves: what answers, and what stands behind the values."""
+    compiler = _Compiler(variables, fields)
+    return compiler.compile(tree), compiler.rest()
 
 
 class _Compiler:

@@ -12,7 +12,7 @@ from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, header_of, kept, version_of
+from lehr.store.sql.rows import asset_of, assets_of, header_of, kept, version_of
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class PostgresIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        return self._made(asset_of, partition, sequence, types, span)
+        return self._made(assets_of, partition, sequence, types, span)
 
     def rows(
         self,
@@ -139,7 +139,7 @@ class PostgresIntent:
 
     def _made(
         self,
-        make: Callable[[tuple[Any, ...]], T],
+        make: Callable[[Iterable[tuple[Any, ...]]], Iterator[T]],
         partition: Partition,
         sequence: int,
         types: Sequence[str] | None,
@@ -152,14 +152,13 @@ class PostgresIntent:
             _require_kept(db, partition, sequence)
             row = db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
             if row is None or row[0] != sequence:
-                for item in db.stream(_AT.format(span=_spanned(span)), asked):
-                    if types is None or item[1] in types:
-                        yield make(item)
+                rows = db.stream(_AT.format(span=_spanned(span)), asked)
+                yield from make(item for item in rows if types is None or item[1] in types)
             elif types is None:
-                yield from map(make, db.stream(_CURRENT.format(span=_spanned(span)), asked))
+                yield from make(db.stream(_CURRENT.format(span=_spanned(span)), asked))
             else:
                 statement = _CURRENT.format(span=_spanned(span) + _OF_TYPES)
-                yield from map(make, db.stream(statement, {**asked, "types": list(types)}))
+                yield from make(db.stream(statement, {**asked, "types": list(types)}))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,14 +15,19 @@ from lehr.store.interface import Row
 header_of = msgspec.json.Decoder(Incarnation).decode
 
 
-def kept(row: tuple[Any, ...]) -> Row:
-    """The row itself."""
-    return Row(*row)
+def kept(rows: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
+    """The rows themselves."""
+    return itertools.starmap(Row, rows)
 
 
 def asset_of(row: tuple[Any, ...]) -> Asset:
     """The asset of a row that begins with id, type, body, digest, origin."""
-    return kept(row[:5]).asset()
+    return Row(*row[:5]).asset()
+
+
+def assets_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[Asset]:
+    """The asset of each."""
+    return map(asset_of, rows)
 
 
 def version_of(row: tuple[Any, ...]) -> Asset | None:

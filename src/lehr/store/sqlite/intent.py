@@ -13,7 +13,7 @@ from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, header_of, kept, version_of
+from lehr.store.sql.rows import asset_of, assets_of, header_of, kept, version_of
 from lehr.store.sqlite.connection import Connection, translated
 
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class SqliteIntent:
         types: Sequence[str] | None = None,
         span: Span = WHOLE,
     ) -> Iterator[Asset]:
-        return self._made(asset_of, partition, sequence, types, span)
+        return self._made(assets_of, partition, sequence, types, span)
 
     def rows(
         self,
@@ -147,7 +147,7 @@ class SqliteIntent:
 
     def _made(
         self,
-        make: Callable[[tuple[Any, ...]], T],
+        make: Callable[[Iterable[tuple[Any, ...]]], Iterator[T]],
         partition: Partition,
         sequence: int,
         types: Sequence[str] | None,
@@ -167,14 +167,12 @@ class SqliteIntent:
                 rows = self._db.execute(_current(types, span), wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
-                    yield from map(make, rows)
+                    yield from make(rows)
                     return
             rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
-            for row in rows:
-                if types is None or row[1] in types:
-                    yield make(row)
+            yield from make(row for row in rows if types is None or row[1] in types)
 
     def _newest_sequence(self, partition: Partition) -> int:
         row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
