@@ -11,7 +11,7 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.conversion import Converted, Place, convert
 from lehr.generate.output import Output
 from lehr.generate.plain import Declared
-from lehr.generate.pointing import astray
+from lehr.generate.pointing import unfit
 from lehr.generate.problems import did_you_mean, pointer, quoted, schema_problem
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
@@ -22,6 +22,8 @@ from lehr.sdk.messages import Messages
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)+")
 _SHIPPED = "lehr."
 _MOST_NAMED = 10
+_MARKED = {"references": ("string",), "externals": ("string", "object"), "secrets": ("object",)}
+"""The kinds of values that can be what a declaration marks."""
 
 
 class Known(NamedTuple):
@@ -165,7 +167,7 @@ def _astray(payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:
     for key in ("externals", "secrets"):
         marked += [(key, str(index), pattern) for index, pattern in enumerate(payload[key])]
     for key, step, pattern in marked:
-        found = astray(pattern, payload["schema"])
+        found = unfit(pattern, payload["schema"], _MARKED[key])
         if found is not None:
             what, fix = found
             why = "what it should mark would not be marked, and nobody would notice"

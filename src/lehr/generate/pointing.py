@@ -1,11 +1,11 @@
-"""Whether a JSON pointer into payloads of a type can lead anywhere: a slip there would be silent."""
+"""Whether a JSON pointer into payloads of a type can lead to what it marks: a slip there would be silent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from lehr.generate.problems import did_you_mean, quoted
+from lehr.generate.problems import NAMES, did_you_mean, quoted
 from lehr.model.references import parts_of
 
 _OPEN = ("$dynamicRef", "allOf", "if", "not", "oneOf", "patternProperties", "unevaluatedProperties")
@@ -16,6 +16,30 @@ _MOST_STEPS = 20
 
 def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
     """Why nothing of this JSON schema can match a pattern, and advice; None if something may."""
+    found = _followed(pattern, schema)
+    return found if isinstance(found, tuple) else None
+
+
+def unfit(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] | None:
+    """Why what a pattern leads to can never be of these kinds (`string`), and advice; None if it may be.
+
+    A pattern that leads nowhere is unfit, too.
+    """
+    found = _followed(pattern, schema)
+    if isinstance(found, tuple):
+        return found
+    there = [_kinds(node) for node in found]
+    if any(kind is None or set(kind) & set(kinds) for kind in there):
+        return None
+    wanted = " or ".join(NAMES[kind] for kind in kinds)
+    has = " or ".join(dict.fromkeys(NAMES.get(item, item) for kind in there for item in kind or ()))
+    inside = any(set(kind or ()) & {"array", "object"} for kind in there)
+    fix = f"mark what is in it: `{pattern}/*`" if inside else f"have the schema allow {wanted} there"
+    return f"{quoted(pattern)} leads to {has}, not to {wanted}", fix
+
+
+def _followed(pattern: str, schema: Any) -> tuple[str, str] | list[Mapping[str, Any]]:
+    """The schemas of what a pattern leads to; or why it leads nowhere, and advice."""
     nodes = list(_forms(schema, schema))
     for part in parts_of(pattern):
         found = [inner for node in nodes for inner in _step(node, part)]
@@ -26,7 +50,13 @@ def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
             )
             return f"{quoted(pattern)} leads nowhere: there is no {quoted(part)}", fix
         nodes = [form for inner in found for form in _forms(inner, schema)]
-    return None
+    return nodes
+
+
+def _kinds(node: Mapping[str, Any]) -> Collection[str] | None:
+    """The kinds of values that a schema allows; None if it does not say."""
+    kind = node.get("type")
+    return [kind] if isinstance(kind, str) else kind
 
 
 def _step(node: Mapping[str, Any], part: str) -> Iterator[Any]:

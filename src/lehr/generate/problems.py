@@ -25,7 +25,7 @@ from lehr.model.types import Schema
 _SHOWN = 60
 _LARGE = 1_000_000  # bytes
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_NAMES = {
+NAMES = {
     "string": "a string",
     "integer": "an integer",
     "number": "a number",
@@ -34,6 +34,7 @@ _NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
+"""What a message calls the kinds of values that JSON schemas know."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -162,7 +163,7 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...]) ->
                 )
                 yield Problem(at + pointer([name]), f"{_dotted((*path, name))} is not known here", fix=fix)
         case "type":
-            wanted = " or ".join(_NAMES.get(item, item) for item in kind.types)
+            wanted = " or ".join(NAMES.get(item, item) for item in kind.types)
             yield Problem(at, f"{field} is {show(error.instance)}, not {wanted}", fix=f"write {wanted}")
         case "anyOf":
             yield from _any_of(error, schema, path)
@@ -179,7 +180,7 @@ def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...]) -> 
     wanted: list[str] = []
     for branch in branches:
         wanted += [
-            _NAMES.get(item, item)
+            NAMES.get(item, item)
             for inner in branch
             if inner.kind.name == "type"
             for item in inner.kind.types

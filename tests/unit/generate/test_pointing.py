@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lehr.generate.pointing import astray
+from lehr.generate.pointing import astray, unfit
 
 CLOSED = {
     "type": "object",
@@ -65,3 +65,30 @@ def test_a_pointer_that_leads_nowhere_is_told_where_it_goes_astray(pattern: str,
 )
 def test_where_a_schema_leaves_things_open_any_pointer_may_lead_somewhere(schema: Any) -> None:
     assert astray("/any/thing", schema) is None
+
+
+@pytest.mark.parametrize(
+    "pattern", ["/parent", "/members/*/who", "/named/#", "/either/who", "/free/whatever"]
+)
+def test_what_may_be_of_the_kind_that_is_wanted_is_fine(pattern: str) -> None:
+    assert unfit(pattern, CLOSED, ["string"]) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kinds", "what", "fix"),
+    [
+        ("/members", ["string"], "a list, not to a string", "mark what is in it: `/members/*`"),
+        ("/named", ["string"], "a mapping, not to a string", "mark what is in it: `/named/*`"),
+        ("/parent", ["object"], "a string, not to a mapping", "have the schema allow a mapping there"),
+        (
+            "/either",
+            ["string", "integer"],
+            "a mapping or null, not to a string or an integer",
+            "mark what is in it: `/either/*`",
+        ),
+    ],
+)
+def test_what_can_never_be_of_the_kind_that_is_wanted_is_told(
+    pattern: str, kinds: list[str], what: str, fix: str
+) -> None:
+    assert unfit(pattern, CLOSED, kinds) == (f"`{pattern}` leads to {what}", fix)
