@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
@@ -31,7 +32,7 @@ from lehr.generate.problems import did_you_mean, pointer, problems_of, quoted
 from lehr.model.asset import Partition, id_problem, partition_problem
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk import declared_sources
-from lehr.sdk.declared_sources import KINDS, kind_of, name_problem
+from lehr.sdk.declared_sources import KINDS, kind_of, name_problem, tells_password
 from lehr.sdk.validator import (
     ACKNOWLEDGEABLE,
     Blank,
@@ -187,7 +188,8 @@ def _source_problems(name: str, value: Any, document: documents.Document) -> Ite
         return
     for item in problems_of(value, kind):
         where = document.position(pointer(at) + item.pointer)
-        yield _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
+        found = _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
+        yield replace(found, confidential=tells_password(value))
 
 
 def _explicit(document: documents.Document) -> dict[str, Position]:

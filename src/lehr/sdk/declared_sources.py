@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -92,6 +92,13 @@ class SqlPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     may_be_empty: bool = False
     poll: Seconds = 60.0
 
+    def __post_init__(self) -> None:
+        if not self.sql.startswith(("postgresql://", "sqlite:")):
+            raise ValueError("`sql` starts with postgresql:// or sqlite:")
+        if _holds_password(self.sql):
+            why = "and intent is read by many: use a socket, a certificate or `passfile`"
+            raise ValueError(f"`sql` holds a password, {why}")
+
 
 class PartitionPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An incarnation of another partition, one file for each asset.
@@ -147,6 +154,12 @@ def kind_of(value: Any) -> type[DeclaredSource] | None:
     return found[0] if len(found) == 1 else None
 
 
+def tells_password(value: Any) -> bool:
+    """Whether what is declared (plain data) holds a password, so that its line must not be shown."""
+    places = (value.get(key) for key in ("git", "sql")) if isinstance(value, dict) else ()
+    return any(isinstance(place, str) and _holds_password(place) for place in places)
+
+
 def declared_sources(value: Any) -> dict[str, DeclaredSource]:
     """What the plain data below `sources` declares, by name.
 
@@ -174,6 +187,7 @@ def _holds_password(location: str) -> bool:
         return False
     try:
         parts = urlsplit(location)
-        return parts.password is not None or (parts.scheme in ("http", "https") and bool(parts.username))
+        token = parts.scheme in ("http", "https") and bool(parts.username)
+        return parts.password is not None or token or "password" in dict(parse_qsl(parts.query))
     except ValueError:
         return False

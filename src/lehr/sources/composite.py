@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import digest_all
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
 from lehr.sdk.source import FileEntry, LeavesOut, Snapshot, Source, SourcesError
@@ -271,11 +271,13 @@ def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagn
 
 
 def _unreadable(name: str, at: Position, error: LehrError) -> Diagnostic:
+    passes = isinstance(error, TransientError)
+    fix = "Lehr tries again by itself" if passes else f"mend it, or what {WORKSPACE_FILE} says of it"
     return Diagnostic(
         code="PUB001",
         what=f"the source {name} cannot be read: {error.what}",
         why=error.why or "without it nobody knows what is intended; what is in force stays",
-        fix=error.fix or "Lehr tries again by itself",
+        fix=error.fix or fix,
         subject=name,
         at=at,
     )

@@ -28,6 +28,9 @@ BAD = [
     ([], "does not say what kind"),
     ({"git": "a", "brunch": "b"}, "brunch is not known here"),
     ({"sql": "sqlite:a", "query": "SELECT 1"}, "key is missing"),
+    ({"sql": "mysql://h/d", "query": "SELECT 1", "key": ["a"]}, "starts with postgresql:// or sqlite:"),
+    ({"sql": "postgresql://u:x@h/d", "query": "SELECT 1", "key": ["a"]}, "holds a password"),
+    ({"sql": "postgresql://h/d?password=x", "query": "SELECT 1", "key": ["a"]}, "holds a password"),
     ({"sql": "sqlite:a", "query": "SELECT 1", "key": []}, "`sources.x`"),
     ({"partition": "a", "incarnation": 1, "digest": "0" * 40}, "write one of `state`"),
     (
@@ -90,3 +93,22 @@ def _flow(value: Any) -> str:
     import json
 
     return json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"git": "https://a:b@example.org/c"},
+        {"git": "https://a:b@example.org/c", "branch": "b", "tag": "c"},
+        {"sql": "postgresql://h/d?password=x", "query": "SELECT 1"},
+    ],
+)
+def test_the_line_with_a_password_is_not_shown_whatever_is_wrong_with_it(value: Any) -> None:
+    _, problems = read_workspace(f"partition: a\nsources:\n  x: {_flow(value)}\n".encode())
+    assert problems
+    assert all(item.confidential for item in problems)
+
+
+def test_a_line_without_a_password_is_shown() -> None:
+    _, [problem] = read_workspace(b"partition: a\nsources:\n  x: {git: a, commit: x}\n")
+    assert not problem.confidential
