@@ -12,11 +12,15 @@ from lehr.generate.collecting import reported
 from lehr.generate.plain import place_of
 from lehr.model.asset import Asset
 from lehr.sdk.source import Snapshot
+from lehr.validate import known_secret
 
 _MOST = 50
 """Values looked up exactly, and files quoted; each costs reading a file again. The rest does without."""
 
 _LONGEST = 160  # characters of a line
+
+_AROUND = 2_000
+"""Characters before and after what is shown, in which the rest of a secret may be."""
 
 
 class Locator:
@@ -41,6 +45,7 @@ class Locator:
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
     """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
 
+    Values are looked through for secrets only where all else is right, so it is asked here of each line, too.
     When there are more than anybody reads, the last says so.
     """
     found = reported(tuple(diagnostics))
@@ -71,4 +76,6 @@ def _excerpt(at: Position | None, files: Mapping[str, Sequence[str]]) -> Excerpt
         return None
     line = lines[at.line - 1].rstrip("\r")
     first = max(0, at.column - _LONGEST // 2) if len(line) > _LONGEST else 0
+    if known_secret(line[max(0, first - _AROUND) : first + _LONGEST + _AROUND]) is not None:
+        return None
     return Excerpt(line[first : first + _LONGEST], at.column - 1 - first if at.column else None)

@@ -106,6 +106,12 @@ def _may_hold_secrets(body: bytes) -> bool:
 _PATTERNS = tuple((mark, re.compile(pattern), name) for mark, pattern, name in _FORMATS)
 
 
+def known_secret(text: str) -> str | None:
+    """What in `text` looks like a secret of a known form (`an age private key`); None for nothing."""
+    found = (name for mark, pattern, name in _PATTERNS if mark in text and pattern.search(text))
+    return next(found, None)
+
+
 def _texts(value: Any, pointer: str, key: str) -> Iterator[tuple[str, str, str]]:
     """Every text: its place, the key that it stands under, and the text."""
     if isinstance(value, str):
@@ -125,9 +131,9 @@ def _looks_like(key: str, text: str) -> str | None:
         return "a password"
     if not _may_hold_secrets(text.encode(errors="replace")):
         return None
-    for mark, pattern, name in _PATTERNS:
-        if mark in text and pattern.search(text):
-            return name
+    known = known_secret(text)
+    if known is not None:
+        return known
     if kind is _Kind.KEY and _OPAQUE.fullmatch(text) and not _REFERENCE.match(text):
         return "a secret, by the name of its field"
     if kind is not _Kind.PUBLIC and any(map(_is_random, _WORD.findall(text))):

@@ -32,6 +32,26 @@ def test_a_long_line_is_cut_around_the_character() -> None:
     assert found.text[found.caret :] == "HERE"
 
 
+def test_a_line_with_a_secret_is_not_shown_though_another_problem_points_to_it() -> None:
+    url = "postgresql://ada:lovelace1815@db/plays"
+    snapshot = MemorySnapshot(
+        {"a.yaml": f"connection: {url}\nport: x\n", "b.yaml": f"{url} {' ' * 900}port: x"}
+    )
+    at = [
+        Position("a.yaml", 1, 1),
+        Position("a.yaml", 2, 1),
+        Position("b.yaml", 1, 100),
+        Position("b.yaml", 1, 935),
+    ]
+    found = with_excerpts([Diagnostic(code="GEN007", what="it is wrong", at=place) for place in at], snapshot)
+    assert [None if item.excerpt is None else item.excerpt.text for item in found] == [
+        None,
+        "port: x",
+        None,
+        None,
+    ]
+
+
 def test_of_very_many_files_those_with_errors_are_quoted() -> None:
     files = [f"{number:03}.yaml" for number in range(80)]
     snapshot = MemorySnapshot(dict.fromkeys(files, "line\n"))
