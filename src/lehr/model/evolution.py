@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
@@ -22,6 +23,9 @@ Pointer = Annotated[str, msgspec.Meta(pattern="^/")]
 """JSON pointer to a field, through mappings alone."""
 
 _ABSENT = object()
+
+_INTEGERS = range(-(2**63), 2**64)
+_NO_NUMBER = "what would become a {} is none, or too large for one"  # without telling it: it may be a secret
 
 
 class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +164,7 @@ def _do(step: Step, place: dict[str, Any]) -> None:
     moved = {new: _take(place, old) for old, new in step.rename.items()}
     for new, value in moved.items():
         if value is not _ABSENT:
-            _put(place, new, value)
+            _add(place, new, value)
     if step.split is not None:
         _split(step.split, place)
     if step.join is not None:
@@ -187,7 +191,7 @@ def _split(split: Split, place: dict[str, Any]) -> None:
         )
     _take(place, split.field)
     for pointer, part in zip(split.into, parts, strict=True):
-        _put(place, pointer, part)
+        _add(place, pointer, part)
 
 
 def _join(join: Join, place: dict[str, Any]) -> None:
@@ -196,7 +200,7 @@ def _join(join: Join, place: dict[str, Any]) -> None:
         return
     for pointer in join.fields:
         _take(place, pointer)
-    _put(place, join.into, join.by.join(map(_text, values)))
+    _add(place, join.into, join.by.join(map(_text, values)))
 
 
 def _text(value: Any) -> str:
@@ -208,7 +212,14 @@ def _retyped(value: Any, kind: str) -> Any:
         return _text(value)
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise ValueError(f"there is no {kind} in what is neither text nor a number")
-    return int(value) if kind == "integer" else float(value)
+    try:
+        number = float(value) if kind == "number" else int(value)
+    except (ValueError, OverflowError):
+        raise ValueError(_NO_NUMBER.format(kind)) from None
+    rounded = not isinstance(value, str) and number != value
+    if rounded or not (math.isfinite(number) if kind == "number" else number in _INTEGERS):
+        raise ValueError(_NO_NUMBER.format(kind))
+    return number
 
 
 def _replaced(value: Any, others: Mapping[str, Any]) -> Any:
@@ -238,6 +249,12 @@ def _take(place: dict[str, Any], pointer: str) -> Any:
             return _ABSENT
         place = inner
     return place.pop(last, _ABSENT)
+
+
+def _add(place: dict[str, Any], pointer: str, value: Any) -> None:
+    if _look(place, pointer) is not _ABSENT:
+        raise ValueError(f"`{pointer}` is there already, and what is in it would be lost")
+    _put(place, pointer, value)
 
 
 def _put(place: dict[str, Any], pointer: str, value: Any) -> None:

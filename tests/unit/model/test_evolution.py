@@ -173,6 +173,31 @@ def test_each_step_does_what_it_says(step: Any, before: Any, after: Any) -> None
     assert msgspec.json.encode(before) == kept
 
 
+@pytest.mark.parametrize(
+    ("step", "before"),
+    [
+        ({"retype": {"/a": "integer"}}, {"a": 1.5}),
+        ({"retype": {"/a": "integer"}}, {"a": 1e300}),
+        ({"retype": {"/a": "integer"}}, {"a": "9" * 30}),
+        ({"retype": {"/a": "integer"}}, {"a": "hunter2"}),
+        ({"retype": {"/a": "number"}}, {"a": 2**53 + 1}),
+        ({"retype": {"/a": "number"}}, {"a": "nan"}),
+        ({"retype": {"/a": "number"}}, {"a": "1e999"}),
+        ({"rename": {"/a": "/b"}}, {"a": 1, "b": 2}),
+        ({"split": {"field": "/a", "by": ":", "into": ["/b", "/c"]}}, {"a": "1:2", "c": 3}),
+        ({"join": {"fields": ["/a", "/b"], "by": ":", "into": "/c"}}, {"a": 1, "b": 2, "c": 3}),
+    ],
+)
+def test_a_step_that_would_lose_something_is_refused_without_telling_it(step: Any, before: Any) -> None:
+    with pytest.raises(ValueError, match="would") as told:
+        stepped(before, [msgspec.convert(step, Step)])
+    assert not any(str(value) in str(told.value) for value in before.values() if isinstance(value, str))
+
+
+def test_a_number_without_a_fraction_may_become_an_integer() -> None:
+    assert stepped({"a": 2.0}, [msgspec.convert({"retype": {"/a": "integer"}}, Step)]) == {"a": 2}
+
+
 def test_a_reference_of_a_declared_type_may_be_the_key_of_a_map() -> None:
     known = Registry([AssetType("t", Schema({}, {"/weights/#": Reference()}))])
     asset = make_asset(AssetId("n"), "t", {"weights": {"a": 1}}, {})
