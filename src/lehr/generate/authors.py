@@ -253,6 +253,8 @@ def _record(item: object, line: int) -> Record:
         document = {"id": item.id, "type": item.type, "payload": item.payload, "addons": item.addons}
         if item.version is not None:
             document["version"] = item.version
+        if item.versions:
+            document["versions"] = item.versions
         addon, value = None, document
     elif isinstance(item, Annotation):
         addon, value = item.addon, item.value

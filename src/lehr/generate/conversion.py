@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,7 +31,7 @@ from lehr.model.schema import Form, Schema
 from lehr.model.types import Registry, is_sensitive
 
 _SUBJECT = 200  # characters that a sound id has at most
-_FIELDS = ("id", "type", "version", "payload", "addons")
+_FIELDS = ("id", "type", "version", "payload", "addons", "versions")
 _MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
 
@@ -67,36 +67,54 @@ def convert(
     if item is not None:
         payload, resisting = value.get("payload", {}), None
         if "version" in value:
-            payload, resisting = _upgraded(payload, value["version"], type_name, registry)
+            at = Stated("/version", "/payload")
+            payload, resisting = _upgraded(payload, value["version"], type_name, registry, at)
         if resisting is None:
             typed, found = typed_value(payload, item.payload, id, "/payload", place)
             diagnostics += found
         else:
             diagnostics.append(_diagnostic("GEN017", resisting, id, place))
     typed_addons: dict[str, Any] = {}
-    for name, addon in value.get("addons", {}).items():
-        typed_addons[name], found = typed_addon(name, addon, registry, id, place)
-        diagnostics += found
+    versions = value.get("versions", {})
+    for name, written_so in value.get("addons", {}).items():
+        addon, resisting = written_so, None
+        if name in versions and name in registry.addons:
+            at = Stated(pointer(["versions", name]), pointer(["addons", name]))
+            addon, resisting = _upgraded(addon, versions[name], name, registry, at)
+        if resisting is None:
+            typed_addons[name], found = typed_addon(name, addon, registry, id, place)
+            diagnostics += found
+        else:
+            diagnostics.append(_diagnostic("GEN017", resisting, id, place))
     if diagnostics:
         return Converted(None, diagnostics)
-    versions = registry.versions((type_name, *typed_addons))
-    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by, versions=versions)
+    newest = registry.versions((type_name, *typed_addons))
+    asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by, versions=newest)
     return size_checked(asset, place)
 
 
-def _upgraded(value: Any, version: Any, type_name: str, registry: Registry) -> tuple[Any, Problem | None]:
-    """A payload that says of which version of its type it is, in the newest; or what keeps it from that."""
+class Stated(NamedTuple):
+    """Where an asset's document says of which version something is, and where that stands: JSON pointers."""
+
+    version: str
+    value: str
+
+
+def _upgraded(
+    value: Any, version: Any, type_name: str, registry: Registry, at: Stated
+) -> tuple[Any, Problem | None]:
+    """What says of which version of its type it is, in the newest; or what keeps it from that."""
     evolution = registry.evolution(type_name)
     if not isinstance(version, int) or isinstance(version, bool) or version < FIRST:
-        what = f"`version` is {show(version)}, and versions count from {FIRST}"
-        return None, Problem("/version", what, fix=f"{type_name} is of version {evolution.version}")
+        what = f"the version is {show(version)}, and versions count from {FIRST}"
+        return None, Problem(at.version, what, fix=f"{type_name} is of version {evolution.version}")
     if version > evolution.version:
         what = f"there is no version {version} of {type_name}"
-        return None, Problem("/version", what, f"it is of version {evolution.version}", "mend it")
+        return None, Problem(at.version, what, f"it is of version {evolution.version}", "mend it")
     try:
         return evolution.convert(value, version, evolution.version), None
     except StalledError as error:
-        return None, Problem("/payload", error.what, error.why, "mend the value, or write it in the new form")
+        return None, Problem(at.value, error.what, error.why, "mend the value, or write it in the new form")
 
 
 def typed_addon(
@@ -203,7 +221,21 @@ def _outline(value: Any) -> list[Problem]:
     if not isinstance(addons, dict):
         what = f"`addons` is {show(addons)}, not a mapping of addon type to value"
         problems.append(Problem("/addons", what, fix="write `addons: {TYPE: {...}}`"))
-    return problems
+    return [*problems, *_versions_problems(value.get("versions", {}), addons)]
+
+
+def _versions_problems(versions: Any, addons: Any) -> Iterator[Problem]:
+    if not isinstance(versions, dict):
+        what = f"`versions` is {show(versions)}, not a mapping of addon type to version"
+        yield Problem("/versions", what, fix="write `versions: {ADDON: 1}`")
+        return
+    for name in itertools.islice(versions, MAX_PROBLEMS + 1):
+        if isinstance(addons, dict) and name not in addons:
+            what = f"`versions` names {quoted(str(name))}, and the asset has no such addon"
+            why = "of its payload's type, `version` says it"
+            yield Problem(
+                pointer(["versions", name]), what, why, did_you_mean(str(name), addons, "delete it")
+            )
 
 
 def _identity_problems(id: str, type_name: str, registry: Registry, place: Place) -> list[Diagnostic]:

@@ -38,8 +38,11 @@ def left_out(value: Mapping[str, Any], asset: Asset, registry: Registry) -> Left
     addons = value.get("addons")
     if not addons:
         return found
+    versions = value.get("versions", {})
     for name, addon in addons.items():
-        found += _of_part(addon, registry.addons[name], asset, ("addons", name))
+        evolution = registry.evolution(name)
+        newest = evolution.convert(addon, versions.get(name, evolution.version), evolution.version)
+        found += _of_part(newest, registry.addons[name], asset, ("addons", name))
     return _shared(found)
 
 

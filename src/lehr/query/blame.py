@@ -157,15 +157,21 @@ def _written(asset: Asset, declared: dict[str, Any], pointer: str) -> str | None
     under_another_name = written(inner, declared)  # fields of messages have two
     if value_at(declared, parts_of(under_another_name)) is not None:
         return under_another_name
-    return _converted(asset, declared, inner) if "version" in declared else None
+    return _converted(asset, declared, inner)
 
 
 def _converted(asset: Asset, declared: dict[str, Any], pointer: str) -> str | None:
-    """Where a declaration in a former form of the type holds a value: its one place, or the whole."""
-    now = value_at(asset.document(), parts_of(pointer))
-    if now is None or not pointer.startswith("/payload"):
+    """Where a declaration in a former form of a type holds a value: its one place, or the whole.
+
+    None if it is not in a former form.
+    """
+    now, parts = value_at(asset.document(), parts_of(pointer)), parts_of(pointer)
+    of_payload = parts[:1] == ("payload",) and "version" in declared
+    of_addon = parts[:1] == ("addons",) and len(parts) > 1 and parts[1] in declared.get("versions", {})
+    if now is None or not (of_payload or of_addon):
         return None
-    before = Field(("payload",), declared.get("payload"))
+    whole = parts[:1] if of_payload else parts[:2]
+    before = value_at(declared, whole) or Field(whole, None)
     found = [entry.pointer for entry in entries_like(before.value, now)]
     return before.pointer + (found[0] if len(found) == 1 else "")
 

@@ -46,6 +46,7 @@ class DeclaredAsset(msgspec.Struct, frozen=True):
     payload: Any
     addons: dict[str, Any] = {}
     version: int | None = None
+    versions: dict[str, int] = {}
 
 
 class Annotation(msgspec.Struct, frozen=True):
@@ -60,7 +61,13 @@ Yielded = DeclaredAsset | Annotation
 
 
 def asset(
-    id: str, type: str, payload: Any, addons: Mapping[str, Any] | None = None, *, version: int | None = None
+    id: str,
+    type: str,
+    payload: Any,
+    addons: Mapping[str, Any] | None = None,
+    *,
+    version: int | None = None,
+    versions: Mapping[str, int] | None = None,
 ) -> DeclaredAsset:
     """Declare an asset.
 
@@ -70,8 +77,9 @@ def asset(
         payload: plain data, or an instance of the type's payload class.
         addons: value by addon type (`{"lehr.DependsOn": {"assets": ["db"]}}`).
         version: of the type, that `payload` has the form of; None for the newest.
+        versions: of the types of addons, that these have the form of; where one is not named, the newest.
     """
-    return DeclaredAsset(id, type, payload, dict(addons or {}), version)
+    return DeclaredAsset(id, type, payload, dict(addons or {}), version, dict(versions or {}))
 
 
 def annotate(id: str, addon: str, value: Any) -> Annotation:

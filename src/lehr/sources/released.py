@@ -92,7 +92,7 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
 
 
 def _document(asset: Asset) -> dict[str, Any]:
-    """As an asset file has it. The version is said: whoever reads it may know a later one of the type."""
+    """As an asset file has it. Versions are said: whoever reads it may know later ones of the types."""
     document = asset.document()
-    document.pop("versions", None)
+    document["versions"] = {name: asset.version(name) for name in document["addons"]}
     return document | {"version": asset.version(asset.type)}

@@ -374,6 +374,27 @@ def test_a_type_is_declared_where_its_class_is_and_old_forms_are_found_in_their_
     assert str(found.written.at) == "assets/t.yaml:5:3"
 
 
+ADDON = """\
+name: team.Seen
+kind: addon
+version: 2
+was: [{version: 1, steps: [{rename: {/who: /by}}]}]
+schema: {properties: {by: {type: string}}}
+"""
+
+
+def test_the_line_of_an_addon_in_an_old_form_is_found(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    asset = "id: t\ntype: team.Thing\npayload: {length: 5}\n"
+    old = f"{asset}addons:\n  team.Seen:\n    who: ada\nversions: {{team.Seen: 1}}\n"
+    place.write("Tim", "Types", {"types/thing.py": CLASS, "types/seen.yaml": ADDON, "assets/t.yaml": old})
+    place.publish()
+    found = place.blame("t", "/addons/team.Seen/by").field
+    assert found is not None
+    assert found.written is not None
+    assert str(found.written.at) == "assets/t.yaml:6:5"
+
+
 def test_what_an_older_program_did_not_record_is_not_made_up(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.write("Ada", "Sites", {"sites/a.yaml": "name: a\ngreeting: x\n", "generators/s.py": SITES})

@@ -201,8 +201,8 @@ def test_an_asset_may_be_written_in_a_former_form_of_its_type() -> None:
     ("version", "what"),
     [
         ("3", "there is no version 3 of shop.Team"),
-        ("0", "`version` is the number 0, and versions count from 1"),
-        ("two", "`version` is the string 'two', and versions count from 1"),
+        ("0", "the version is the number 0, and versions count from 1"),
+        ("two", "the version is the string 'two', and versions count from 1"),
     ],
 )
 def test_a_version_that_cannot_be_is_told(version: str, what: str) -> None:
@@ -210,6 +210,51 @@ def test_a_version_that_cannot_be_is_told(version: str, what: str) -> None:
     found = Workspace(**{"types/team.yaml": LATER, "assets/core.yaml": asset}).build()
     [problem] = errors(found.diagnostics)
     assert (problem.code, problem.what, str(problem.at)) == ("GEN017", what, "assets/core.yaml:3:1")
+
+
+SEEN = """\
+name: shop.Seen
+kind: addon
+version: 2
+was: [{version: 1, steps: [{rename: {/who: /by}}]}]
+schema:
+  additionalProperties: false
+  properties: {by: {type: string}, times: {type: integer, default: 1}}
+"""
+
+
+def seen(addon: str, versions: str) -> Workspace:
+    asset = f"id: core\ntype: shop.Team\npayload: {{mail: x@y}}\naddons: {{shop.Seen: {addon}}}\n{versions}\n"
+    return Workspace(**{"types/seen.yaml": SEEN, "assets/core.yaml": asset})
+
+
+def test_an_addon_may_be_written_in_a_former_form_of_its_type() -> None:
+    old = seen("{who: ada}", "versions: {shop.Seen: 1}").build()
+    assert told(old) == []
+    assert old.assets == seen("{by: ada}", "").build().assets
+    [core] = [asset for asset in old.assets.values() if asset.id == "core"]
+    assert core.document()["addons"] == {"shop.Seen": {"by": "ada", "times": 1}}
+    assert core.version("shop.Seen") == 2
+
+
+@pytest.mark.parametrize(
+    ("versions", "code", "what"),
+    [
+        ("versions: {shop.Seen: 3}", "GEN017", "there is no version 3 of shop.Seen"),
+        ("versions: {shop.Seen: x}", "GEN017", "the version is the string 'x', and versions count from 1"),
+        (
+            "versions: {shop.Sean: 1}",
+            "GEN003",
+            "`versions` names `shop.Sean`, and the asset has no such addon",
+        ),
+        ("versions: 1", "GEN003", "`versions` is the number 1, not a mapping of addon type to version"),
+    ],
+)
+def test_a_version_of_an_addon_that_cannot_be_is_told(versions: str, code: str, what: str) -> None:
+    [problem] = errors(seen("{by: ada}", versions).build().diagnostics)
+    assert (problem.code, problem.what) == (code, what)
+    assert problem.at is not None
+    assert problem.at.line == 5
 
 
 def test_a_former_version_that_cannot_be_is_told() -> None:
@@ -225,11 +270,13 @@ from lehr.sdk.generator import annotate, asset, for_each_file
 def teams(file):
     yield asset("red", "shop.Team", {"address": file.text()}, version=1)
     yield annotate("red", "shop.Seen", {"by": "red"})
+    yield asset("old", "shop.Team", {"mail": "x"}, {"shop.Seen": {"who": "red"}}, versions={"shop.Seen": 1})
 """
     addon = """\
 name: shop.Seen
 kind: addon
 version: 2
+was: [{version: 1, steps: [{rename: {/who: /by}}]}]
 schema: {type: object, properties: {by: {type: string}, times: {type: integer, default: 1}}}
 references: {/by: {types: [shop.Team]}}
 """
@@ -243,6 +290,8 @@ references: {/by: {types: [shop.Team]}}
     assert red.document()["payload"]["mail"] == "red@shop"
     assert red.document()["addons"] == {"shop.Seen": {"by": "red", "times": 1}}
     assert red.document()["versions"] == {"shop.Seen": 2, "shop.Team": 2}
+    [old] = [asset for asset in found.assets.values() if asset.id == "old"]
+    assert old.document()["addons"] == red.document()["addons"]
     assert [item.path for item in workspace.registry.mentions(red)] == ["/addons/shop.Seen/by"]
 
 

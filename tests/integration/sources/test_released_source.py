@@ -69,6 +69,14 @@ def test_the_assets_of_the_pinned_incarnation_are_files(store: SqliteStore, tmp_
     assert b'"a 1"' in snapshot.read("lehr.File/a.json")
 
 
+def test_the_versions_of_the_types_are_said_whatever_they_are(tmp_path: Path) -> None:
+    versions = {"shop.Team": 3, "shop.Seen": 2}
+    asset = make_asset(AssetId("a"), "shop.Team", {}, {"shop.Seen": {}, "shop.New": {}}, versions=versions)
+    place = PartitionPlace(partition="staging", incarnation=1, digest="0" * 40, state=".")
+    read = source(tmp_path, place, lambda _place: [asset]).newest().read("shop.Team/a.json")
+    assert b'"version":3,"versions":{"shop.New":1,"shop.Seen":2}' in read
+
+
 def test_what_was_kept_is_read_without_the_other_partition(store: SqliteStore, tmp_path: Path) -> None:
     place = pin(store, 1)
 
