@@ -90,8 +90,8 @@ def promote(
     """Have this workspace read incarnation N (or `latest`) of another PARTITION as a source.
 
     Its number and digest are written into lehr.yaml, as a commit; comments and layout stay. Read is that
-    content and no other, whatever becomes of the partition. Refused is what production there does not
-    have at this moment: it has proved nothing yet.
+    content and no other, whatever becomes of the partition. Refused is what production there, when it was
+    last looked at, did not have: it has proved nothing yet.
     """
     partition, _, number = incarnation.rpartition("@")
     if not partition or not (number.isdecimal() or number == "latest"):

@@ -171,6 +171,11 @@ def _value_problems(file: _File, document: documents.Document) -> list[Diagnosti
             problems.append(_problem(what, fix, document.position(f"/acknowledge/{index}/code")))
     for name, value in file.sources.items():
         problems.extend(_source_problems(name, value, document))
+        if isinstance(value, dict) and value.get("partition") == file.partition:
+            where = document.position(pointer(["sources", name, "partition"]))
+            why = "what it would read of itself is what it has made of that"
+            fix = "name another partition, or delete the source"
+            problems.append(_problem(f"{file.partition} cannot be a source of itself", fix, where, why))
     return problems
 
 

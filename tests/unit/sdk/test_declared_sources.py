@@ -82,6 +82,14 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert sorted(item.at.line for item in problems if item.at is not None) == [3, 3, 4, 5]
 
 
+def test_a_partition_is_no_source_of_itself() -> None:
+    content = f"partition: staging\nsources: {_flow({'staging': GOOD['staging']})}\n"
+    _, [problem] = read_workspace(content.encode())
+    assert problem.what == "lehr.yaml: staging cannot be a source of itself"
+    assert problem.at is not None
+    assert problem.at.line == 2
+
+
 @pytest.mark.parametrize("value", ["[]", "3", "a"])
 def test_sources_are_a_mapping(value: str) -> None:
     workspace, problems = read_workspace(f"partition: a\nsources: {value}\n".encode())
