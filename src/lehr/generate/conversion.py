@@ -59,7 +59,8 @@ def convert(
     problems = list(_outline(value))
     if problems:
         subject = value["id"] if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
-        return Converted(None, [_diagnostic("GEN003", item, subject, place) for item in problems])
+        outline = [_diagnostic("GEN003", item, subject, place) for item in problems]
+        return Converted(None, outline + _inner_problems(value, subject, registry, place))
     id, type_name = value["id"], sys.intern(value["type"])  # held once, whatever number of assets is of it
     diagnostics = _identity_problems(id, type_name, registry, place)
     item = registry.types.get(type_name)
@@ -91,6 +92,20 @@ def convert(
     newest = registry.versions((type_name, *typed_addons))
     asset = make_asset(AssetId(id), type_name, typed, typed_addons, origin, made_by, versions=newest)
     return size_checked(asset, place)
+
+
+def _inner_problems(value: Any, subject: str, registry: Registry, place: Place) -> list[Diagnostic]:
+    """What is wrong with the values of something that is no asset: all is told at once."""
+    if not isinstance(value, dict):
+        return []
+    found: list[Diagnostic] = []
+    item = registry.types.get(value["type"]) if isinstance(value.get("type"), str) else None
+    if item is not None and "payload" in value and "version" not in value:
+        found += typed_value(value["payload"], item.payload, subject, "/payload", place)[1]
+    if isinstance(value.get("addons"), dict) and "versions" not in value:
+        for name, addon in value["addons"].items():
+            found += typed_addon(name, addon, registry, subject, place)[1]
+    return found
 
 
 class Stated(NamedTuple):

@@ -39,3 +39,18 @@ def test_where_an_asset_is_declared_is_no_part_of_its_digest() -> None:
     )
     assert one.digest == other.assets[0].digest
     assert one.origin != other.assets[0].origin
+
+
+def test_what_is_wrong_with_an_asset_and_with_its_values_is_told_at_once() -> None:
+    text = b"""\
+id: 012
+type: sample.Service
+payload: {replicas: many}
+addons:
+  sample.Nothing: {}
+colour: red
+"""
+    made = read_assets("x.yaml", text, "1", registry())
+    assert not made.assets
+    told = [(item.code, item.at.line) for item in made.diagnostics if item.at is not None]
+    assert sorted(told) == [("GEN003", 1), ("GEN003", 6), ("GEN006", 5), ("GEN007", 3)]
