@@ -52,13 +52,23 @@ class Schema:
         """The references in plain data of this type that stands at `path` of its asset's document."""
         for parts, mark in self._paths:
             for place, item in found_at(value, path, parts):
-                yield from mention(item, place, mark)
+                if not self._is_left_out(item, parts):
+                    yield from mention(item, place, mark)
 
     def outside(self, value: Any, path: str) -> Iterator[Named]:
         """What is named outside of intent by plain data of this type that stands at `path`."""
         for pattern in self.externals:
-            for place, item in found_at(value, path, parts_of(pattern)):
-                yield from external({"uri": item} if isinstance(item, str) else item, place)
+            parts = parts_of(pattern)
+            for place, item in found_at(value, path, parts):
+                if item is None or self._is_left_out(item, parts):
+                    continue
+                named = item if isinstance(item, dict) else {"uri": item}
+                uri = named.get("uri")  # of whatever else it is, nobody could say that it is fixed
+                yield from external({**named, "uri": uri if isinstance(uri, str) else ""}, place)
+
+    def _is_left_out(self, item: Any, parts: tuple[str, ...]) -> bool:
+        """Whether it is a field of a message that may be empty because nobody has given it."""
+        return item == "" and self.form is Form.PROTOBUF and parts[-1] not in ("*", "#")
 
     def sensitive(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """What stands in plain data of this type, at `path`, where references to secrets have to."""
