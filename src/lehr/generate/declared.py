@@ -12,7 +12,7 @@ from lehr.generate.conversion import Converted, Place, convert
 from lehr.generate.output import Output
 from lehr.generate.plain import Declared
 from lehr.generate.pointing import unfit
-from lehr.generate.problems import did_you_mean, pointer, quoted, schema_problem
+from lehr.generate.problems import did_you_mean, pointer, quoted, unusable
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.model.schema import Form
@@ -86,6 +86,8 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
     wanted = {"id": declaration_id(name), "type": TYPE, "payload": payload}
     asset, found = convert(wanted, registry, place(""), place_in_asset)
     if asset is None:
+        if isinstance(payload.get("schema"), dict):
+            found += _schema_problems(name, payload["schema"], place)
         return Converted(None, found)
     found += _problems(name, asset.document()["payload"], place)
     return Converted(asset, found) if not found else Converted(None, found)
@@ -141,12 +143,8 @@ def _message_problems(value: dict[str, Any], messages: Messages, place: Place) -
 
 def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:
     """What the declaration's own type cannot see."""
-    problem = schema_problem(payload["schema"])
-    if problem is not None:
-        fix = "write a JSON schema, draft 2020-12"
-        yield type_problem(f"the schema of {name} cannot be used", problem, fix, place("/schema"))
-    else:
-        yield from _astray(payload, place)
+    of_schema = list(_schema_problems(name, payload["schema"], place))
+    yield from of_schema or _astray(payload, place)
     seen: set[int] = set()
     for index, former in enumerate(payload["was"]):
         version = former["version"]
@@ -160,6 +158,13 @@ def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diag
         why = "an addon has no production of its own"
         what, at = f"the addon {name} cannot be enforced", place("/enforced")
         yield type_problem(what, why, "delete `enforced`", at)
+
+
+def _schema_problems(name: str, schema: Any, place: Place) -> Iterator[Diagnostic]:
+    for item in unusable(schema):
+        fix = "write a JSON schema, draft 2020-12"
+        at = place("/schema" + item.pointer)
+        yield type_problem(f"the schema of {name} cannot be used", item.what, fix, at)
 
 
 def _astray(payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:

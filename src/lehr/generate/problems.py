@@ -75,23 +75,44 @@ def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
 _declared: weakref.WeakKeyDictionary[Schema, Any] = weakref.WeakKeyDictionary()
 
 
-def schema_problem(document: Any) -> str | None:
-    """Why a JSON schema cannot be used; None when it can."""
+def unusable(document: Any) -> list[Problem]:
+    """Everything that keeps a JSON schema from being used, each by JSON pointer into it."""
     named = document.get("$schema", _DRAFT) if isinstance(document, dict) else _DRAFT
     if named not in (_DRAFT, _DRAFT + "#"):  # the library would fetch it
-        return f"its $schema is {show(named)}, and only {_DRAFT} is known"
+        return [Problem("/$schema", f"its $schema is {show(named)}, and only {_DRAFT} is known")]
     try:
-        jsonschema_rs.meta.validate(document)
-        if isinstance(document, dict) and looks(document) > MOST_LOOKS:
+        found = _first(_unusable(error) for error in _errors(_meta_schema(), document))
+        if not found and isinstance(document, dict) and looks(document) > MOST_LOOKS:
             raise RecursionError
-        _validator(document)
+        if not found:
+            _validator(document)
     except RecursionError:
-        return (
-            f"its parts refer to each other so that a value would be checked more than {MOST_LOOKS:,} times"
-        )
-    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as err:
-        return _short_message(str(err).partition("\n")[0])
-    return None
+        return [
+            Problem(
+                "",
+                "its parts refer to each other so that a value would be checked more than "
+                f"{MOST_LOOKS:,} times",
+            )
+        ]
+    except jsonschema_rs.ValidationError as error:
+        return [_unusable(error)]
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
+        return [Problem("", _first_line(str(error)))]
+    return found
+
+
+def _unusable(error: Any) -> Problem:
+    return Problem(pointer(error.instance_path), _first_line(str(error)))
+
+
+def _first_line(text: str) -> str:
+    return _short_message(text.partition("\n")[0])
+
+
+@functools.cache
+def _meta_schema() -> Any:
+    """What judges schemas, as `jsonschema_rs.meta` does; but that stops at the first problem."""
+    return jsonschema_rs.Draft202012Validator({"$ref": _DRAFT}, validate_formats=True)
 
 
 def schema_problems(value: Any, schema: Schema) -> list[Problem]:

@@ -125,9 +125,9 @@ def test_a_changed_type_judges_every_asset_anew_and_one_that_is_gone_is_not_know
         ("name: team\nschema: {}", "1:1", "two parts or more"),
         ("name: lehr.Team\nschema: {}", "1:1", "Lehr's own"),
         ("name: test.Thing\nschema: {}", "1:1", "a package that is installed"),
-        ("name: shop.Team\nschema: {type: text}", "2:1", '"text" is not valid'),
+        ("name: shop.Team\nschema: {type: text}", "2:10", '"text" is not valid'),
         ("name: shop.Team\nschema: {$ref: 'https://example.org/s'}", "2:1", "nothing is fetched"),
-        ("name: shop.Team\nschema: {type: string, pattern: '('}", "2:1", "regex"),
+        ("name: shop.Team\nschema: {type: string, pattern: '('}", "2:24", "regex"),
     ],
 )
 def test_a_type_that_cannot_be_is_told_why_and_where(text: str, place: str, why: str) -> None:
@@ -135,6 +135,16 @@ def test_a_type_that_cannot_be_is_told_why_and_where(text: str, place: str, why:
     [problem] = [item for item in found if item.code == "GEN014"]
     assert str(problem.at) == f"types/team.yaml:{place}"
     assert why in problem.why
+
+
+def test_what_is_wrong_with_a_type_and_with_its_schema_is_told_at_once() -> None:
+    text = "name: shop.Team\nowner: me\nschema:\n  type: text\n  minimum: x\n"
+    found = [item for item in told(Workspace(**{"types/team.yaml": text}).build()) if "types/" in item[1]]
+    assert sorted(found) == [
+        ("GEN007", "types/team.yaml:2:1"),
+        ("GEN014", "types/team.yaml:4:3"),
+        ("GEN014", "types/team.yaml:5:3"),
+    ]
 
 
 @pytest.mark.parametrize(

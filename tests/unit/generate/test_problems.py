@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lehr.base.documents import MAX_PROBLEMS
-from lehr.generate.problems import problems_of, quoted, schema_problem, schema_problems
+from lehr.generate.problems import problems_of, quoted, schema_problems, unusable
 from lehr.model.types import Schema
 
 
@@ -120,22 +120,37 @@ def test_what_is_wrong_with_a_long_value_is_said_at_the_end_of_a_short_text(sche
 
 @pytest.mark.parametrize("name", ["http://127.0.0.1:1/schema", "file:///etc/passwd", 3])
 def test_a_schema_names_no_other_dialect_for_that_would_be_fetched(name: Any) -> None:
-    problem = schema_problem({"$schema": name})
-    assert problem is not None
-    assert "only https://json-schema.org/draft/2020-12/schema is known" in problem
+    [problem] = unusable({"$schema": name})
+    assert problem.pointer == "/$schema"
+    assert "only https://json-schema.org/draft/2020-12/schema is known" in problem.what
 
 
 def test_a_schema_may_name_its_own_dialect() -> None:
-    assert (
-        schema_problem({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}) is None
-    )
+    assert not unusable({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"})
+
+
+def test_everything_that_is_wrong_with_a_schema_is_told_with_its_place() -> None:
+    parts = {"a": {"type": "text"}, "b": {"pattern": "("}, "c": {"minimum": "1"}, "d": {"pattern": ")"}}
+    found = unusable({"properties": parts, "required": "a"})
+    assert sorted(item.pointer for item in found) == [
+        "/properties/a/type",
+        "/properties/b/pattern",
+        "/properties/c/minimum",
+        "/properties/d/pattern",
+        "/required",
+    ]
+
+
+@pytest.mark.parametrize("reference", ["#/$defs/none", "https://example.org/s", "other.json"])
+def test_a_schema_refers_to_nothing_that_is_not_in_it(reference: str) -> None:
+    assert unusable({"properties": {"a": {"$ref": reference}}})
 
 
 def test_a_schema_that_would_never_come_to_an_end_is_refused() -> None:
     doubled = {f"d{number}": {"anyOf": [{"$ref": f"#/$defs/d{number + 1}"}] * 2} for number in range(60)}
     chain = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(60)}
     for definitions, last in ((doubled, "d60"), (chain, "d60")):
-        problem = schema_problem({"$ref": "#/$defs/d0", "$defs": {**definitions, last: {"type": "string"}}})
-        assert (problem is not None and "more than 10,000 times" in problem) == (definitions is doubled)
+        found = unusable({"$ref": "#/$defs/d0", "$defs": {**definitions, last: {"type": "string"}}})
+        assert any("more than 10,000 times" in item.what for item in found) == (definitions is doubled)
     chain = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(5_000)}
-    assert schema_problem({"$ref": "#/$defs/d0", "$defs": {**chain, "d5000": {}}}) is not None
+    assert unusable({"$ref": "#/$defs/d0", "$defs": {**chain, "d5000": {}}})
