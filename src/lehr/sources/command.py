@@ -33,7 +33,7 @@ _SETTINGS = (
     "fetch.recurseSubmodules=false",
     "fetch.prune=false",
 )
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
+_PASSWORD = re.compile(r"(?<=://)[^/\s]+@")
 _MAX_OUTPUT = 500
 _running: set[subprocess.Popen[bytes]] = set()
 

@@ -84,7 +84,7 @@ class LocalRepository:
             message = str(err)
         if "not owned by current user" in message:
             raise ownership_problem(self._path)
-        if "unsupported" in message or "extension" in message:
+        if any(part in message for part in ("unsupported", "extension", "object format")):
             return None
         raise StalledError(
             f"{self._path} is not a git repository",

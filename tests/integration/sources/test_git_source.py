@@ -218,6 +218,14 @@ def test_what_is_no_repository_or_has_nothing_to_read_says_so(origin: Origin, tm
         follow(tmp_path / "nowhere", tmp_path).newest()
 
 
+def test_a_repository_with_sha_256_names_is_one_that_cannot_be_read_yet(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    subprocess.run(["git", "init", "--quiet", "--object-format=sha256", made], check=True)
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "-C", made, *author, "commit", "--quiet", "--allow-empty", "-m", "a"], check=True)
+    assert "uses SHA-256 object names" in stalled(follow(made, tmp_path).newest)
+
+
 def test_a_missing_branch_is_named_with_those_there_are(origin: Origin, tmp_path: Path) -> None:
     origin.commit({"a": "1"})
     message = stalled(follow(origin.path, tmp_path, branch="mian").newest)
@@ -327,8 +335,11 @@ def test_a_url_that_names_a_command_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_host_that_does_not_answer_is_transient_and_no_password_is_shown(tmp_path: Path) -> None:
-    source = follow("http://user:secret@127.0.0.1:1/intent.git", tmp_path)
+@pytest.mark.parametrize("password", ["secret", "se@secret", "secret@"])
+def test_a_host_that_does_not_answer_is_transient_and_no_password_is_shown(
+    tmp_path: Path, password: str
+) -> None:
+    source = follow(f"http://user:{password}@127.0.0.1:1/intent.git", tmp_path)
     with pytest.raises(TransientError) as caught:
         source.newest()
     assert "secret" not in str(caught.value)
