@@ -22,13 +22,13 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import msgspec
 
-from lehr.base.digest import Digest, digest_all, short
+from lehr.base.digest import Digest, canonical, digest_all, short
 from lehr.base.errors import StalledError
-from lehr.model.asset import MAX_ASSET_BYTES, Asset, AssetId
+from lehr.model.asset import MAX_ASSET_BYTES, Asset, AssetId, id_problem, partition_problem
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import RunningMerkle
 from lehr.store.origins import Origin, origin_bytes
@@ -65,6 +65,12 @@ class _Line(msgspec.Struct):
     origin: Origin = Origin()
 
 
+class _Body(msgspec.Struct):
+    addons: dict[str, Any]
+    payload: Any
+    versions: dict[str, int] = {}
+
+
 class _Last(msgspec.Struct):
     assets: int
     digest: Digest
@@ -74,6 +80,8 @@ _first = msgspec.json.Decoder(_First)
 _header = msgspec.json.Decoder(Incarnation)
 _line = msgspec.json.Decoder(_Line | None)
 _last = msgspec.json.Decoder(_Last)
+_body = msgspec.json.Decoder(_Body)
+_plain = msgspec.json.Decoder()
 
 
 def write_archive(path: Path, header: Incarnation, assets: Iterable[Asset]) -> int:
@@ -154,6 +162,12 @@ class Archive:
                     "import it with a newer Lehr",
                 )
             self.header = _header.decode(first.header)
+        # No digest is of the name, and whoever writes a file can give anything else a digest that fits.
+        why = partition_problem(self.header.partition)
+        if why is not None or self.header.sequence < 1:
+            raise ArchiveError(
+                path, f"{self.header.name!r} cannot name an incarnation: {why or 'they count from 1'}"
+            )
 
     def assets(self) -> Iterator[tuple[Asset, bytes]]:
         """Every asset by id, and what is kept of its origin. Verified: the last only once all is known.
@@ -182,6 +196,12 @@ class Archive:
         body = bytes(item.body)
         if digest_all((item.id, item.type, body.decode())) != item.digest:
             raise ArchiveError(self._path, f"asset {item.id} was changed: its digest is another")
+        why = id_problem(item.id)
+        if why is not None:
+            raise ArchiveError(self._path, f"{item.id!r} cannot be the id of an asset: {why}")
+        _body.decode(body)
+        if canonical(_plain.decode(body)) != body:
+            raise ArchiveError(self._path, f"asset {item.id} is not as Lehr writes assets")
         origin = item.origin
         asset = Asset(
             item.id, item.type, body, item.digest, origin.position, origin.made_by, origin.annotated_by

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from lehr.base.diagnostics import Position
+from lehr.base.digest import digest_all
 from lehr.base.errors import StalledError
-from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Incarnation
 from lehr.store import SqliteStore
 from lehr.store.archive import ArchiveError, open_archive, write_archive
@@ -170,6 +171,52 @@ def test_what_is_no_incarnation_is_refused_with_advice(store: SqliteStore, tmp_p
         assert caught.value.fix
     with pytest.raises(ArchiveError, match="No such file"):
         commit(store, Import(tmp_path / "missing", NOW))
+
+
+@pytest.mark.parametrize(
+    ("partition", "sequence", "why"),
+    [
+        ("../x", 1, "lower-case"),
+        ("\x1b[2J", 1, "lower-case"),
+        ("shop", 0, "count from 1"),
+        ("shop", -1, "count"),
+    ],
+)
+def test_a_header_names_what_can_be_an_incarnation(
+    store: SqliteStore, tmp_path: Path, partition: str, sequence: int, why: str
+) -> None:
+    header = msgspec.structs.replace(incarnation(store), partition=Partition(partition), sequence=sequence)
+    write_archive(tmp_path / "file", header, contents(store, 1))
+    with pytest.raises(ArchiveError) as caught:
+        commit(store, Import(tmp_path / "file", NOW))
+    assert why in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("id", "body"),
+    [
+        ("../etc", b'{"addons":{},"payload":{}}'),
+        ("\x1b[31mred", b'{"addons":{},"payload":{}}'),
+        ("n\0ul", b'{"addons":{},"payload":{}}'),
+        ("a", b"5"),
+        ("a", b'{"payload":{}}'),
+        ("a", b'{"addons":[],"payload":{}}'),
+        ("a", b'{"addons":{},"payload":{"path":1,"path":2}}'),
+        ("a", b'{"payload":{},"addons":{}}'),
+    ],
+)
+def test_what_no_lehr_writes_is_refused_whatever_its_digests_say(
+    store: SqliteStore, tmp_path: Path, id: str, body: bytes
+) -> None:
+    digest = digest_all((id, "lehr.File", body.decode()))
+    forged = Asset(AssetId(id), "lehr.File", body, digest)
+    header = msgspec.structs.replace(
+        incarnation(store), assets=1, digest=incarnation_digest([(forged.id, forged.digest)])
+    )
+    write_archive(tmp_path / "file", header, [forged])
+    with pytest.raises(ArchiveError):
+        commit(store, Import(tmp_path / "file", NOW))
+    assert store.intent.imported() == []
 
 
 def test_fields_of_a_later_lehr_are_left_aside(store: SqliteStore, tmp_path: Path) -> None:
