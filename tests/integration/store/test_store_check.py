@@ -235,6 +235,24 @@ DAMAGES = {
     "UPDATE control SET expires_at = 5 WHERE id = 'c1'": ["control c1 of one contradicts"],
     "UPDATE attempt SET body = replace(body, '\"sequence\":6', '\"sequence\":7')": ["attempt one of one"],
     "UPDATE audit SET body = 'odd'": ["audit 1 of one cannot be read"],
+    "UPDATE control SET partition = 'odd' WHERE id = 'p1'": [
+        "control p1 of odd is another's",
+        "partition odd is not known",
+    ],
+    "UPDATE decision SET partition = 'odd' WHERE number = 1": ["decision 1 of odd is another's"],
+    "UPDATE attempt SET partition = 'odd'": ["attempt odd of odd is another's"],
+    "UPDATE audit SET partition = 'odd'": ["partition odd is not known"],
+    "UPDATE mention SET partition = 'odd' WHERE until IS NOT NULL": ["partition odd is not known"],
+    "UPDATE asset_version SET body = NULL WHERE id = 'd'": ["asset d of incarnation one@5 was changed"],
+    "UPDATE asset_version SET sequence = 4611686018427387904 WHERE id = 'd'": [
+        "there are assets of incarnation one@4611686018427387904, which does not exist"
+    ],
+    "UPDATE asset_version SET sequence = -4611686018427387904 WHERE id = 'd'": [
+        "there are assets of incarnation one@-4611686018427387904, which does not exist"
+    ],
+    "UPDATE incarnation SET sequence = 4611686018427387904 WHERE sequence = 6": [
+        "4611686018427387898 incarnations from one@6 to one@4611686018427387903 are missing"
+    ],
     "INSERT INTO imported_asset (name, id, type, digest, body) VALUES ('x@1', 'a', 't', 'd', 'b')": [
         "there are assets of x@1, which was not imported"
     ],
@@ -249,6 +267,11 @@ def test_each_kind_of_damage_is_found_and_named(state: Path, statement: str) -> 
     assert all(item.what and item.why and item.fix for item in said)
     for expected in DAMAGES[statement]:
         assert any(expected in item.what for item in said), [item.what for item in said]
+
+
+def test_a_value_of_another_kind_is_found(state: Path) -> None:
+    damage(state, "UPDATE asset_version SET id = CAST(id AS BLOB) WHERE id = 'd'")
+    assert any("the check of the history of one could not be finished" in item.what for item in found(state))
 
 
 def test_all_damage_is_found_not_only_the_first(state: Path) -> None:

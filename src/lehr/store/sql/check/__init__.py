@@ -21,7 +21,28 @@ from lehr.store.sql.session import Session
 
 _TABLES = ("asset_version", "asset_current", "operation", "decision", "standing", "ledger", "imported_asset")
 
-_UNREADABLE: tuple[type[Exception], ...] = (msgspec.MsgspecError, UnicodeError, TypeError, ValueError)
+_NAMING = (
+    "asset_current",
+    "asset_version",
+    "attempt",
+    "audit",
+    "control",
+    "decision",
+    "incarnation",
+    "ledger",
+    "mention",
+    "operation",
+    "standing",
+)
+"""Tables of what belongs to a partition, but for those that follow from the current state."""
+
+_UNREADABLE: tuple[type[Exception], ...] = (
+    msgspec.MsgspecError,
+    UnicodeError,
+    AttributeError,
+    TypeError,
+    ValueError,
+)
 """What damage in a value may raise."""
 
 Step = Callable[[], Iterator[Damage]]
@@ -75,7 +96,6 @@ def _steps(
 
 def _partitions(db: Session) -> list[Partition]:
     """Also those that are only named in other tables."""
-    tables = ("partition", "incarnation", "asset_version", "asset_current", "operation", "ledger", "standing")
-    columns = ["name" if table == "partition" else "partition" for table in tables]
-    selects = [f"SELECT {column} FROM {table}" for column, table in zip(columns, tables, strict=True)]  # noqa: S608
-    return [row[0] for row in db.execute(f"{' UNION '.join(selects)} ORDER BY 1")]
+    selects = [f"SELECT partition FROM {table}" for table in _NAMING]  # noqa: S608
+    query = " UNION ".join(("SELECT name FROM partition", *selects))
+    return [row[0] for row in db.execute(f"{query} ORDER BY 1")]

@@ -73,7 +73,7 @@ def _asked(question: Callable[[], list[tuple[str, ...]]]) -> list[tuple[str, ...
     """The answer; None for an asset that is of another version of its type, or damaged."""
     try:
         return question()
-    except (msgspec.MsgspecError, LookupError, TypeError, ValueError):
+    except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError):
         return None
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -122,8 +123,9 @@ def check(
         (partition,),
     )
     last = 0
+    known = sorted(headers)
     for sequence, rows in groupby(versions, itemgetter(0)):
-        for between in range(last + 1, sequence):
+        for between in _between(known, last, sequence):
             yield from judged.incarnation(between)
         for row in rows:
             advance(1)
@@ -136,9 +138,24 @@ def check(
             )
         yield from judged.incarnation(sequence)
         last = sequence
-    for between in range(last + 1, max(headers, default=0) + 1):
+    for between in _between(known, last, max(headers, default=0) + 1):
         yield from judged.incarnation(between)
     yield from judged.ended()
+
+
+def _between(known: Sequence[int], last: int, until: int) -> Iterator[int]:
+    """The incarnations between two, and of each gap the first: a damaged number may open a gap of any size.
+
+    Args:
+        known: those that have a header, sorted.
+    """
+    for sequence in known[bisect_right(known, last) : bisect_left(known, until)]:
+        if sequence > last + 1:
+            yield last + 1
+        yield sequence
+        last = sequence
+    if until > last + 1:
+        yield last + 1
 
 
 def _read_headers(
@@ -157,9 +174,10 @@ def _read_headers(
             yield Damage(f"the header of incarnation {name} is another's", f"it says {found.name}")
         headers[sequence] = (found, bool(pruned))
     newest = max(headers, default=0)
-    for sequence in range(1, newest):
-        if sequence not in headers:
-            yield Damage(f"incarnation {partition}@{sequence} is missing", f"the newest is {newest}")
+    for before, sequence in pairwise((0, *sorted(headers))):
+        if sequence > before + 1:
+            missing = range(before + 1, sequence)
+            yield Damage(f"{_named(partition, missing)} missing", f"the newest is {newest}")
     row = db.execute("SELECT newest, governance FROM partition WHERE name = ?", (partition,)).fetchone()
     stored = row or (0, "")
     if stored[0] != newest:
@@ -263,7 +281,7 @@ class _Judged:
             )
 
 
-def _named(partition: Partition, sequences: list[int]) -> str:
+def _named(partition: Partition, sequences: Sequence[int]) -> str:
     if len(sequences) == 1:
         return f"incarnation {partition}@{sequences[0]} is"
     return f"{len(sequences)} incarnations from {partition}@{sequences[0]} to {partition}@{sequences[-1]} are"
