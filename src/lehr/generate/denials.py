@@ -51,6 +51,14 @@ _FUNCTIONS = {
     "threading": "_start_new_thread _start_joinable_thread",
 }
 
+_ASKED = {
+    "os": "getcwd getcwdb getegid getenv getenvb geteuid getgid getgroups getlogin getresuid getuid",
+    "os.path": "exists isdir isfile islink ismount lexists",
+    "platform": "machine node platform processor release system uname version",
+}
+"""What libraries ask as they are imported, and are told nothing of the machine, or what was known before.
+An author who asks means an input."""
+
 
 class DeniedError(PermissionError):
     """A generator asked for something that is not among its declared inputs."""
@@ -58,7 +66,7 @@ class DeniedError(PermissionError):
 
 def preload() -> None:
     """Import what `deny` changes, while importing is still unhindered."""
-    for name in (*_FUNCTIONS, "datetime"):
+    for name in (*_FUNCTIONS, *_ASKED, "datetime"):
         importlib.import_module(name)
 
 
@@ -73,6 +81,13 @@ def deny() -> None:
         for name in names.split():
             if hasattr(module, name):
                 setattr(module, name, _refusal(f"{module_name}.{name}"))
+    for module_name, names in _ASKED.items():
+        module = importlib.import_module(module_name)
+        for name in names.split():
+            if hasattr(module, name):
+                setattr(module, name, _for_libraries(f"{module_name}.{name}", getattr(module, name)))
+    for environment in (os.environ, os.environb):
+        environment.__class__ = _Environment  # who has imported the object has this one, too
     _deny_shared_random()
     _deny_today()
     sys.addaudithook(_Hook(_readable_folders()))
@@ -108,6 +123,39 @@ def _refusal(name: str) -> Any:
         )
 
     return refuse
+
+
+def _for_libraries(name: str, function: Any) -> Any:
+    def ask(*arguments: Any, **options: Any) -> Any:
+        _refuse_authors(name)
+        return function(*arguments, **options)
+
+    return ask
+
+
+class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed says otherwise
+    """The environment, which is empty, and which an author may not even look into."""
+
+    def __getitem__(self, key: Any) -> Any:
+        _refuse_authors("os.environ")
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Any:
+        _refuse_authors("os.environ")
+        return super().__iter__()
+
+    def __len__(self) -> Any:
+        _refuse_authors("os.environ")
+        return super().__len__()
+
+
+def _refuse_authors(name: str) -> None:
+    """Fail if an author's code asks: its file is named by the path in the snapshot, which is not absolute."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen "):  # of os itself
+        frame = frame.f_back
+    if not frame.f_code.co_filename.startswith(("/", "<")):
+        _refusal(name)()
 
 
 def _deny_shared_random() -> None:

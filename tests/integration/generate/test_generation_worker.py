@@ -472,7 +472,18 @@ def {}(file):
         ("    import uuid\n    uuid.uuid4()\n    yield", "GEN023", 5),
         ("    import secrets\n    secrets.token_hex()\n    yield", "GEN023", 5),
         ("    import threading\n    threading.Thread(target=print).start()\n    yield", "GEN023", 5),
-        ("    import os\n    os.environ['HOME']\n    yield", "GEN022", 5),
+        ("    import os\n    os.environ['HOME']\n    yield", "GEN023", 5),
+        ("    import os\n    os.environ.get('HOME', 'x')\n    yield", "GEN023", 5),
+        ("    import os\n    'HOME' in os.environ\n    yield", "GEN023", 5),
+        ("    import os\n    dict(os.environ)\n    yield", "GEN023", 5),
+        ("    import os\n    bool(os.environ)\n    yield", "GEN023", 5),
+        ("    from os import environb\n    environb.get(b'HOME')\n    yield", "GEN023", 5),
+        ("    import os\n    os.getenv('HOME')\n    yield", "GEN023", 5),
+        ("    import os\n    os.path.exists('services')\n    yield", "GEN023", 5),
+        ("    import pathlib\n    pathlib.Path('services').exists()\n    yield", "GEN023", 5),
+        ("    import platform\n    platform.system()\n    yield", "GEN023", 5),
+        ("    import os\n    os.getuid()\n    yield", "GEN023", 5),
+        ("    import os\n    os.getcwd()\n    yield", "GEN023", 5),
     ],
 )
 def test_a_generator_that_fails_is_reported_with_its_line(code: str, expected: str, line: int) -> None:
@@ -490,6 +501,20 @@ def good(file):
     day = datetime.datetime.fromisoformat("2024-01-01")
     assert isinstance(day, datetime.datetime)
     yield asset(f"n{random.Random(1).randint(0, 9)}", "sample.Service", {})
+"""
+    )
+    assert made.diagnostics == ()
+
+
+def test_libraries_may_ask_for_the_environment_and_for_files_and_find_none() -> None:
+    made = generated_by(
+        """
+import tempfile, zoneinfo, gettext
+@for_each_file("services/*.yaml")
+def good(file):
+    zoneinfo.reset_tzpath()
+    assert gettext.find("messages") is None
+    yield asset("n", "sample.Service", {})
 """
     )
     assert made.diagnostics == ()
