@@ -49,7 +49,7 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         if before is None or after is None or before.type != after.type or not _is_judged(after):
             continue
         for found in _differences(_payload(before, proposal), after.document()["payload"]):
-            if _is_filled(found.before) and _is_blank(found.after):
+            if _is_blank(found.after) and not _is_blank(found.before):
                 if _is_of_reference(found.pointer, after, proposal):
                     continue
                 blank.setdefault((after.type, found.field), []).append((after, found))
@@ -97,10 +97,6 @@ def _is_of_reference(pointer: str, asset: Asset, proposal: DeltaProposal) -> boo
     place, _, name = pointer.rpartition("/")
     known = proposal.registry.secrets(asset) if name in ("digest", "version") else ()
     return any(place == path for path, _ in known)
-
-
-def _is_filled(value: Any) -> bool:
-    return isinstance(value, str | list | dict) and not _is_blank(value)
 
 
 def _is_blank(value: Any) -> bool:

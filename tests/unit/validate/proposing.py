@@ -25,6 +25,7 @@ class Job(msgspec.Struct):
 
     region: str | None = None
     replicas: float = 1
+    quota: float | None = None
     port: int = 80
     command: list[str] = []
     labels: dict[str, str] = {}

@@ -28,6 +28,8 @@ def moved(before: dict[str, Any], after: dict[str, Any], limits: Limits | None =
         ("region", "eu", None),
         ("command", ["serve"], []),
         ("labels", {"team": "web"}, {}),
+        ("quota", 100, None),
+        ("quota", 0.5, None),
     ],
 )
 def test_one_field_that_goes_blank_in_one_asset_is_a_warning(field: str, filled: Any, empty: Any) -> None:
@@ -55,8 +57,9 @@ def test_what_is_deep_inside_is_seen_and_lists_are_compared_by_place() -> None:
 
 def test_an_entry_of_a_map_may_go_and_a_field_of_a_declared_type_may_not() -> None:
     assert moved({"labels": {"a": "x", "b": "y"}}, {"labels": {"a": "x"}}) == []
-    (found,) = check([note("n", mail="a@shop.example", text="x")], [note("n", text="x")])
-    assert (found.code, found.severity) == ("VAL024", Severity.WARNING)
+    for mail in ("a@shop.example", 100, True):
+        (found,) = check([note("n", mail=mail, text="x")], [note("n", text="x")])
+        assert (found.code, found.severity) == ("VAL024", Severity.WARNING)
 
 
 def test_a_field_that_a_new_version_of_the_type_renames_has_not_gone_blank() -> None:
