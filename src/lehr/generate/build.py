@@ -22,7 +22,13 @@ from lehr.generate.runs import Run
 from lehr.generate.sealing import Sealing
 from lehr.generate.type_files import TypeFiles
 from lehr.generate.verification import Elsewhere, Verification
-from lehr.generate.workspace import WORKSPACE_FILE, Workspace, missing_workspace, read_workspace
+from lehr.generate.workspace import (
+    WORKSPACE_FILE,
+    Workspace,
+    missing_workspace,
+    read_workspace,
+    unknown_types,
+)
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
 
@@ -99,7 +105,14 @@ class Build:
             return Built(None, None, digest_all(()), (), (), (), overtaken=True)
         verification = self._verification
         doubts = [] if verification is None else verification.problems()
-        others = [*self._workspace_problems, *_unmatched(workspace, self._files), *problems, *doubts]
+        unknown = unknown_types(workspace, self._registry.types)
+        others = [
+            *self._workspace_problems,
+            *unknown,
+            *_unmatched(workspace, self._files),
+            *problems,
+            *doubts,
+        ]
         wanted = (*workspace.assets, *workspace.generators, *self._generators.patterns)
         others += _skipped(changed.skipped, wanted)
         upserts, removals, diagnostics = self._assembly.settle(others)

@@ -19,7 +19,7 @@ sources: {shared: {directory: ../shared}}    # see lehr.sdk.declared_sources
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -81,6 +81,7 @@ class Workspace(msgspec.Struct, frozen=True):
         assets, generators, types: glob patterns (`lehr.generate.globs`).
         explicit: which of these patterns somebody wrote, with their place; a written pattern that
             matches nothing is worth a warning, a default one is not.
+        named: types that guards and rules are for, with their place.
     """
 
     partition: Partition
@@ -88,6 +89,7 @@ class Workspace(msgspec.Struct, frozen=True):
     generators: tuple[str, ...]
     limits: Limits
     explicit: dict[str, Position]
+    named: tuple[tuple[str, Position], ...] = ()
     types: tuple[str, ...] = DEFAULT_TYPES
 
     @property
@@ -136,7 +138,18 @@ def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
     limits = Limits(**{name: getattr(file, name) for name in Limits.__struct_fields__})
     explicit = _explicit(document)
     partition = Partition(file.partition)
-    return Workspace(partition, file.assets, file.generators, limits, explicit, file.types), []
+    named = tuple(_named(file, document))
+    return Workspace(partition, file.assets, file.generators, limits, explicit, named, file.types), []
+
+
+def unknown_types(workspace: Workspace, known: Collection[str]) -> Iterator[Diagnostic]:
+    """GEN002: what a guard or a rule is for has to be a type, or it would guard nothing."""
+    for name, at in workspace.named:
+        if name not in known:
+            fix = did_you_mean(name, known, f"known types: {', '.join(sorted(known))}")
+            yield _problem(
+                f"there is no asset type {quoted(name)}", fix, at, "it would never be judged by this"
+            )
 
 
 def _value_problems(file: _File, document: documents.Document) -> list[Diagnostic]:
@@ -195,6 +208,14 @@ def _source_problems(name: str, value: Any, document: documents.Document) -> Ite
         where = document.position(pointer(at) + item.pointer)
         found = _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
         yield replace(found, confidential=tells_password(value))
+
+
+def _named(file: _File, document: documents.Document) -> Iterator[tuple[str, Position]]:
+    for index, rule in enumerate(file.databases):
+        yield rule.type, document.position(f"/databases/{index}/type")
+    for guard in ("shrink", "growth", "blank"):
+        for name in getattr(file, guard).types:
+            yield name, document.position(pointer([guard, "types", name]))
 
 
 def _explicit(document: documents.Document) -> dict[str, Position]:

@@ -60,6 +60,13 @@ def told(found: Generated) -> list[tuple[str, str]]:
     return [(item.code, str(item.at)) for item in errors(found.diagnostics)]
 
 
+def test_guards_may_be_for_a_declared_type_as_long_as_there_is_one() -> None:
+    workspace = Workspace(**{"lehr.yaml": "partition: test\nshrink: {types: {shop.Team: {percent: 5}}}\n"})
+    assert told(workspace.build()) == []
+    workspace.contents |= {"types/team.yaml": "", "assets/core.yaml": ""}
+    assert told(workspace.build()) == [("GEN002", "lehr.yaml:2:18")]
+
+
 def payload(found: Generated, id: str) -> Any:
     [asset] = [asset for asset in found.assets.values() if asset.id == id]
     return asset.document()["payload"]

@@ -300,19 +300,32 @@ def test_limits_come_from_the_workspace_file() -> None:
 
 def test_guards_and_acknowledgements_come_from_the_workspace_file() -> None:
     text = (
-        "partition: p\nshrink: {types: {t: {floor: 9}}}\ngrowth: {percent: 300}\nblank: {floor: 3}\n"
+        "partition: p\nshrink: {types: {sample.Service: {floor: 9}}}\ngrowth: {percent: 300}\n"
+        "blank: {floor: 3}\n"
         "jump: {factor: 2, severity: warning, ignore: [/a]}\n"
         "acknowledge: [{code: VAL021, subject: p, after: p@4, reason: why}]\n"
         "not_secret: [{asset: a, field: /payload/b, reason: why}]\n"
     )
     limits = generate({"lehr.yaml": text}).limits
     assert limits is not None
-    assert limits.shrink.of("t") == (30, 9)
+    assert limits.shrink.of("sample.Service") == (30, 9)
     assert limits.shrink.of("u") == (30, 5)
     assert (limits.growth.percent, limits.growth.floor, limits.blank.floor) == (300, 100, 3)
     assert limits.jump == Jump(2, Severity.WARNING, ("/a",))
     assert limits.acknowledge == (Acknowledgement("VAL021", "p", "p@4", "why"),)
     assert limits.not_secret == (NotSecret("a", "/payload/b", "why"),)
+
+
+def test_what_guards_and_rules_are_for_has_to_be_a_type() -> None:
+    rule = "{name: n, connection: 'sqlite:x', query: SELECT 1, field: /a, type: TYPE}"
+    text = "partition: p\nshrink: {types: {TYPE: {percent: 5}}}\ndatabases:\n- " + rule + "\n"
+    made = generate({"lehr.yaml": text.replace("TYPE", "sample.Servce")})
+    assert [(item.code, item.at and item.at.line) for item in made.diagnostics] == [
+        ("GEN002", 2),
+        ("GEN002", 4),
+    ]
+    assert all("did you mean `sample.Service`?" in item.fix for item in made.diagnostics)
+    assert generate({"lehr.yaml": text.replace("TYPE", "sample.Service")}).diagnostics == ()
 
 
 def test_only_guards_can_be_acknowledged() -> None:
