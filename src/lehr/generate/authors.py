@@ -135,8 +135,12 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
                 found.append(Found(name, declared, value.__code__.co_firstlineno))
         uses = closure(path, code, _loaded())
         send(_encode(Module(tuple(found), tuple(printed), uses)))
-    except (Exception, SystemExit, LimitError) as err:
-        send(_encode(Module((), tuple(_explain(err, path, path, code, "GEN020", "cannot be imported")))))
+    except BaseException as err:  # also those that are meant for whoever runs a program
+        send(
+            _encode(
+                Module((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
+            )
+        )
 
 
 def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: Send) -> None:
@@ -147,8 +151,12 @@ def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, 
             module = _import(path, code, path)  # found by annotations, whatever else has the file's name
             found = [_declared_type(path, mark, kind) for mark, kind in declared_classes(vars(module))]
         send(_encode(Types(tuple(found), tuple(printed))))
-    except (Exception, SystemExit, LimitError) as err:
-        send(_encode(Types((), tuple(_explain(err, path, path, code, "GEN020", "cannot be imported")))))
+    except BaseException as err:  # also those that are meant for whoever runs a program
+        send(
+            _encode(
+                Types((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
+            )
+        )
 
 
 def _declared_type(path: str, mark: DeclaredClass, kind: type[msgspec.Struct]) -> FoundType:
@@ -187,11 +195,11 @@ def _call(
         with cpu_limit(limits.cpu_seconds), _listening(f"{path}:{name}", at, printed):
             records = tuple(_records(function, argument, limits.answer_bytes))
         return Answer(records, tuple(printed))
-    except (Exception, SystemExit, LimitError) as err:
+    except BaseException as err:  # also those that are meant for whoever runs a program
         subject = argument.path if isinstance(argument, SourceFile) else ""
         subject = argument.id if isinstance(argument, AssetView) else subject
         what = f"failed on {quoted(subject)}" if subject else "failed"
-        problems = _explain(err, f"{path}:{name}", path, code, "GEN022", what)
+        problems = _explain(err, f"{path}:{name}", at, code, "GEN022", what)
         return Answer((), tuple(problems), not isinstance(err, LimitError | MemoryError))
 
 
@@ -332,16 +340,16 @@ def _import(path: str, code: Mapping[str, bytes], name: str | None = None) -> Mo
 
 
 def _explain(
-    err: BaseException, subject: str, path: str, code: Mapping[str, bytes], failed: str, what: str
+    err: BaseException, subject: str, declared: Position, code: Mapping[str, bytes], failed: str, what: str
 ) -> list[Diagnostic]:
-    """Why the generator or module `subject` failed, with the place in the author's code."""
-    at = _place(err, code) or Position(path)
+    """Why the generator or module `subject` failed, and where in the author's code, or else `declared`."""
+    at = _place(err, code) or declared
     fix = "mend it at this line, or what it was called with"
     match err:
         case UnreadableFileError():
             return list(err.diagnostics)
         case WrongYieldError():
-            failed, why, fix, at = err.code, str(err), err.fix, Position(path, err.line)
+            failed, why, fix, at = err.code, str(err), err.fix, Position(declared.file, err.line)
         case DeniedError():
             failed, why, fix = "GEN023", str(err), "read what is needed from source files, as the argument"
         case LimitError():
@@ -380,4 +388,5 @@ def _message(err: BaseException) -> str:
     except Exception:  # an author's own exception class may fail, too
         text = "(its message cannot be shown)"
     line = f"{type(err).__name__}: {text}" if text else type(err).__name__
+    line = line.encode(errors="backslashreplace").decode()  # half a character cannot be sent
     return line if len(line) <= _MESSAGE else line[: _MESSAGE - 3] + "..."

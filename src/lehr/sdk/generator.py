@@ -271,6 +271,12 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
 
 def _declare(item: Declaration) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
+        if not hasattr(function, "__code__"):
+            raise TypeError(
+                f"a generator is a plain function, and this is an object of {type(function).__name__}"
+            )
+        if declaration(function) is not None:
+            raise ValueError("a function is one generator: give each decorator a function of its own")
         setattr(function, _MARK, item)
         return function
 
