@@ -138,6 +138,24 @@ def test_an_address_that_is_none_is_told(folder: Path) -> None:
     assert "127.0.0.1:8470" in done.stderr
 
 
+def test_lehr_run_begins_nothing_with_an_address_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "lehr.yaml").write_text("partition: hello\n")
+    (tmp_path / "assets/all.yaml").write_text(ASSETS)
+    command = [*LEHR, "run", "--listen", "somewhere"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: 'somewhere' is no address"), done.stderr
+    assert not (tmp_path / "etc").exists()
+
+
+@pytest.mark.parametrize("option", [("--hook-secret", "secret"), ("--server-name", "lehr.example.org")])
+def test_options_of_http_alone_are_wrong(option: tuple[str, str], folder: Path) -> None:
+    done = CliRunner().invoke(cli, ["run", str(folder), *option])
+    assert done.exit_code == 2
+    assert f"{option[0]} goes with --listen" in done.stderr
+
+
 def test_lehr_run_answers_too_and_takes_hooks(folder: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")

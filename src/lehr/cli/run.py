@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from lehr.cli.serve import server_name_option
 from lehr.cli.stored import workspace_state_option
 from lehr.cli.words import duration
+
+if TYPE_CHECKING:
+    from lehr.http.server import Address
 
 
 @click.command(
@@ -81,13 +84,32 @@ def run(
         raise click.UsageError("--timeout goes with --once.")
     if listen is not None and once:
         raise click.UsageError("--listen does not go with --once.")
-    secret = None if hook_secret is None or listen is None else _secret(hook_secret)
+    if listen is None:
+        _require_unwritten("hook_secret", "names")
+    address = None if listen is None else _address(listen)
+    secret = None if hook_secret is None or address is None else _secret(hook_secret)
     configure_logs(verbose=verbose, as_json=log_json)
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
-    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, listen, secret, names))
+    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, address, secret, names))
     raise click.exceptions.Exit(code)
+
+
+def _require_unwritten(*names: str) -> None:
+    """Raises `UsageError` for such options on the command line; the environment may be meant for others."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} goes with --listen.")
+
+
+def _address(listen: str) -> Address:
+    """Before anything begins: nothing is to be pushed on the way to an error."""
+    from lehr.http.server import parse_address
+
+    return parse_address(listen)
 
 
 def _secret(file: Path) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -24,13 +25,16 @@ from lehr.query.overview import survey
 from lehr.query.reading import Reading
 from lehr.wiring import Deployment, interrupt_sources, parts
 
+if TYPE_CHECKING:
+    from lehr.http.server import Address
+
 _INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
 
 
 async def run_on(
     deployment: Deployment,
-    listen: str | None = None,
+    listen: Address | None = None,
     secret: str | None = None,
     names: tuple[str, ...] = (),
 ) -> int:
@@ -51,15 +55,17 @@ async def run_on(
         serving = asyncio.create_task(plane.serve())
         telling = asyncio.create_task(_tell_changes(plane))
         ending = asyncio.create_task(ended.wait())
-        async with _answering(plane, deployment, listen, secret, names):
-            await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
-        for task in (telling, ending):
-            task.cancel()
-        if serving.done():
-            serving.result()
-        await plane.stop()
-        serving.cancel()
-        await asyncio.gather(serving, telling, ending, return_exceptions=True)
+        try:
+            async with _answering(plane, deployment, listen, secret, names):
+                await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+        finally:  # or turns would go on over a store that is closed
+            for task in (telling, ending):
+                task.cancel()
+            await plane.stop()
+            serving.cancel()
+            await asyncio.gather(serving, telling, ending, return_exceptions=True)
     return ended.code
 
 
@@ -105,7 +111,7 @@ async def run_once(deployment: Deployment, timeout: float | None) -> int:
 async def _answering(
     plane: ControlPlane,
     deployment: Deployment,
-    listen: str | None,
+    listen: Address | None,
     secret: str | None,
     names: tuple[str, ...],
 ) -> AsyncIterator[None]:
@@ -115,16 +121,16 @@ async def _answering(
         return
     from lehr.cli.serve import warn_of
     from lehr.http.hooks import Hook
-    from lehr.http.server import parse_address, serving
+    from lehr.http.server import serving
 
-    address, clock = parse_address(listen), SystemClock()
+    clock = SystemClock()
     warn_of(listen)
     hook = None if secret is None else Hook(secret, plane.refresh, clock)
     opening, known = open_store_of(deployment.state), installation(deployment.state)
     async with contextlib.AsyncExitStack() as entered:
         try:
             server = await entered.enter_async_context(
-                serving(address, opening, known, clock, alive=lambda: True, hook=hook, names=names)
+                serving(listen, opening, known, clock, alive=lambda: True, hook=hook, names=names)
             )
         except LehrError as error:
             click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lehr.cli.stored import installation, open_store_of, running, state_folder, state_option
+
+if TYPE_CHECKING:
+    from lehr.http.server import Address
 
 DEFAULT = "127.0.0.1:8470"
 
@@ -60,7 +64,7 @@ async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
     from lehr.http.server import parse_address, serving
 
     address = parse_address(listen)
-    warn_of(listen)
+    warn_of(address)
     ended = ending_by_signal("ending; whoever watches comes again")
     opening = open_store_of(state)
     known, clock = installation(state), SystemClock()
@@ -70,13 +74,11 @@ async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
     raise click.exceptions.Exit(ended.code)
 
 
-def warn_of(listen: str) -> None:
+def warn_of(address: Address) -> None:
     """Say what it means to listen where others can come."""
-    from lehr.http.server import parse_address
-
-    if not parse_address(listen).loopback:
+    if not address.loopback:
         click.echo(
-            f"warning: whoever can reach {listen} can read all intent and history: "
+            f"warning: whoever can reach {address} can read all intent and history: "
             "there is no authentication and no encryption",
             err=True,
         )
