@@ -57,7 +57,8 @@ class Hook:
             expected = await self._signature(body)
             genuine = hmac.compare_digest(given.removeprefix("sha256=").encode(), expected.encode())
         else:
-            genuine = hmac.compare_digest(headers.get(_TOKEN, "").encode(), self._secret)
+            token = headers.get(_TOKEN, "").encode("latin-1")  # the bytes that were sent
+            genuine = hmac.compare_digest(token, self._secret)
         if not genuine:
             raise ProblemError(
                 "Unauthorized",

@@ -62,6 +62,15 @@ def test_a_genuine_hook_has_the_source_looked_at(headers: dict[str, str], tmp_pa
     asyncio.run(main())
 
 
+def test_a_token_may_have_any_characters(tmp_path: Path) -> None:
+    async def main() -> None:
+        looked = Looked()
+        async with served(tmp_path, hook=Hook("Sésame", looked.look, SystemClock())) as server:
+            assert (await posted(server, {"X-Gitlab-Token": "Sésame"})).status == 202
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     "headers",
     [
