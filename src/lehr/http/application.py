@@ -97,6 +97,7 @@ class Application:
             Exception: _defect,
         }
         starlette = Starlette(routes=self.routes(), exception_handlers=handlers)
+        starlette.router.redirect_slashes = False  # to whatever `Host` says; there is no such path
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             refused = self._refused(scope)

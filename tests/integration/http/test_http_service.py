@@ -139,6 +139,8 @@ def test_what_is_large_is_packed_for_who_can_unpack_it(tmp_path: Path) -> None:
     ("target", "status", "code"),
     [
         ("/nowhere", 404, "NotFound"),
+        ("/v1/partitions/", 404, "NotFound"),
+        ("/hooks/git/", 404, "NotFound"),
         ("/v1/partitions/other/assets", 404, "NotFound"),
         (f"{ROOT}/assets/none", 404, "NotFound"),
         (f"{ROOT}/assets?at=9", 404, "NotFound"),
