@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import traceback
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -17,10 +19,13 @@ from lehr.model.asset import AssetId
 
 log = structlog.get_logger()
 
+_LEAST_SECONDS = 0.1
+"""A function that always wants to be asked again at once leaves others, and signals, their turns."""
+
 Reconcile = Callable[[AssetId], Awaitable[float | None]]
 """Makes what is, what ought to be, of one asset. It looks at the informer for what ought to be (nothing, if
-the asset is gone), and returns the seconds until it is to be called again, or None. Raise what you like: it
-is called again, later and later."""
+the asset is gone), and returns the seconds until it is to be called again (0.1 at least), or None. Raise what
+you like: it is called again, later and later."""
 
 
 class Controller:
@@ -71,21 +76,46 @@ class Controller:
 
     async def _one(self, id: AssetId) -> None:
         try:
-            again = await self._reconcile(id)
+            again = _seconds(await self._reconcile(id))
         except WaitingError as error:
-            self.queue.add_after(id, max(0.0, error.until - self._clock.now()))
+            self.queue.add_after(id, max(_LEAST_SECONDS, error.until - self._clock.now()))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            self._failed(id, error)  # by what it waited for: without a word, this worker would be gone
         except Exception as error:
-            seconds = self.queue.retry(id)
-            # What was foreseen says what it is about; of anything else, the author wants to see where.
-            foreseen = isinstance(error, LehrError)
-            log.warning(
-                "could not reconcile",
-                asset=id,
-                error=str(error) if foreseen else f"{type(error).__name__}: {error}",
-                again_in=round(seconds, 1),
-                exc_info=not foreseen,
-            )
+            self._failed(id, error)
         else:
             self.queue.forget(id)
             if again is not None:
                 self.queue.add_after(id, again)
+
+    def _failed(self, id: AssetId, error: BaseException) -> None:
+        seconds = self.queue.retry(id)
+        fields = {"asset": id, "again_in": round(seconds, 1)}
+        if isinstance(error, LehrError):  # what was foreseen says what it is about
+            log.warning("could not reconcile", error=str(error), **fields)
+            return
+        # The author wants to see where, but not what variables hold, as structlog shows it by itself.
+        where = "".join(traceback.format_exception(error))
+        log.warning(
+            "could not reconcile", error=f"{type(error).__name__}: {error}", exception=where, **fields
+        )
+
+
+def _seconds(again: object) -> float | None:
+    """What a function has returned: many are written without types.
+
+    Raises:
+        LehrError: it is neither seconds nor None.
+    """
+    if again is None:
+        return None
+    if isinstance(again, bool) or not isinstance(again, int | float) or math.isnan(again):
+        raise LehrError(
+            f"it has returned {repr(again)[:80]}",
+            why="that is neither seconds nor None",
+            fix="return the seconds until it is to be asked again, or None",
+        )
+    return max(float(again), _LEAST_SECONDS)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Any
+
+import pytest
 
 from lehr.base.chance import Chance
 from lehr.base.errors import WaitingError
-from lehr.client import Controller, SharedInformer
+from lehr.client import Controller, Request, SharedInformer
 from lehr.model.asset import AssetId
+from lehr.testing.controllers import Stage, play
 from lehr.testing.virtual import VirtualClock, run
 from tests.unit.client.test_informer import Intent, asset, value_of
 
@@ -55,3 +59,77 @@ def test_what_changes_is_made_so_whatever_fails_on_the_way() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     run(main, seed=1)
+
+
+@pytest.mark.parametrize("returned", ["soon", True, float("nan"), {"seconds": 3}])
+def test_what_is_neither_seconds_nor_none_is_a_failure(returned: Any) -> None:
+    calls = 0
+
+    async def reconcile(request: Request) -> float | None:
+        nonlocal calls
+        calls += 1
+        return None if calls > 3 else returned
+
+    async def story(stage: Stage) -> None:
+        stage.publish("a", {})
+        await stage.pass_time(1.0)
+        assert stage.failures("a") > 0
+        await stage.pass_time(100.0)
+        assert (calls, stage.failures("a")) == (4, 0)
+
+    play(reconcile, story)
+
+
+@pytest.mark.parametrize("wanted", [0, -5, 0.0])
+def test_who_wants_to_be_asked_again_at_once_leaves_others_their_turns(wanted: float) -> None:
+    calls: Counter[str] = Counter()
+
+    async def reconcile(request: Request) -> float | None:
+        calls[request.id] += 1
+        if request.id == "waits":
+            raise WaitingError("not now", until=request.clock.now() + wanted)
+        return wanted
+
+    async def story(stage: Stage) -> None:
+        stage.publish("returns", {})
+        stage.publish("waits", {})
+        await stage.pass_time(10.0)
+        assert 50 < calls["returns"] <= 101
+        assert 50 < calls["waits"] <= 101
+
+    play(reconcile, story, workers=1)
+
+
+def test_what_cancels_itself_has_failed_and_costs_no_worker() -> None:
+    calls = 0
+
+    async def reconcile(request: Request) -> float | None:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            waiting = asyncio.create_task(request.clock.sleep(5.0))
+            waiting.cancel()
+            await waiting
+        return None
+
+    async def story(stage: Stage) -> None:
+        stage.publish("a", {})
+        await stage.pass_time(100.0)
+        assert (calls, stage.failures("a")) == (3, 0)
+
+    play(reconcile, story, workers=1)
+
+
+def test_what_variables_hold_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    async def reconcile(_request: Request) -> float | None:
+        password = "hunter" + "2"
+        raise ValueError(len(password))
+
+    async def story(stage: Stage) -> None:
+        stage.publish("a", {})
+        await stage.pass_time(0.5)
+
+    play(reconcile, story)
+    told = capsys.readouterr().out
+    assert "ValueError" in told
+    assert "hunter2" not in told
