@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, example, find, given, settings
 from hypothesis import strategies as st
 
-from lehr.base.cel import NoAnswerError, compile_expression
+from lehr.base.cel import NoAnswerError, compile_expression, compile_question
 from lehr.base.cel.closures import _FUNCTIONS
 from lehr.base.cel.google import compile_text
 from lehr.base.cel.tree import Call, Fold, Node, Select, walk
@@ -223,15 +223,18 @@ def found_in(reading: Reading, text: str, incarnation: str, limit: int) -> list[
 @example("id.startsWith('a') && !(id.startsWith('a/'))", 1)
 @example("(id == 'a' || payload.n == 1) && type in ['t.A', 't.B']", 3)
 @example("payload.none == 1 || id == 'a'", 100)
+@example("(payload.b ? 1 : 2)", 100)
 @example("has(payload.n) ? payload.n == 1 : id == 'c'", 100)
 @example("type in ['t.A', payload.s] || id in []", 3)
 def test_a_store_a_filter_and_the_library_find_the_same(reading: Reading, text: str, limit: int) -> None:
     if re.search(r"\.(filter|map)\(", text) and re.search(r"timestamp|type\(|1u", text):
         return  # of maps there is no answer, where the library has another each time
     try:
-        compile_expression(text, VARIABLES)
+        compile_question(text, VARIABLES)
     except ValueError as refused:
         event("refused: " + re.sub(r"'[^']*'|\d+", "", str(refused))[:50])
+        if "ought to be true or false" in str(refused):
+            assert set(of_library(text, NOW)) == {None}, text
         return
     event("by an index" if Filter(text).bounds.told() else "everything is looked at")
     event("fast" if Filter(text).fast else "asked of the library")

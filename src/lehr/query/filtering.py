@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from lehr.base.cel import Compiled, NoAnswerError, compile_expression, no_condition
+from lehr.base.cel import Compiled, NoAnswerError, compile_question, no_condition
 from lehr.base.cel.closures import closure_of, framed
 from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.base.errors import LehrError
@@ -73,7 +73,7 @@ class Filter:
         """
         self.text = text
         try:
-            compiled = compile_expression(text, VARIABLES)
+            compiled = compile_question(text, VARIABLES)
         except ValueError as error:
             raise LehrError(
                 f"the filter {text!r} cannot be understood",

@@ -138,3 +138,24 @@ def test_what_would_have_no_order_has_no_answer() -> None:
         with pytest.raises(ValueError, match="no order"):
             compile_expression(text, ("mine",))
     assert compile_expression("mine.exists(a, type(a) == string)", ("mine",)).answer({"mine": MANY})
+
+
+@pytest.mark.parametrize(
+    ("expression", "type"),
+    [
+        ("1 + 1", "int"),
+        ("size(x)", "int"),
+        ("'yes'", "string"),
+        ("[x]", "list"),
+        ("x ? 1 : 2", "int"),
+        ("null", "null"),
+    ],
+)
+def test_what_can_never_be_a_condition_is_said_before_it_is_asked(expression: str, type: str) -> None:
+    with pytest.raises(ValueError, match=f"its answer is of type {type}"):
+        compile_condition(expression, ("x",))
+
+
+@pytest.mark.parametrize("expression", ["x", "x.y", "dyn(1) == 1", "x ? x : false", "[true][0]"])
+def test_what_may_be_a_condition_is_asked(expression: str) -> None:
+    compile_condition(expression, ("x",))

@@ -35,12 +35,15 @@ __all__ = [
     "NoAnswerError",
     "compile_condition",
     "compile_expression",
+    "compile_question",
     "no_condition",
 ]
 
 _LISTING = re.compile(r"\.\s*(?:filter|map)\s*\(")
 _NO_ORDER = "`map` and `filter` over a map, with times, types, bytes or unsigned numbers, would have no order"
 _MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transform\w*)\s*\(")
+
+_NO_CONDITIONS = ("int", "uint", "double", "string", "bytes", "list", "map", "timestamp", "duration", "null")
 
 Expression = Callable[[Mapping[str, Any]], Any]
 """Takes a value for each variable. Raises `NoAnswerError` when there is no answer for them."""
@@ -134,13 +137,28 @@ def _refuse_macros(number: int) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
+def compile_question(text: str, variables: tuple[str, ...]) -> Compiled:
+    """As `compile_expression`, of an expression that may answer yes or no.
+
+    Raises:
+        ValueError: it cannot be understood, or is known to answer something else always.
+    """
+    from lehr.base.cel.google import compile_text  # noqa: PLC0415
+
+    compiled, known = compile_expression(text, variables), compile_text(text, variables).type()
+    if known.startswith(_NO_CONDITIONS):
+        raise ValueError(f"1:1: its answer is of type {known}, and ought to be true or false")
+    return compiled
+
+
+@functools.lru_cache(maxsize=1024)
 def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
     """The condition that `text` writes over `variables`.
 
     Raises:
         ValueError: it cannot be understood; the text says where.
     """
-    expression = compile_expression(text, variables).answer
+    expression = compile_question(text, variables).answer
 
     def condition(values: Mapping[str, Any]) -> bool:
         answer = expression(values)
@@ -153,4 +171,4 @@ def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
 
 def no_condition(answer: Any) -> NoAnswerError:
     """What is wrong with the answer of a condition that is neither true nor false."""
-    return NoAnswerError(f"the answer is a {type_name(answer)}, not true or false")
+    return NoAnswerError(f"the answer is of type {type_name(answer)}, not true or false")

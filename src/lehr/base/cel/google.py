@@ -22,6 +22,10 @@ class Compiled:
         """Its tree, as `lehr.base.cel.tree` reads it."""
         return bytes(self._expression.serialize())
 
+    def type(self) -> str:
+        """Of its answers, in lower case, as far as that is known beforehand; `dyn` if it is not."""
+        return str(self._expression.return_type()).lower()
+
     def answer(self, values: Mapping[str, Any]) -> Any:
         """What it comes to.
 
