@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -47,14 +47,39 @@ def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> P
         if field.required and field.name not in found
     )
     if wrong:
-        raise ProblemError(
-            "BadRequest",
-            "the parameters are not right",
-            why="; ".join(f"{item.parameter}: {item.why}" for item in wrong),
-            fix="see /openapi.json for what there is",
-            errors=wrong,
-        )
+        raise _not_right(wrong)
     return kind(**found)
+
+
+def _not_right(wrong: Sequence[ParameterProblem]) -> ProblemError:
+    return ProblemError(
+        "BadRequest",
+        "the parameters are not right",
+        why="; ".join(f"{item.parameter}: {item.why}" for item in wrong),
+        fix="see /openapi.json for what there is",
+        errors=wrong,
+    )
+
+
+def each_of(*asked: Callable[[], Any]) -> list[Any]:
+    """What each of these comes to, where each looks at another parameter.
+
+    Raises:
+        ProblemError: with whatever is wrong with any of them.
+    """
+    found: list[Any] = []
+    refused: list[ProblemError] = []
+    for ask in asked:
+        try:
+            found.append(ask())
+        except ProblemError as error:
+            refused.append(error)
+    wrong = [item for error in refused for item in error.errors]
+    if len(wrong) > 1:
+        raise _not_right(wrong)
+    if refused:
+        raise min(refused, key=lambda error: not error.errors)  # what is not there can wait
+    return found
 
 
 @functools.cache

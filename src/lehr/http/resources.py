@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from lehr.base.errors import LehrError
-from lehr.http.asking import incarnation_at, understood
+from lehr.http.asking import each_of, incarnation_at, understood
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
@@ -37,6 +37,8 @@ from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, p
 from lehr.query.referring import Behind, Referrer, behind_at, referrers
 from lehr.query.selecting import Row, parse_status, rows
 from lehr.sdk.wire import AssetDocument, encode_asset
+
+T = TypeVar("T")
 
 # --- partitions and incarnations -----------------------------------------------------
 
@@ -114,15 +116,20 @@ class AssetPage(msgspec.Struct, frozen=True):
 
 def _assets(question: Question, asked: OfAssets) -> Answer:
     reading = question.reading(asked.partition)
-    wanted = wanted_of(asked.filter, asked.types, asked.selector)
-    fields = _fields(asked.fields)
     begun = asked.cursor
-    if begun:
-        header = incarnation_at(reading, str(_sequence_of(begun)))
-    elif asked.at == "latest" and reading.newest() is None:
+
+    def listed() -> Incarnation | None:
+        if begun:
+            return incarnation_at(reading, str(_sequence_of(begun)))
+        if asked.at == "latest" and reading.newest() is None:
+            return None
+        return incarnation_at(reading, asked.at)
+
+    wanted, fields, header = each_of(
+        lambda: wanted_of(asked.filter, asked.types, asked.selector), lambda: _fields(asked.fields), listed
+    )
+    if header is None:
         return Answer(lambda: AssetPage(f"{reading.partition}@0", 0, "", []))
-    else:
-        header = incarnation_at(reading, asked.at)
 
     def make() -> AssetPage:
         deadline = question.clock.monotonic() + question.limits.page_seconds
@@ -153,8 +160,7 @@ class OfAsset(OfPartition, frozen=True):
 
 def _asset(question: Question, asked: OfAsset) -> Answer:
     reading = question.reading(asked.partition)
-    header = incarnation_at(reading, asked.at)
-    fields = _fields(asked.fields)
+    header, fields = each_of(lambda: incarnation_at(reading, asked.at), lambda: _fields(asked.fields))
 
     def make() -> Any:
         found = reading.intent.asset(AssetKey(reading.partition, AssetId(asked.id)), header.sequence)
@@ -229,8 +235,10 @@ class OfComparison(OfPartition, frozen=True):
 
 def _compare(question: Question, asked: OfComparison) -> Answer:
     reading = question.reading(asked.partition)
-    before = incarnation_at(reading, asked.before, "from")
-    after = incarnation_at(reading, asked.after, "to")
+    before, after = each_of(
+        lambda: incarnation_at(reading, asked.before, "from"),
+        lambda: incarnation_at(reading, asked.after, "to"),
+    )
 
     def make() -> Comparison:
         changes = reading.intent.changes(reading.partition, before.sequence, after.sequence)
@@ -334,21 +342,23 @@ def wanted_of(filter: str, types: str, selector: str) -> Wanted:
         ProblemError: the filter or the selector cannot be understood.
     """
     among = tuple(name.strip() for name in types.split(",")) if types else None
+    condition, selected = each_of(
+        lambda: _understood("filter", Filter, filter),
+        lambda: _understood("selector", parse_selector, selector),
+    )
+    return Wanted(condition, selected, among)
+
+
+def _understood(parameter: str, parse: Callable[[str], T], text: str) -> T | None:
+    """What one parameter says; None if it was not given."""
     try:
-        condition = Filter(filter) if filter else None
+        return parse(text) if text else None
     except LehrError as error:
-        raise understood(error, "filter") from error
-    try:
-        return Wanted(condition, parse_selector(selector) if selector else None, among)
-    except LehrError as error:
-        raise understood(error, "selector") from error
+        raise understood(error, parameter) from error
 
 
 def _fields(text: str) -> tuple[tuple[str, ...], ...] | None:
-    try:
-        return parse_fields(text) if text else None
-    except LehrError as error:
-        raise understood(error, "fields") from error
+    return _understood("fields", parse_fields, text)
 
 
 def _sequence_of(cursor: str) -> int:

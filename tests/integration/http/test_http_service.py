@@ -196,6 +196,26 @@ def test_a_watch_begins_after_an_incarnation_or_a_time(tmp_path: Path) -> None:
     play(tmp_path, story)
 
 
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        ("assets?filter=foo&selector=%3D&fields=none&at=soon", ["filter", "selector", "fields", "at"]),
+        ("assets?filter=foo&cursor=none", ["filter", "cursor"]),
+        ("assets?filter=foo&at=9", ["filter"]),
+        ("assets/a?fields=none&at=soon", ["at", "fields"]),
+        ("compare?from=soon&to=later", ["from", "to"]),
+        ("watch?filter=foo&selector=%3D", ["filter", "selector"]),
+    ],
+)
+def test_so_is_all_that_cannot_be_understood(target: str, wrong: list[str], tmp_path: Path) -> None:
+    async def story(server: Served) -> None:
+        answer = await server.get(f"{ROOT}/{target}")
+        assert answer.status == 400
+        assert [item["parameter"] for item in answer.json["errors"]] == wrong
+
+    play(tmp_path, story)
+
+
 def test_all_that_is_wrong_with_parameters_is_told_at_once(tmp_path: Path) -> None:
     async def story(server: Served) -> None:
         problem = (await server.get(f"{ROOT}/assets?limit=x&none=1&filter={'x' * 5000}")).json
