@@ -114,6 +114,22 @@ def test_a_server_that_does_not_answer_is_told() -> None:
     assert "cannot be reached" in str(done.exception)
     assert "LEHR_SERVER" in str(done.exception)
     assert "no URL" in str(CliRunner().invoke(cli, ["--server", "127.0.0.1:1", "status"]).exception)
+    named = str(CliRunner().invoke(cli, ["--server", "http://me:hunter2@127.0.0.1:1", "status"]).exception)
+    assert "password" in named
+    assert "hunter2" not in named
+
+
+def test_a_server_of_something_else_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as other:
+        assert other.stdout is not None
+        port = re.search(r"port (\d+)", other.stdout.readline())
+        assert port is not None
+        done = CliRunner().invoke(cli, ["--server", f"http://127.0.0.1:{port[1]}", "status"])
+        other.terminate()
+    assert "does not answer as `lehr serve` does: the answer is 404" in str(done.exception)
 
 
 def test_commands_that_change_something_are_not_for_servers() -> None:

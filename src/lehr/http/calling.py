@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.sdk.wire import Problem, decode_problem
+from lehr.sdk.wire import OTHER, Problem, decode_problem
 from lehr.store import PrunedError
 
 T = TypeVar("T")
@@ -49,12 +49,18 @@ class Server:
             LehrError: it is no URL of a server.
         """
         place = urlsplit(url)
+        if place.username is not None or place.password is not None:
+            raise LehrError(
+                "the URL of the server has a name or a password in it",
+                why="nobody asks for them there, and they would be shown",
+                fix="write http://127.0.0.1:8470",
+            )
         kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(place.scheme)
         if kind is None or not place.hostname:
             raise LehrError(f"{url!r} is no URL of a server", fix="write http://127.0.0.1:8470")
         self.url = url
         self._root = place.path.rstrip("/")
-        self._connection = kind(place.netloc.rpartition("@")[2], timeout=_SECONDS)
+        self._connection = kind(place.netloc, timeout=_SECONDS)
 
     def ask(self, path: str, asked: Mapping[str, Any] | None = None) -> bytes:
         """The content of an answer.
@@ -106,7 +112,17 @@ class Server:
             content = gzip.decompress(content)
         if answer.status == http.client.OK:
             return content
-        raise _error(decode_problem(answer.status, content))
+        raise self._error(decode_problem(answer.status, content))
+
+    def _error(self, problem: Problem) -> LehrError:
+        if problem.code != OTHER:
+            return _error(problem)
+        kind = TransientError if problem.status >= http.client.INTERNAL_SERVER_ERROR else LehrError
+        return kind(
+            f"{self.url} does not answer as `lehr serve` does",
+            why=problem.title,
+            fix="see that --server or LEHR_SERVER is right, and what is between",
+        )
 
 
 def _error(problem: Problem) -> LehrError:

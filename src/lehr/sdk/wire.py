@@ -126,6 +126,9 @@ class BatchDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: Problem | None = None
 
 
+OTHER = "Other"
+"""Code of the problem of an answer that is none of ours."""
+
 LIST_AGAIN = "ListAgain"
 """Code of the problem that what happened since is not known any more."""
 
@@ -185,4 +188,4 @@ def decode_problem(status: int, content: bytes) -> Problem:
     try:
         return _problem.decode(content)
     except msgspec.DecodeError:
-        return Problem(f"{PROBLEM_TYPE}Other", f"the answer is {status}", status, "Other")
+        return Problem(f"{PROBLEM_TYPE}{OTHER}", f"the answer is {status}", status, OTHER)
