@@ -85,6 +85,10 @@ def check(asked: Asked, status: str | None) -> None:
     Raises:
         UsageError: they do not.
     """
+    named = {"--fields": asked.fields, "--incarnation": asked.incarnation, "--cursor": asked.cursor}
+    if "" in named.values():  # a variable that was not set would ask for something else
+        empty = ", ".join(option for option, text in named.items() if text == "")
+        raise click.UsageError(f"{empty}: there is nothing in it")
     if status is not None and asked.of_intent:
         raise click.UsageError("--status does not go with --incarnation, --fields or --cursor")
     if asked.explain and asked.filter is None:

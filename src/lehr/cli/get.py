@@ -125,7 +125,8 @@ def assets(
     check(asked, status)
     wanted = None if status is None else parse_status(status)
     if watch:
-        if status is not None or asked.of_intent or asked.explain or form not in ("table", "json"):
+        others = (status, limit, everything or None, asked.explain or None)
+        if any(item is not None for item in others) or asked.of_intent or form not in ("table", "json"):
             raise click.UsageError("--watch goes with SELECTOR, --filter and -o json alone")
         follow(form, asked, state, partition)
         return

@@ -37,12 +37,11 @@ def show_referrers(
     partition: str | None,
 ) -> None:
     """What refers to ASSET, through which field; with --tree, also what refers to that, all the way."""
-    from lehr.model.asset import AssetId
     from lehr.query.referring import referrers
     from lehr.query.selecting import known_asset
 
     with open_reading(state, partition) as reading:
-        id = known_asset(reading, asset)[0].id if incarnation is None else AssetId(asset)
+        id = known_asset(reading, asset)[0].id
         remote = remote_store(reading)
         if remote is not None:
             at = "latest" if incarnation is None else reading.incarnation(incarnation).name

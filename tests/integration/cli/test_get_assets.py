@@ -86,10 +86,26 @@ def test_pages_go_on_at_their_cursors(state: str) -> None:
         ("--explain-query",),
         ("--status", "Waiting", "--fields", "payload"),
         ("--cursor", "x", "--incarnation", "1"),
+        ("--incarnation", ""),
+        ("--fields", ""),
+        ("--cursor", "", "--fields", "payload"),
+        ("--watch", "--limit", "1"),
+        ("--watch", "--all"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(state: str, options: tuple[str, ...]) -> None:
     assert "--" in lehr("get", "assets", *options, "--state", state, code=2).stderr
+
+
+def test_all_fields_that_there_are_not_are_told_at_once(state: str) -> None:
+    refused = lehr("get", "assets", "--fields", "none,payload,oirgin", "--state", state, code=1).exception
+    assert "'none' and 'oirgin'" in str(refused)
+
+
+@pytest.mark.parametrize("at", [(), ("--incarnation", "1")])
+def test_referrers_of_what_never_was_are_refused(state: str, at: tuple[str, ...]) -> None:
+    refused = lehr("get", "referrers", "web/mtod", *at, "--state", state, code=1).exception
+    assert "web/motd" in str(refused)
 
 
 def test_a_status_that_there_is_not_is_refused_and_not_answered_with_nothing(state: str) -> None:
