@@ -11,6 +11,7 @@ from lehr.cli.stored import named_server, named_store, partition_option, state_f
 
 if TYPE_CHECKING:
     from lehr.client import Reconciler
+    from lehr.sdk.watch import Watchable
 
 _FUNCTION = "reconcile"
 
@@ -113,6 +114,7 @@ async def _control(
     store = named_store()
     with controllers.open_watch(place, partition, types=types, store=store) as watch:
         click.echo(f"asking {reconciler.__module__} about {', '.join(types)} of {place}", err=True)
+        await _warn_of_nothing(watch, types)
         running = asyncio.create_task(controllers.run(reconciler, watch, workers=workers))
         ending = asyncio.create_task(ended.wait())
         await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -122,3 +124,18 @@ async def _control(
     if not ended.is_set() and isinstance(results[0], Exception):
         raise results[0]
     return ended.code
+
+
+async def _warn_of_nothing(watch: Watchable, types: tuple[str, ...]) -> None:
+    """Say that there is nothing to ask about yet: a type may be misspelt, and then there never will be."""
+    from lehr.base.errors import LehrError
+
+    try:
+        first = next(iter((await watch.list()).assets), None)
+    except LehrError:
+        return  # whoever watches says so, and tries again
+    if first is None:
+        click.echo(
+            f"warning: no asset is of type {' or '.join(types)} yet; `lehr types` lists those that there are",
+            err=True,
+        )

@@ -95,6 +95,17 @@ def test_it_asks_about_what_is_there_and_about_what_is_published_later(shop: Pat
         wait_for(shop / "note.txt", "second")
 
 
+def test_a_type_of_which_there_is_nothing_is_told(shop: Path) -> None:
+    with running(shop, "controller", "notes", "--type", "shop.Note", "--type", "shop.Nite"):
+        wait_for(shop / "note.txt", "first")
+    assert "warning" not in (shop / "log").read_text()
+    with running(shop, "controller", "notes", "--type", "shop.Nite"):
+        deadline = time.monotonic() + 30
+        while "warning: no asset is of type shop.Nite yet" not in (shop / "log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
 def test_it_does_the_same_over_http(shop: Path) -> None:
     address = f"127.0.0.1:{free_ports(1)}"
     with running(shop, "serve", "--listen", address):
