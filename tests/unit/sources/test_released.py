@@ -25,14 +25,15 @@ def test_each_asset_is_a_file_below_its_type() -> None:
         "version": 1,
         "payload": {"a": [2], "b": 1},
         "addons": {"lehr.Owner": {"team": "web"}},
+        "versions": {"lehr.Owner": 1},
     }
 
 
-def test_the_version_of_the_type_is_said() -> None:
+def test_the_versions_of_types_are_said() -> None:
     files = documents_of([made("a", versions={"team.Thing": 3, "lehr.Owner": 2})])
     document = json.loads(files["team.Thing/a.json"])
     assert document["version"] == 3
-    assert "versions" not in document
+    assert document["versions"] == {"lehr.Owner": 2}
 
 
 def test_where_an_asset_was_made_does_not_count() -> None:
