@@ -53,7 +53,8 @@ __all__ = [
     "declared_classes",
 ]
 
-_MARK = "__lehr_type__"
+_DECLARED = "__lehr_types__"
+"""Where a module holds what it declares: a class may be called as another one is further down."""
 
 Class = TypeVar("Class", bound=type[msgspec.Struct])
 
@@ -90,30 +91,28 @@ def asset_type(
         version: counts the forms that the class has had.
         was: what makes the form of the next version of that of a former one, as in type files.
     """
-    mark = DeclaredClass(name, sys._getframe(1).f_lineno, "asset", enforced, version, tuple(was))
-    return lambda kind: _marked(kind, mark)
+    module = sys._getframe(1)
+    mark = DeclaredClass(name, module.f_lineno, "asset", enforced, version, tuple(was))
+    return lambda kind: _declared(kind, mark, module.f_globals)
 
 
 def addon_type(
     name: str, *, version: int = FIRST, was: Iterable[Mapping[str, Any] | Former] = ()
 ) -> Callable[[Class], Class]:
     """Declare a frozen `msgspec.Struct` to be an addon. The arguments are those of `asset_type`."""
-    mark = DeclaredClass(name, sys._getframe(1).f_lineno, "addon", version=version, was=tuple(was))
-    return lambda kind: _marked(kind, mark)
+    module = sys._getframe(1)
+    mark = DeclaredClass(name, module.f_lineno, "addon", version=version, was=tuple(was))
+    return lambda kind: _declared(kind, mark, module.f_globals)
 
 
-def _marked(kind: Class, mark: DeclaredClass) -> Class:
-    setattr(kind, _MARK, mark)
+def _declared(kind: Class, mark: DeclaredClass, module: dict[str, Any]) -> Class:
+    module.setdefault(_DECLARED, []).append((mark, kind))
     return kind
 
 
 def declared_classes(module: Mapping[str, Any]) -> list[tuple[DeclaredClass, type[msgspec.Struct]]]:
     """The types that a module declares itself, in the order in which they stand there."""
-    found = []
-    for value in module.values():
-        mark = vars(value).get(_MARK) if isinstance(value, type) else None
-        if isinstance(mark, DeclaredClass) and value.__module__ == module["__name__"]:
-            found.append((mark, value))
+    found: list[tuple[DeclaredClass, type[msgspec.Struct]]] = module.get(_DECLARED, [])
     return sorted(found, key=lambda item: item[0].line)
 
 
@@ -125,7 +124,7 @@ def declaration_of(kind: type[msgspec.Struct], mark: DeclaredClass) -> dict[str,
     """
     config = getattr(kind, "__struct_config__", None)  # whatever it is that was decorated
     if config is None or not config.frozen:
-        raise ValueError(f"`{kind.__name__}` is no frozen msgspec.Struct")
+        raise ValueError(f"`{getattr(kind, '__name__', kind)}` is no frozen msgspec.Struct")
     try:
         schema = msgspec.json.schema(kind)
         references = dict(patterns(kind, reference_mark))

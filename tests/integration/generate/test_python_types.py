@@ -173,6 +173,8 @@ def test_a_changed_module_judges_every_asset_anew_also_one_that_is_only_imported
     ("body", "place", "why"),
     [
         ("@asset_type('a.B')\nclass B: pass", "4", "no frozen msgspec.Struct"),
+        ("@asset_type('a.B')\ndef b(): pass", "4", "`b` is no frozen msgspec.Struct"),
+        ("asset_type('a.B')(5)", "4", "`5` is no frozen msgspec.Struct"),
         ("@asset_type('a.B')\nclass B(msgspec.Struct): pass", "4", "no frozen msgspec.Struct"),
         ("@asset_type('lehr.B')\nclass B(msgspec.Struct, frozen=True): pass", "4", "Lehr's own"),
         (f"{STRUCT}  x: complex", "4", "complex"),
@@ -199,6 +201,16 @@ def test_a_class_that_cannot_be_a_type_is_told_why_and_where(body: str, place: s
 def test_a_module_that_declares_nothing_or_breaks_is_told(text: str, code: str) -> None:
     found = Workspace(**{"types/team.py": text, "assets/core.yaml": ""}).build()
     assert code in {item.code for item in found.diagnostics}
+
+
+def test_every_decorator_declares_a_type_also_where_a_name_is_used_again() -> None:
+    one = "class B(msgspec.Struct, frozen=True):\n    y: int = 1\n"
+    text = "import msgspec\nfrom lehr.sdk.types import asset_type\n"
+    text += f"@asset_type('a.B')\n{one}@asset_type('a.C')\n@asset_type('a.D')\n{one}C = B\n"
+    found = Workspace(**{"types/a.py": text}).build()
+    assert not [item for item in errors(found.diagnostics) if item.subject == "types/a.py"]
+    declared = {asset.id for asset in found.assets.values() if asset.id.startswith("type/a.")}
+    assert declared == {"type/a.B", "type/a.C", "type/a.D"}
 
 
 def test_a_class_of_a_later_version_says_what_it_was() -> None:
