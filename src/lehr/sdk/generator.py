@@ -269,6 +269,11 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _is_another(before: Any, function: Any) -> bool:
+    """Whether the module has two functions; not when it is read again, or has imported one."""
+    return bool(before.__module__ == function.__module__ and before.__code__ != function.__code__)
+
+
 def _declare(item: Declaration) -> Callable[[Function], Function]:
     def mark(function: Function) -> Function:
         if not hasattr(function, "__code__"):
@@ -277,6 +282,10 @@ def _declare(item: Declaration) -> Callable[[Function], Function]:
             )
         if declaration(function) is not None:
             raise ValueError("a function is one generator: give each decorator a function of its own")
+        name = function.__name__
+        before = function.__globals__.get(name)
+        if declaration(before) is not None and _is_another(before, function):
+            raise ValueError(f"another generator is called {name} as well, and would be lost")
         setattr(function, _MARK, item)
         return function
 

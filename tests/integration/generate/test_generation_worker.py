@@ -550,6 +550,8 @@ def test_a_source_file_that_a_generator_cannot_parse_is_reported_with_its_own_li
         ("def broken(:\n", "GEN020", 2),
         ("import nothing_of_this_name\n", "GEN020", 2),
         ("1 / 0\n", "GEN020", 2),
+        ("@for_each_file('a')\ndef f(file): ...\n@for_each_file('b')\ndef f(file): ...\n", "GEN020", 4),
+        ("@for_each_file('a')\n@for_each_file('b')\ndef f(file): ...\n", "GEN020", 2),
         ("open('/etc/passwd')\n", "GEN023", 2),
         ("x = 1\n", "GEN021", 0),
         ("@for_each_file('*')\nclass F: ...\n", "GEN020", 2),
