@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from lehr import __version__
 from lehr.base.chance import Chance
-from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.assembly import PLAIN, TYPES, Assembly, Unit
@@ -34,6 +36,8 @@ from lehr.sdk.source import FileEntry
 
 Fetch = Callable[[list[str]], Iterator[bytes]]
 """Contents of files, in the order of the paths."""
+
+_UNKNOWN_TYPE = ("GEN005", "GEN006")
 
 Read = Callable[[str, bytes, str, Registry], Output]
 """Makes the output of one file: path, content, inputs, types."""
@@ -122,7 +126,7 @@ class Build:
             digest_all((__version__, self._workspace_digest, self._generators.digest)),
             tuple(upserts),
             tuple(removals),
-            tuple(diagnostics),
+            tuple(self._with_cause(diagnostics)),
             tuple(sorted(item.name for item in self._registry.declared)),
             tuple(self._generators.declared),
             () if verification is None else verification.wanted(),
@@ -138,6 +142,20 @@ class Build:
         """Make some of what is in force again, out of the contents of the files that `Built` wanted again."""
         if self._verification is not None:
             self._verification.verify(contents)
+
+    def _with_cause(self, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+        """Where a type file has errors, say so of every type that is not known: it may be declared there."""
+        if not any(item.code in _UNKNOWN_TYPE for item in diagnostics):
+            return diagnostics
+        found = ((path, self._assembly.get(Unit(TYPES, path))) for path in sorted(self._typing))
+        broken = [path for path, output in found if output is not None and errors(output.diagnostics)]
+        if not broken:
+            return diagnostics
+        first = f"mend {broken[0]} first, if that is to declare it"
+        return [
+            replace(item, fix=f"{first}; else: {item.fix}") if item.code in _UNKNOWN_TYPE else item
+            for item in diagnostics
+        ]
 
     def _refused(self, skipped: Iterable[str]) -> Built:
         digest = digest_all((__version__, self._workspace_digest))

@@ -144,6 +144,14 @@ def test_a_type_that_cannot_be_is_told_why_and_where(text: str, place: str, why:
     assert why in problem.why
 
 
+def test_a_type_that_is_not_known_is_told_with_the_type_file_that_has_errors() -> None:
+    workspace = Workspace(**{"types/team.yaml": "name: shop.Team\nschema: {type: text}\n"})
+    [unknown] = [item for item in errors(workspace.build().diagnostics) if item.code == "GEN005"]
+    assert unknown.fix.startswith("mend types/team.yaml first, if that is to declare it; else: ")
+    workspace.contents["types/team.yaml"] = TEAM
+    assert told(workspace.build()) == []
+
+
 def test_what_is_wrong_with_a_type_and_with_its_schema_is_told_at_once() -> None:
     text = "name: shop.Team\nowner: me\nschema:\n  type: text\n  minimum: x\n"
     found = [item for item in told(Workspace(**{"types/team.yaml": text}).build()) if "types/" in item[1]]
