@@ -25,6 +25,7 @@ from lehr.generate.problems import (
 )
 from lehr.generate.sensitive import refusal, screened
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, Asset, AssetId, id_problem, make_asset
+from lehr.model.declared import TYPE
 from lehr.model.evolution import FIRST
 from lehr.model.provenance import Derivation
 from lehr.model.schema import Form, Schema
@@ -34,6 +35,13 @@ _SUBJECT = 200  # characters that a sound id has at most
 _FIELDS = ("id", "type", "version", "payload", "addons", "versions")
 _MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
+
+_NOT_HERE = Problem(
+    "/type",
+    f"no asset is written as a {TYPE}",
+    "types are declared in files of their own, which `types` in lehr.yaml means",
+    "write `name: team.Service` and `schema: {...}` in a file under types/",
+)
 
 Place = Callable[[str], Position]
 """Where in the source the value at a JSON pointer into the asset's document stands."""
@@ -47,7 +55,13 @@ class Converted(NamedTuple):
 
 
 def convert(
-    value: Any, registry: Registry, origin: Position, place: Place, made_by: Derivation | None = None
+    value: Any,
+    registry: Registry,
+    origin: Position,
+    place: Place,
+    made_by: Derivation | None = None,
+    *,
+    declares: bool = False,
 ) -> Converted:
     """The asset that the plain data `value` describes.
 
@@ -55,6 +69,7 @@ def convert(
         origin: the place that the asset is to have as its origin.
         place: asked only when something is wrong.
         made_by: the call of a generator that it came of.
+        declares: whether it may declare a type: what does has been looked at more closely than here.
     """
     problems = list(_outline(value))
     if problems:
@@ -63,6 +78,8 @@ def convert(
         return Converted(None, outline + _inner_problems(value, subject, registry, place))
     id, type_name = value["id"], sys.intern(value["type"])  # held once, whatever number of assets is of it
     diagnostics = _identity_problems(id, type_name, registry, place)
+    if type_name == TYPE and not declares:
+        diagnostics.append(_diagnostic("GEN014", _NOT_HERE, id, place))
     item = registry.types.get(type_name)
     typed: Any = None
     if item is not None:

@@ -57,6 +57,8 @@ def type_declared_in(path: str, content: bytes, id: str) -> Declared | None:
     if not path.endswith(tuple(documents.SUFFIXES)):
         return None
     for document in documents.load(path, content).documents:
+        if _is_taken_over(document.value) and document.value["id"] == id:
+            return Declared(document, "/payload", document.value["payload"])
         name = _name_in(document.value)
         if isinstance(name, str) and declaration_id(name) == id:
             return Declared(document, "", document.value)
@@ -84,7 +86,7 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
         return place(pointer.removeprefix("/payload"))
 
     wanted = {"id": declaration_id(name), "type": TYPE, "payload": payload}
-    asset, found = convert(wanted, registry, place(""), place_in_asset)
+    asset, found = convert(wanted, registry, place(""), place_in_asset, declares=True)
     if asset is None:
         if isinstance(payload.get("schema"), dict):
             found += _schema_problems(name, payload["schema"], place)
@@ -98,12 +100,25 @@ def type_problem(what: str, why: str, fix: str, at: Position) -> Diagnostic:
     return Diagnostic(code="GEN014", what=what, why=why, fix=fix, subject=at.file, at=at)
 
 
+def _is_taken_over(value: Any) -> bool:
+    """Whether it is the asset that declares a type in another partition."""
+    if not isinstance(value, dict) or value.get("type") != TYPE:
+        return False
+    return isinstance(value.get("id"), str) and isinstance(value.get("payload"), dict)
+
+
 def _name_in(value: Any) -> Any:
     return value.get("name", value.get("message")) if isinstance(value, dict) else None
 
 
 def _declared(document: documents.Document, known: Known) -> Converted:
     value, place = document.value, document.position
+    if _is_taken_over(value):
+        name = value["id"].removeprefix(declaration_id(""))
+        others = {"": "", "/name": "/id"}
+        return declare(
+            name, value["payload"], known.registry, lambda at: place(others.get(at, f"/payload{at}"))
+        )
     name = _name_in(value)
     if not isinstance(name, str):
         what = "a type is expected here: a mapping with at least `name` and `schema`, or `message`"

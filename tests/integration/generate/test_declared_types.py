@@ -152,6 +152,31 @@ def test_a_type_that_is_not_known_is_told_with_the_type_file_that_has_errors() -
     assert told(workspace.build()) == []
 
 
+def test_neither_an_asset_file_nor_a_generator_declares_a_type() -> None:
+    asset = "{id: type/shop.Cart, type: lehr.Type, payload: {schema: {type: text}}}"
+    made = """
+from lehr.sdk.generator import asset, for_each_file
+
+@for_each_file("types/team.yaml")
+def carts(file):
+    yield asset("type/shop.Shelf", "lehr.Type", {"schema": {}})
+"""
+    found = Workspace(**{"assets/core.yaml": asset, "generators/carts.py": made}).build()
+    assert told(found) == [("GEN014", "assets/core.yaml:1:22"), ("GEN014", "generators/carts.py:6")]
+
+
+def test_a_type_of_another_partition_is_taken_over_as_it_stands() -> None:
+    before = Workspace().build()
+    [declared] = [item for item in before.assets.values() if item.id == "type/shop.Team"]
+    document = json.dumps(declared.document() | {"version": 1, "versions": {}})
+    after = Workspace(**{"types/team.yaml": "", "types/team.json": document}).build()
+    assert told(after) == []
+    digests = [{item.digest for item in found.assets.values()} for found in (before, after)]
+    assert digests[0] == digests[1]
+    broken = document.replace('"string"', '"text"', 1)
+    assert told(Workspace(**{"types/team.yaml": "", "types/team.json": broken}).build())[-1][0] == "GEN014"
+
+
 def test_what_is_wrong_with_a_type_and_with_its_schema_is_told_at_once() -> None:
     text = "name: shop.Team\nowner: me\nschema:\n  type: text\n  minimum: x\n"
     found = [item for item in told(Workspace(**{"types/team.yaml": text}).build()) if "types/" in item[1]]
