@@ -32,6 +32,9 @@ disable-dirmngr
 no-auto-key-retrieve
 no-auto-key-locate
 """
+_FOR_GIT = 'namespaces="git"'
+"""What `allowed_signers` files say of keys for commits. Any other option would be lost, so it is refused."""
+
 _SECONDS = 30.0
 _FORMAT = "--format=%G?%x00%GF%x00%GP%x00%GK%x00%an <%ae>"
 _REASONS = {
@@ -189,8 +192,9 @@ def signers_in(path: Path) -> Signers:
 
 
 def _ssh_key(text: str) -> SshKey:
-    words = text.split()
-    if len(words) > 2 and not _SSH_TYPE.fullmatch(words[0]) and _SSH_TYPE.fullmatch(words[1]):
+    words = [word for word in text.split() if word != _FOR_GIT]
+    named = len(words) > 2 and "=" not in words[0] and not _SSH_TYPE.fullmatch(words[0])
+    if named and _SSH_TYPE.fullmatch(words[1]):
         words = [*words[1:3], words[0]]
     try:
         kind, blob = words[:2]

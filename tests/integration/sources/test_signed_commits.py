@@ -189,8 +189,17 @@ def test_a_file_of_allowed_signers_is_understood(repository: Repository, tmp_pat
     alice = ssh_key(tmp_path, "alice")
     kind, blob, _ = public(alice).split()
     commit = repository.by_ssh(alice, "partition: a\n")
-    keys = keys_in(f"# signers\nalice@example.org {kind} {blob}\n\n")
-    assert follow(repository, *keys).newest().revision.revision == commit
+    for options in ("", 'namespaces="git" '):
+        keys = keys_in(f"# signers\nalice@example.org {options}{kind} {blob}\n\n")
+        assert follow(repository, *keys).newest().revision.revision == commit
+
+
+@pytest.mark.parametrize("options", ['a@example.org valid-before="20200101"', 'expiry-time="20200101"'])
+def test_an_option_that_would_be_lost_is_refused(options: str) -> None:
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0Vb1m2ZPYlwsM0Pc1Q0Oqk7sWn1k3v0Zp7fZQd3hXq"
+    Signers([key])
+    with pytest.raises(StalledError, match="is no public key"):
+        Signers([f"{options} {key}"])
 
 
 def _error(source: GitSource) -> StalledError:
