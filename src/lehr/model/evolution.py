@@ -25,7 +25,7 @@ Pointer = Annotated[str, msgspec.Meta(pattern="^/")]
 _ABSENT = object()
 
 _INTEGERS = range(-(2**63), 2**64)
-_NO_NUMBER = "what would become a {} is none, or too large for one"  # without telling it: it may be a secret
+_NO_NUMBER = "`{}` would have to be {} of 64 bits, and is none"  # without telling it: it may be a secret
 
 
 class Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,7 +170,7 @@ def _do(step: Step, place: dict[str, Any]) -> None:
     if step.join is not None:
         _join(step.join, place)
     for pointer, kind in step.retype.items():
-        _change(place, pointer, functools.partial(_retyped, kind=kind))
+        _change(place, pointer, functools.partial(_retyped, pointer=pointer, kind=kind))
     for pointer, others in step.replace.items():
         _change(place, pointer, functools.partial(_replaced, others=others))
     for pointer, value in step.default.items():
@@ -207,18 +207,19 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _retyped(value: Any, kind: str) -> Any:
+def _retyped(value: Any, pointer: str, kind: str) -> Any:
     if kind == "string":
         return _text(value)
+    refused = ValueError(_NO_NUMBER.format(pointer, "an integer" if kind == "integer" else "a number"))
     if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ValueError(f"there is no {kind} in what is neither text nor a number")
+        raise refused
     try:
         number = float(value) if kind == "number" else int(value)
     except (ValueError, OverflowError):
-        raise ValueError(_NO_NUMBER.format(kind)) from None
+        raise refused from None
     rounded = not isinstance(value, str) and number != value
     if rounded or not (math.isfinite(number) if kind == "number" else number in _INTEGERS):
-        raise ValueError(_NO_NUMBER.format(kind))
+        raise refused
     return number
 
 
