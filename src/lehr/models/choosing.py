@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from lehr.models.database import database
 from lehr.models.files import files
-from lehr.models.reading import PAGE, Problem, refused
+from lehr.models.reading import PAGE, Problem, document_of, refused
 from lehr.models.service import service
 from lehr.models.web_service import web_service
 from lehr.sdk.generator import DeclaredAsset, SourceFile
@@ -27,7 +27,7 @@ def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
     Raises:
         UnreadableFileError: it names none, or does not describe it; has all problems, each with its place.
     """
-    value = file.yaml()
+    value = document_of(file).value
     named = value.get("model") if isinstance(value, dict) else None
     if isinstance(named, str) and named in MODELS:
         yield from MODELS[named](file)

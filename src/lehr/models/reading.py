@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic
-from lehr.base.documents.yaml_stream import load_yaml
+from lehr.base.documents import Document, load
 from lehr.sdk.generator import SourceFile, UnreadableFileError
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -31,6 +31,21 @@ class Problem(NamedTuple):
     fix: str = f"see {PAGE} for what can be written"
 
 
+def document_of(file: SourceFile) -> Document:
+    """The one document in `file`, whose name says whether it is YAML, JSON or TOML.
+
+    Raises:
+        UnreadableFileError: it is none of them.
+        ValueError: there are several, or none.
+    """
+    loaded = load(file.path, file.bytes())
+    if loaded.diagnostics:
+        raise UnreadableFileError(loaded.diagnostics)
+    if len(loaded.documents) != 1:
+        raise ValueError(f"{file.path} holds {len(loaded.documents)} documents, not one")
+    return loaded.documents[0]
+
+
 def read(file: SourceFile, kind: type[T], noun: str) -> T:
     """What `file` says, as a `kind`.
 
@@ -40,7 +55,7 @@ def read(file: SourceFile, kind: type[T], noun: str) -> T:
     Raises:
         UnreadableFileError: it does not; has all problems, each with its place.
     """
-    value = file.yaml()
+    value = document_of(file).value
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -50,7 +65,7 @@ def read(file: SourceFile, kind: type[T], noun: str) -> T:
 
 def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableFileError:
     """What to raise of a file that does not describe `noun`."""
-    document = load_yaml(file.path, file.bytes()).documents[0]
+    document = document_of(file)
     return UnreadableFileError(
         [
             Diagnostic(

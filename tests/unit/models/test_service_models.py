@@ -54,6 +54,28 @@ places:
 """
 
 
+MISSPELT = {
+    "a.toml": 'model = "files"\nname = "h"\n[files.motd]\npath = "etc/motd"\ncontent = "x"\nmod = "0600"\n',
+    "a.json": (
+        '{"model": "files", "name": "h",\n\n\n\n"files": {"motd": {"path": "etc/motd",'
+        ' "content": "x",\n"mod": 1}}}'
+    ),
+    "a.yaml": "model: files\nname: h\nfiles:\n  motd:\n    {path: etc/motd, content: x,\n     mod: 1}\n",
+}
+
+
+@pytest.mark.parametrize("path", MISSPELT)
+def test_a_model_is_read_from_any_format_and_so_are_the_places_of_its_problems(path: str) -> None:
+    with pytest.raises(UnreadableFileError) as caught:
+        list(modelled(SourceFile(path, MISSPELT[path].encode())))
+    (found,) = caught.value.diagnostics
+    assert (found.at and found.at.line, found.fix) == (6, "did you mean `mode`?")
+    good = MISSPELT[path].replace("mod ", "mode ").replace('"mod"', '"mode"').replace("mod:", "mode:")
+    good = good.replace(": 1", ': "0600"')
+    (made,) = modelled(SourceFile(path, good.encode()))
+    assert (made.id, made.payload["mode"]) == ("h/motd", "0600")
+
+
 def assets(text: str) -> dict[str, DeclaredAsset]:
     return {item.id: item for item in modelled(SourceFile("x.yaml", text.encode()))}
 
