@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.model.addons import DEPENDS_ON, TURNDOWN
@@ -18,16 +18,39 @@ def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL003: no asset depends on itself, directly or through others.
 
     A new circle holds an asset whose dependencies have changed, so only from these is it looked
-    for, along the dependencies.
+    for, along the dependencies; each asset is come to once.
     """
+    changed = {
+        change.id: change.after
+        for change in proposal.changes()
+        if change.after is not None and not _same_dependencies(proposal, change)
+    }
     reported: set[frozenset[AssetId]] = set()
-    for change in proposal.changes():
-        if change.after is None or _same_dependencies(proposal, change):
-            continue
-        circle = _circle(proposal, change.after)
-        if circle and frozenset(circle) not in reported:
+    for last in _closing(proposal, changed):
+        circle = _circle(proposal, last)
+        new = changed.keys() & set(circle)
+        if new and frozenset(circle) not in reported:
             reported.add(frozenset(circle))
-            yield _circular(proposal, change.after, circle)
+            first = circle.index(min(new))
+            told = [*circle[first:-1], *circle[: first + 1]]
+            yield _circular(proposal, changed[told[0]], told)
+
+
+def _closing(proposal: DeltaProposal, starts: Iterable[AssetId]) -> Iterator[AssetId]:
+    """Assets that depend on one that leads to them: every circle has such an asset."""
+    done: set[AssetId] = set()
+    for start in starts:
+        way = {} if start in done else {start: iter(proposal.dependencies(start))}
+        while way:
+            id, targets = next(reversed(way.items()))
+            target = next(targets, None)
+            if target is None:
+                done.add(id)
+                del way[id]
+            elif target in way:
+                yield id
+            elif target not in done:
+                way[target] = iter(proposal.dependencies(target))
 
 
 def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -54,21 +77,19 @@ def is_turned_down(asset: Asset | None) -> bool:
     return asset is not None and TURNDOWN in addon_names(asset)
 
 
-def _circle(proposal: DeltaProposal, start: Asset) -> list[AssetId]:
-    """A shortest way along dependencies from `start` back to it, both included; empty if there is none."""
+def _circle(proposal: DeltaProposal, start: AssetId) -> list[AssetId]:
+    """A shortest way along dependencies from `start`, which is on a circle, back to it; both included."""
     came_from: dict[AssetId, AssetId] = {}
-    queue = [start.id]
+    queue = [start]
     for id in queue:
         for target in proposal.dependencies(id):
             if target not in came_from:
                 came_from[target] = id
                 queue.append(target)
-        if start.id in came_from:
+        if start in came_from:
             break
-    else:
-        return []
-    way = [start.id, came_from[start.id]]
-    while way[-1] != start.id:
+    way = [start, came_from[start]]
+    while way[-1] != start:
         way.append(came_from[way[-1]])
     return way[::-1]
 

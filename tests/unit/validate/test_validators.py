@@ -11,6 +11,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.sdk.validator import Limits, Shrink
 from lehr.testing.samples import POLICY, ROUTE, SERVICE, Policy, Route, Service, registry
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
+from lehr.validate.dependencies import depends_in_circle
 
 REGISTRY = registry()
 
@@ -130,6 +131,27 @@ def test_a_circle_is_found_through_assets_that_have_not_changed() -> None:
     before = [service("a"), service("b", depends_on=["a"]), service("c", depends_on=["b"])]
     (found,) = check(before, [service("a", depends_on=["c"]), *before[1:]])
     assert found.what == "`a` depends on itself: a -> c -> b -> a"
+
+
+def test_circles_that_share_an_asset_are_all_named() -> None:
+    shared = [service("a", depends_on=["b", "c"]), service("b", depends_on=["a"])]
+    found = check([], [*shared, service("c", depends_on=["a"]), service("d", depends_on=["a"])])
+    assert sorted(item.what.partition(": ")[2] for item in found) == ["a -> b -> a", "a -> c -> a"]
+
+
+def test_each_asset_is_come_to_once_however_long_the_chain_is() -> None:
+    asked: list[AssetId] = []
+
+    class Counting(DeltaProposal):
+        def dependencies(self, id: AssetId) -> list[AssetId]:
+            asked.append(id)
+            return super().dependencies(id)
+
+    chain = [service(f"s{number:03}", depends_on=[f"s{number + 1:03}"]) for number in range(500)]
+    changes = [AssetChange(asset.id, None, asset) for asset in (*chain, service("s500"))]
+    counting = Counting(Partition("test"), REGISTRY, Limits(), changes, MappingPredecessor({}, REGISTRY))
+    assert list(depends_in_circle(counting)) == []
+    assert len(asked) <= 2 * len(changes)
 
 
 def test_many_ways_to_one_asset_are_no_circle() -> None:
