@@ -12,6 +12,7 @@ from lehr.model.types import Mention, addon_names
 from lehr.validate.proposal import DeltaProposal
 
 _POINTER = f"/addons/{DEPENDS_ON}"
+_MOST_NAMED = 20
 
 
 def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -96,7 +97,9 @@ def _circle(proposal: DeltaProposal, start: AssetId) -> list[AssetId]:
 
 def _circular(proposal: DeltaProposal, asset: Asset, circle: list[AssetId]) -> Diagnostic:
     alone = len(circle) == 2
-    chain = " -> ".join(circle)
+    left_out = len(circle) - _MOST_NAMED
+    shown = [*circle[: _MOST_NAMED - 1], f"({left_out:,} more)", circle[-1]] if left_out > 1 else circle
+    chain = " -> ".join(shown)
     return Diagnostic(
         code="VAL003",
         what=f"`{asset.id}` depends on itself" + ("" if alone else f": {chain}"),

@@ -133,6 +133,13 @@ def test_a_circle_is_found_through_assets_that_have_not_changed() -> None:
     assert found.what == "`a` depends on itself: a -> c -> b -> a"
 
 
+def test_of_a_long_circle_only_the_begin_is_told() -> None:
+    ring = [service(f"s{number:03}", depends_on=[f"s{(number + 1) % 500:03}"]) for number in range(500)]
+    (found,) = check([], ring)
+    assert found.what.startswith("`s000` depends on itself: s000 -> s001 -> ")
+    assert found.what.endswith(" -> s018 -> (481 more) -> s000")
+
+
 def test_circles_that_share_an_asset_are_all_named() -> None:
     shared = [service("a", depends_on=["b", "c"]), service("b", depends_on=["a"])]
     found = check([], [*shared, service("c", depends_on=["a"]), service("d", depends_on=["a"])])
