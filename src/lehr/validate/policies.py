@@ -7,6 +7,8 @@ these assets changes. Nothing else is looked at.
 
 from __future__ import annotations
 
+import difflib
+import fnmatch
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -42,6 +44,29 @@ def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
         return
     for item in unclear_in(view.registry.payload(asset, Policy)):
         yield not_understood(asset, item, view.place(asset, f"/payload{item.pointer}"))
+
+
+def policy_selects_no_type(view: AssetView) -> Iterator[Diagnostic]:
+    """VAL063, a warning: a type that a policy selects is none, so it looks after less than it seems to."""
+    asset = view.change.after
+    if asset is None or asset.type != POLICY or POLICY not in view.registry.types:
+        return
+    policy, known = view.registry.payload(asset, Policy), sorted(view.registry.types)
+    parts = [("match", policy.match), *((f"exclude/{at}", item) for at, item in enumerate(policy.exclude))]
+    for name, part in parts:
+        for at, pattern in enumerate(part.select.types if part.select is not None else ()):
+            if fnmatch.filter(known, pattern):
+                continue
+            close = difflib.get_close_matches(pattern, known, n=1)
+            yield Diagnostic(
+                code="VAL063",
+                what=f"policy `{asset.id}` selects `{pattern}`, which is no type",
+                why="it looks after less than it seems to: nothing can be of that type",
+                fix=f"did you mean `{close[0]}`?" if close else "`lehr types` lists those that there are",
+                subject=asset.id,
+                at=view.place(asset, f"/payload/{name}/select/types/{at}"),
+                severity=Severity.WARNING,
+            )
 
 
 def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:

@@ -16,7 +16,7 @@ from lehr.validate.disappearance import disappeared, let_go_is_present, type_cha
 from lehr.validate.encrypted import encrypted_file_missing
 from lehr.validate.externals import external_can_change
 from lehr.validate.guards import asset_grows_too_much, emptied, grows_too_much, shrinks_too_much
-from lehr.validate.policies import policy_is_broken, policy_is_not_understood
+from lehr.validate.policies import policy_is_broken, policy_is_not_understood, policy_selects_no_type
 from lehr.validate.proposal import AssetView, DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
 from lehr.validate.rules import rule_is_not_understood
@@ -76,6 +76,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfAsset(encrypted_file_missing),
     OfAsset(unknown_to_database),
     OfAsset(policy_is_not_understood),
+    OfAsset(policy_selects_no_type),
     OfMany(Scope.NEIGHBOURHOOD, policy_is_broken),
 )
 

@@ -212,6 +212,18 @@ def test_what_cannot_be_understood_is_refused_where_it_stands(rule: dict[str, An
     assert f"`{pointer}`" in found.what
 
 
+def test_a_type_that_there_is_not_is_told_where_it_is_selected() -> None:
+    match = {"select": {"types": [JOB, f"{JOB[:-1]}", "other.*", "*"]}}
+    exclude = [{"select": {"types": ["other.Job"]}, "reason": "r"}]
+    found = check([], [policy({**TWO, "require": "true"}, match=match, exclude=exclude)])
+    assert [(item.code, item.severity) for item in found] == [("VAL063", Severity.WARNING)] * 3
+    told = " ".join(item.what for item in found)
+    assert [f"`{name}`" in told for name in (JOB, JOB[:-1], "other.*", "*", "other.Job")] == [
+        False, True, True, False, True
+    ]  # fmt: skip
+    assert JOB in found[0].fix
+
+
 def test_a_rule_on_a_set_may_look_into_lists_of_each_asset() -> None:
     all_named = "assets.filter(a, a.id != '').all(a, a.payload.command.all(word, word != ''))"
     rule = {"name": "words", "require_of_all": all_named, "message": "m"}
