@@ -99,7 +99,7 @@ def test_options_that_do_not_go_together_are_refused(state: str, options: tuple[
 
 def test_all_fields_that_there_are_not_are_told_at_once(state: str) -> None:
     refused = lehr("get", "assets", "--fields", "none,payload,oirgin", "--state", state, code=1).exception
-    assert "'none' and 'oirgin'" in str(refused)
+    assert "'none', 'oirgin'" in str(refused)
 
 
 @pytest.mark.parametrize("at", [(), ("--incarnation", "1")])
