@@ -21,6 +21,11 @@ _FILE = "lehr.yaml"
 
 _FORMATS: tuple[tuple[str, str, str], ...] = (
     ("PRIVATE KEY", r"-----BEGIN [A-Z ]*PRIVATE KEY", "a private key"),
+    (
+        "LS0tLS1CRUdJTi",
+        r"LS0tLS1CRUdJTi[\w+/]{0,40}(UFJJVkFURSBLRV|BSSVZBVEUgS0VZ|QUklWQVRFIEtFW)",
+        "a private key in base64",
+    ),
     ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50}", "an age private key"),
     ("AKIA", r"\bAKIA[0-9A-Z]{16}\b", "an AWS access key"),
     ("ASIA", r"\bASIA[0-9A-Z]{16}\b", "an AWS access key"),

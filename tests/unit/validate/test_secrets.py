@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import string
 from typing import Any
@@ -46,6 +47,13 @@ def test_a_secret_is_known_by_its_form_and_never_told(value: str, what: str) -> 
     assert (found.code, found.confidential) == ("VAL041", True)
     assert found.what == f"`/payload/nested/text` of `n` looks like {what}"
     assert not any(part in str(found) for part in value.split() if len(part) > 8)
+
+
+@pytest.mark.parametrize("kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "OPENSSH PRIVATE KEY"])
+def test_a_private_key_in_base64_is_known_in_a_field_that_holds_base64(kind: str) -> None:
+    (found,) = held("content_base64", base64.b64encode(KEY.format(kind, kind).encode()).decode())
+    assert found.what.endswith("looks like a private key in base64")
+    assert held("content_base64", base64.b64encode(KEY.format("CERTIFICATE", "").encode()).decode()) == []
 
 
 @pytest.mark.parametrize(
