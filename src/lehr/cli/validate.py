@@ -13,7 +13,7 @@ import click
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option
 from lehr.cli.stored import has_store, open_store, registry, workspace_state_option
-from lehr.wiring import STATE_FOLDER
+from lehr.wiring import MEMO_FILE, STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.cli.working_tree import WorkingTree
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Examples:
       lehr validate
       lehr validate ../intent -o json      for editors and continuous integration
-      lehr validate --clean                also that a second build comes out the same
+      lehr validate --clean                also that another build comes out the same
 
     Ends with 1 when there are errors; warnings alone are fine.
     """
@@ -46,7 +46,8 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     that disappear, and types that change.
 
     With --clean, what a generator makes differently of the same input is an error that names the first
-    asset and field. Such a generator makes incarnations that nobody can make again.
+    asset and field. Such a generator makes incarnations that nobody can make again. What a control plane
+    has kept of earlier builds, where there is a state, must be what is made now.
     """
     import asyncio
 
@@ -54,13 +55,15 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     from lehr.cli.working_tree import look_at
 
     with beside(directory, state) as store:
-        tree = asyncio.run(look_at(directory, store, registry(), twice=clean))
+        memo = (directory / STATE_FOLDER if state is None else state) / MEMO_FILE
+        kept = memo if clean and memo.exists() else None
+        tree = asyncio.run(look_at(directory, store, registry(), twice=clean, memo=kept))
     if form == "json":
         print(to_json(tree.diagnostics))
     elif tree.diagnostics:
         print(render(tree.diagnostics, colour=terminal.coloured()))
     if tree.valid and form == "text":
-        click.echo(_said(tree, clean), err=True)
+        click.echo(_said(tree, clean, kept), err=True)
     if not tree.valid:
         raise click.exceptions.Exit(1)
 
@@ -86,7 +89,8 @@ def require_valid(tree: WorkingTree) -> None:
     raise click.exceptions.Exit(1)
 
 
-def _said(tree: WorkingTree, clean: bool) -> str:
+def _said(tree: WorkingTree, clean: bool, kept: Path | None) -> str:
     against = f", against {tree.compared_with}" if tree.compared_with else ""
     same = ", the same in two builds from nothing" if clean else ""
+    same += " and in one with what was kept" if kept else ""
     return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}{same}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.cli.deployment import deployment_of
+from lehr.generate.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
@@ -20,7 +21,7 @@ from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.query.compare import changes_between
-from lehr.query.repeatable import unrepeatable
+from lehr.query.repeatable import misremembered, unrepeatable
 from lehr.sdk.validator import Limits, LookUp
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
@@ -70,13 +71,19 @@ class WorkingTree:
 
 
 async def look_at(
-    directory: Path, store: Store | None, registry: Registry, *, twice: bool = False
+    directory: Path,
+    store: Store | None,
+    registry: Registry,
+    *,
+    twice: bool = False,
+    memo: Path | None = None,
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
 
     Args:
         store: its newest incarnation is what the workspace is validated against; None for none.
         twice: build it a second time, in another process, and report what comes out differently.
+        memo: a third time with a copy of this file, which keeps what a control plane has made.
 
     Raises:
         TransientError, StalledError: the directory cannot be read, or generation broke down.
@@ -85,7 +92,22 @@ async def look_at(
         lender = directory / wiring.STATE_FOLDER
         deployment = deployment_of(str(directory), Path(scratch), kind="directory", lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
-        return await look_at_snapshot(newest, store, registry, twice=twice, look_up=look_up)
+        kept = None
+        if memo is not None and copied(memo, Path(scratch) / wiring.MEMO_FILE):
+            kept = Kept(Path(scratch), memo)
+        return await look_at_snapshot(newest, store, registry, twice=twice, kept=kept, look_up=look_up)
+
+
+class Kept(NamedTuple):
+    """What a control plane keeps of the builds that it has made.
+
+    Attributes:
+        state: a folder with a copy, which may be changed.
+        path: the original, for people.
+    """
+
+    state: Path
+    path: Path
 
 
 async def look_at_snapshot(
@@ -94,11 +116,13 @@ async def look_at_snapshot(
     registry: Registry,
     *,
     twice: bool = False,
+    kept: Kept | None = None,
     look_up: LookUp | None = None,
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
     Args:
+        kept: build it with this a third time.
         look_up: asks databases that are to judge what it declares; None where none is asked.
 
     Raises:
@@ -107,15 +131,19 @@ async def look_at_snapshot(
     generated = await _built(snapshot)
     if twice:
         differing = unrepeatable(generated, await _built(snapshot, _OTHERWISE))
+        if kept is not None and not differing:
+            differing = misremembered(generated, await _built(snapshot, state=kept.state), str(kept.path))
         generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
     if generated.partition is None or errors(generated.diagnostics):
         return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
     return await _validated(snapshot, generated, generated.partition, store, registry, look_up)
 
 
-async def _built(snapshot: Snapshot, environment: Mapping[str, str] | None = None) -> Generated:
-    """What a new worker, which remembers nothing, makes of the snapshot."""
-    generation = wiring.generation(environment)
+async def _built(
+    snapshot: Snapshot, environment: Mapping[str, str] | None = None, state: Path | None = None
+) -> Generated:
+    """What a new worker makes of the snapshot, which remembers nothing but what is kept in `state`."""
+    generation = wiring.generation(environment, state)
     try:
         return await generation.generate(snapshot)
     finally:

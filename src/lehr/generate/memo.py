@@ -1,10 +1,10 @@
 """Outputs on disk, so that a worker that is started again makes nothing anew that has not changed.
 
-One SQLite file, which only the worker process opens. An output is found by a digest of all that it was made
-of: the unit, its inputs, and everything that is installed (`lehr.generate.installed`). Whatever is wrong
-with the file costs time alone: a row that cannot be read is not there, and a file that cannot be used is
-done without. Nothing is flushed to the disk for the same reason; what a crash leaves half written does not
-fit its checksum.
+One SQLite file, which only the worker process opens; others look at a copy. An output is found by a digest of
+all that it was made of: the unit, its inputs, and everything that is installed (`lehr.generate.installed`).
+Whatever is wrong with the file costs time alone: a row that cannot be read is not there, and a file that
+cannot be used is done without. Nothing is flushed to the disk for the same reason; what a crash leaves half
+written does not fit its checksum.
 
 What has errors is not kept: to make it again is what people wait for, and it may go better.
 """
@@ -54,6 +54,20 @@ InForce = Callable[[Unit], Output | None]
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Output)
+
+
+def copied(path: Path, copy: Path) -> bool:
+    """Copy the file, as it is at this moment, for a worker of one's own. False if it cannot be read."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.Error:
+        return False
+    return True
 
 
 class Memo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import Asset
@@ -31,6 +32,20 @@ def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
         firsts.setdefault(name, (change, by, field))
         counts[name] = counts.get(name, 0) + 1
     return tuple(_difference(*first, counts[name]) for name, first in firsts.items())
+
+
+def misremembered(clean: Generated, remembering: Generated, memo: str) -> tuple[Diagnostic, ...]:
+    """The same of a build that took over, from the file `memo`, what earlier ones have made."""
+    return tuple(
+        replace(
+            item,
+            code="GEN038",
+            what="what was kept of earlier builds is not what is made now",
+            fix=f"something that is installed was changed where it lies: end `lehr run`, delete {memo}, and "
+            "start it again",
+        )
+        for item in unrepeatable(clean, remembering)
+    )
 
 
 def _first_field(change: AssetChange) -> tuple[FieldChange | None, Derivation | None]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.cli.main import cli
 from lehr.cli.working_tree import look_at
 
 HEAD = "from lehr.sdk.generator import annotate, asset, for_each_asset, for_each_file\n"
@@ -82,3 +85,37 @@ def test_an_addon_is_laid_at_the_door_of_the_generator_that_put_it_there(tmp_pat
     [problem] = found(tmp_path, SAME + ANNOTATED)
     assert problem.what.startswith("generators/g.py:owners ")
     assert "/addons/lehr.Owner/team" in problem.why
+
+
+PACKAGED = """
+import shop_rates
+
+@for_each_file("in/*.yaml")
+def rated(file):
+    yield asset("a", "lehr.File", {"path": "out/a", "content": str(shop_rates.RATE)})
+"""
+
+
+def test_what_a_control_plane_has_kept_must_be_what_is_made_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "installed" / "shop_rates"
+    package.mkdir(parents=True)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (package / "__init__.py").write_text("RATE = 1\n")
+    workspace = tmp_path / "workspace"
+    assert found(workspace, PACKAGED) == ()
+
+    def lehr(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(cli, [*arguments, str(workspace)])
+        assert result.exit_code == code, result.output
+        return " ".join(result.output.split())
+
+    lehr("run", "--once")
+    assert "the same in two builds from nothing and in one with what was kept" in lehr("validate", "--clean")
+    (package / "__init__.py").write_text("RATE = 2\n")  # in place, so that its folder does not change
+    said = lehr("validate", "--clean", code=1)
+    assert "GEN038" in said
+    assert '/payload/content of a is "2" in one build and "1" in another' in said
+    assert f"{workspace}/.lehr/generate/memo.sqlite" in said
