@@ -62,6 +62,11 @@ def test_keys_may_be_named_by_the_environment_but_never_by_the_workspace(shop: W
     shop.commit()
     # then it is not even read
     shop.once().failed("is not signed by an allowed key")
+    # and a name that is empty asks for no less
+    shop.environment["LEHR_SIGNED_BY"] = ""
+    done = shop.once()
+    assert done.code == 2
+    assert "LEHR_SIGNED_BY is empty" in done.err
 
 
 def test_what_cannot_be_signed_or_judged_is_refused(shop: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -84,6 +85,9 @@ def run(
         raise click.UsageError("--timeout goes with --once.")
     if listen is not None and once:
         raise click.UsageError("--listen does not go with --once.")
+    if signed_by is None and "LEHR_SIGNED_BY" in os.environ:
+        # Whoever meant to name a file would get commits that nobody has signed.
+        raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
     if listen is None:
         _require_unwritten("hook_secret", "names")
     address = None if listen is None else _address(listen)
