@@ -82,7 +82,12 @@ class Etcd(Protocol):
 
 def peer_url(base: int, slot: int) -> str:
     """Where the other members find the one in `slot`. `base` is the cluster's first port."""
-    return f"http://127.0.0.1:{base + 2 * slot}"
+    return f"http://127.0.0.1:{peer_port(base, slot)}"
+
+
+def peer_port(base: int, slot: int) -> int:
+    """The port of that."""
+    return base + 2 * slot
 
 
 def client_port(base: int, slot: int) -> int:

@@ -20,6 +20,7 @@ import os
 import platform
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,9 +28,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from etcd_operator.gateway import client_port, peer_url
+from etcd_operator.gateway import client_port, peer_port, peer_url
 from etcd_operator.plan import Home
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, TransientError
 
 PROGRAM_VARIABLE = "ETCD"
 """In the environment: where etcd is, if it is not in PATH."""
@@ -87,7 +88,11 @@ class Machine(Protocol):
         ...
 
     def run(self, home: str, cluster: Mapping[str, int], *, new: bool) -> None:
-        """Start a member's process. `cluster` is the slots of all members that it is to know, by name."""
+        """Start a member's process. `cluster` is the slots of all members that it is to know, by name.
+
+        Raises:
+            TransientError: somebody else has one of its ports.
+        """
         ...
 
     def kill(self, home: str) -> None:
@@ -148,6 +153,7 @@ class LocalMachine:
         return [self._home(name, running.get(name, [0])[0]) for name in sorted(names)]
 
     def run(self, home: str, cluster: Mapping[str, int], *, new: bool) -> None:
+        self._require_ports(int(home.partition("-")[0]))
         folder = self._members / home
         folder.mkdir(exist_ok=True)
         _write(folder / "launched", b"")
@@ -194,6 +200,20 @@ class LocalMachine:
             data=log_of_writes.is_dir() and any(log_of_writes.iterdir()),
             process=process,
         )
+
+    def _require_ports(self, slot: int) -> None:
+        """Without one of them, etcd would end, and say why in its log alone."""
+        for port in (peer_port(self._port, slot), client_port(self._port, slot)):
+            with socket.socket() as trial:
+                trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    trial.bind(("127.0.0.1", port))
+                except OSError as error:
+                    raise TransientError(
+                        f"port {port} of 127.0.0.1 cannot be had for a member of {self._folder.name}",
+                        why=error.strerror or "",
+                        fix="end the program that has it",
+                    ) from error
 
     def _command(self, home: str, cluster: Mapping[str, int], new: bool) -> list[str]:
         slot = int(home.partition("-")[0])

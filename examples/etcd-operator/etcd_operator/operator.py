@@ -196,8 +196,8 @@ class _Keeper:
             case Do.LAUNCH:
                 self._launch(step, view)
             case Do.START:
-                self._starts[step.home] = self._starts.get(step.home, 0) + 1
                 self._machine.run(step.home, {step.home: int(step.home.partition("-")[0])}, new=False)
+                self._starts[step.home] = self._starts.get(step.home, 0) + 1
                 return _WAIT_SECONDS
             case Do.KILL:
                 self._machine.kill(step.home)

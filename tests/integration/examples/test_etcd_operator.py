@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from etcd_operator.machine import PROGRAM_VARIABLE, LocalMachine
+from lehr.base.errors import TransientError
 from tests.etcd import Site, Writer
+from tests.ports import free_ports
 
 
 @pytest.fixture
@@ -26,6 +30,18 @@ def writer(site: Site) -> Iterator[Writer]:
     made = Writer(site)
     yield made
     made.stop()
+
+
+def test_a_port_that_somebody_else_has_is_named_and_nothing_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PROGRAM_VARIABLE, "/bin/true")
+    port = free_ports(2)
+    machine = LocalMachine(tmp_path / "kv", port)
+    told = f"port {port + 1} of 127.0.0.1 cannot be had"
+    with socket.create_server(("127.0.0.1", port + 1)), pytest.raises(TransientError, match=told):
+        machine.run("0-a", {"0-a": 0}, new=True)
+    assert machine.homes() == []
 
 
 @pytest.mark.timeout(240)
