@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lehr.base.errors import LehrError, StalledError
+from lehr.base.errors import LehrError, TransientError
 from lehr.model.incarnation import AssetChange
 from lehr.sdk.validator import Answers, DatabaseRule, Limits, LookUp
 
@@ -24,7 +24,7 @@ async def consult(limits: Limits, changes: Iterable[AssetChange], look_up: LookU
             continue
         try:
             if look_up is None:
-                raise StalledError("no database can be asked here")
+                raise TransientError("no database can be asked here")
             answers[rule] = await look_up(rule)
         except LehrError as error:
             answers[rule] = error

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
-from lehr.base.errors import LehrError
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.types import values_at
 from lehr.sdk.validator import WhenDown
 from lehr.validate.guards import WORKSPACE_FILE
@@ -42,10 +42,14 @@ def unknown_to_database(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def database_is_not_asked(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL051, a warning where the rule says so: every database that has to judge a change has answered."""
+    """VAL051: every database that has to judge a change has answered.
+
+    A warning where the rule says so and the database is down. One that is there and refuses what the rule
+    asks would never judge anything.
+    """
     for rule, answer in proposal.answers.items():
         if isinstance(answer, LehrError):
-            refused = rule.when_down is WhenDown.REFUSE
+            refused = rule.when_down is WhenDown.REFUSE or isinstance(answer, StalledError)
             yield Diagnostic(
                 code=NOT_ASKED,
                 what=f"the rule `{rule.name}` cannot be judged: {answer.what}",

@@ -63,6 +63,14 @@ def test_a_rule_may_let_changes_go_while_its_database_is_down(tmp_path: Path) ->
     assert "warning[VAL051]" in checked.out
 
 
+def test_a_rule_that_its_database_refuses_lets_nothing_go(tmp_path: Path) -> None:
+    workspace, path = owned(tmp_path, "warn")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    workspace.once().failed("VAL051", "the rule `owners` cannot be judged", "no such table: team")
+    assert not list(workspace.production.iterdir())
+
+
 # --- what a query may do ----------------------------------------------------------------------
 
 
