@@ -12,7 +12,7 @@ from lehr.generate.collecting import reported
 from lehr.generate.plain import place_of
 from lehr.model.asset import Asset
 from lehr.sdk.source import Snapshot
-from lehr.validate import known_secret
+from lehr.validate import known_secret, masked
 
 _MOST = 50
 """Values looked up exactly, and files quoted; each costs reading a file again. The rest does without."""
@@ -45,7 +45,8 @@ class Locator:
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
     """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
 
-    Values are looked through for secrets only where all else is right, so it is asked here of each line, too.
+    Values are looked through for secrets only where all else is right. So it is done here with each line, and
+    with what the problems quote.
     When there are more than anybody reads, the last says so.
     """
     found = reported(tuple(diagnostics))
@@ -54,7 +55,13 @@ def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tupl
     files = list(dict.fromkeys(at.file for at in worst_first if at is not None and at.line))
     lines = {file: _lines(snapshot, file) for file in files[:_MOST]}
     return tuple(
-        replace(item, excerpt=None if _line(item.at) in hidden else _excerpt(item.at, lines))
+        replace(
+            item,
+            what=masked(item.what),
+            why=masked(item.why),
+            fix=masked(item.fix),
+            excerpt=None if _line(item.at) in hidden else _excerpt(item.at, lines),
+        )
         for item in found
     )
 

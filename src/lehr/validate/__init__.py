@@ -10,7 +10,7 @@ the first; absence is never taken for a wish (I4).
 
 from lehr.validate.databases import NOT_ASKED
 from lehr.validate.proposal import DeltaProposal, Locate, MappingPredecessor, Predecessor
-from lehr.validate.secrets import known_secret
+from lehr.validate.secrets import known_secret, masked
 from lehr.validate.validators import VALIDATORS, Judgement, judge, validate
 
 __all__ = [
@@ -23,5 +23,6 @@ __all__ = [
     "Predecessor",
     "judge",
     "known_secret",
+    "masked",
     "validate",
 ]

@@ -26,7 +26,7 @@ _FORMATS: tuple[tuple[str, str, str], ...] = (
         r"LS0tLS1CRUdJTi[\w+/]{0,40}(UFJJVkFURSBLRV|BSSVZBVEUgS0VZ|QUklWQVRFIEtFW)",
         "a private key in base64",
     ),
-    ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50}", "an age private key"),
+    ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{20}", "an age private key"),
     ("AKIA", r"\bAKIA[0-9A-Z]{16}\b", "an AWS access key"),
     ("ASIA", r"\bASIA[0-9A-Z]{16}\b", "an AWS access key"),
     ("AIza", r"\bAIza[\w-]{35}\b", "a Google API key"),
@@ -109,12 +109,21 @@ def _may_hold_secrets(body: bytes) -> bool:
 
 
 _PATTERNS = tuple((mark, re.compile(pattern), name) for mark, pattern, name in _FORMATS)
+_MASKED = re.compile("|".join(rf"{pattern}[\w+/=.\\-]*" for _mark, pattern, _name in _FORMATS))
+"""With what follows: a form needs not be the whole of it."""
 
 
 def known_secret(text: str) -> str | None:
     """What in `text` looks like a secret of a known form (`an age private key`); None for nothing."""
     found = (name for mark, pattern, name in _PATTERNS if mark in text and pattern.search(text))
     return next(found, None)
+
+
+def masked(text: str) -> str:
+    """`text`, for a message, without what in it looks like a secret of a known form."""
+    if known_secret(text) is None:
+        return text
+    return _MASKED.sub("(a secret)", text)
 
 
 def _texts(value: Any, pointer: str, key: str) -> Iterator[tuple[str, str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, Severity
 from lehr.publish.locating import with_excerpts
 from lehr.testing.samples import MemorySnapshot
@@ -50,6 +52,25 @@ def test_a_line_with_a_secret_is_not_shown_though_another_problem_points_to_it()
         None,
         None,
     ]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "AKIA" + "Q7" * 8,
+        "github_pat_" + "a1" * 30,
+        "AGE-SECRET-KEY-1" + "Q7" * 12 + "...",  # as messages cut long texts
+        "postgresql://app:hunter2" + "@db/shop",
+    ],
+)
+def test_a_secret_of_a_known_form_that_a_problem_quotes_is_not_told(secret: str) -> None:
+    text = f"payload.mode is the string '{secret}', not a mode"
+    problem = Diagnostic(code="GEN007", what=text, why=f"{text} of today", fix=text)
+    [found] = with_excerpts([problem], SNAPSHOT)
+    assert found.what.startswith("payload.mode is the string '(a secret)")
+    assert found.why.endswith("', not a mode of today")
+    for told in (found.what, found.why, found.fix):
+        assert not any(secret[at : at + 6] in told for at in range(4, len(secret) - 8))
 
 
 def test_of_very_many_files_those_with_errors_are_quoted() -> None:
