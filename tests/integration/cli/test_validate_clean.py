@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.cli.main import cli
 from lehr.cli.working_tree import look_at
 
 HEAD = "from lehr.sdk.generator import annotate, asset, for_each_asset, for_each_file\n"
@@ -108,9 +108,11 @@ def test_what_a_control_plane_has_kept_must_be_what_is_made_now(
     assert found(workspace, PACKAGED) == ()
 
     def lehr(*arguments: str, code: int = 0) -> str:
-        result = CliRunner().invoke(cli, [*arguments, str(workspace)])
-        assert result.exit_code == code, result.output
-        return " ".join(result.output.split())
+        command = [sys.executable, "-m", "lehr", *arguments, str(workspace)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        said = f"{done.stdout} {done.stderr}"
+        assert done.returncode == code, said
+        return " ".join(said.split())
 
     lehr("run", "--once")
     assert "the same in two builds from nothing and in one with what was kept" in lehr("validate", "--clean")
