@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import Digest
-from lehr.base.errors import StalledError
+from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -37,6 +37,8 @@ from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _WATCH_EVERY = 0.5  # seconds
+_STATUS_EVERY = 0.05  # seconds
+_ENDS_SOON = 2.0  # seconds: most processes need less to end or to begin, and nobody has to ask again
 
 _DOING = {
     Action.START: "starting replica {index}",
@@ -122,10 +124,21 @@ class ProcessPlugin(AssetPlugin):
 
     async def status(self, operation: Operation) -> Progress:
         """RUNNING while a call that a cancelled push had begun is not over, nor what it set going."""
-        if self._site.calls.busy(operation.key):
-            return Progress.RUNNING
-        found = await self._site.run(underway, self._site.root, operation.key)
-        return Progress.RUNNING if found else Progress.ENDED
+        clock, key = self._site.clock, operation.key
+        deadline = clock.monotonic() + _ENDS_SOON
+        while True:
+            late = clock.monotonic() >= deadline
+            try:
+                busy = self._site.calls.busy(key) or await self._site.run(underway, self._site.root, key)
+            except TransientError:  # a supervisord that is being started does not answer either
+                if late:
+                    raise
+            else:
+                if not busy:
+                    return Progress.ENDED
+                if late:
+                    return Progress.RUNNING
+            await clock.sleep(_STATUS_EVERY)
 
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets of which a process, or whose supervisord, ended since the last diff."""
