@@ -54,7 +54,8 @@ class Parts(msgspec.Struct, frozen=True):
 
     Attributes:
         blocking: runs what writes to the store.
-        reading: runs what looks at the source: one that hangs holds up no push (invariant I9).
+        reading: runs what looks at the source, and judges what comes of it: a source that hangs, or a million
+            changes, hold up no push (invariant I9).
     """
 
     listen: Callable[[CarryOut], Listener]

@@ -80,6 +80,7 @@ class Publisher:
         Args:
             clean: makes a generation that remembers nothing, to confirm what would remove.
             ask: commits one write and returns the store's answer.
+            blocking: runs what looks at the source, compares and judges.
             look_up: asks a database that is to judge a change; None where none can be asked.
         """
         self._partition = partition

@@ -102,7 +102,7 @@ class _Awaited:
 
 
 class Readers:
-    """Connections for reading; each reader has one for itself, and hands it on."""
+    """Connections for reading; each reader, in whatever thread, has one for itself, and hands it on."""
 
     _MOST_IDLE = 4
 
@@ -131,17 +131,19 @@ class Readers:
     def close(self) -> None:
         """Close those that nobody uses; the others are closed when they are given back."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
 
     def _take(self) -> Connection:
-        with contextlib.suppress(IndexError):  # not looked at before: other threads take from it
-            while True:
-                connection = self._idle.pop()
-                if alive(connection):
-                    return connection
-                connection.close()
-        return self._connector.connect()
+        while True:
+            try:
+                connection = self._idle.pop()  # not looked at before: other threads take from it
+            except IndexError:
+                return self._connector.connect()
+            if alive(connection):
+                return connection
+            connection.close()
 
     def _give_back(self, connection: Connection) -> None:
         with contextlib.suppress(psycopg.Error):
