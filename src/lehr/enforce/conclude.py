@@ -154,6 +154,8 @@ def _evidence(state: State) -> dict[str, Any]:
         found["failed_diffs"] = trouble.failed_diffs
     if trouble.ineffective:
         found["ineffective_pushes"] = trouble.ineffective
+    if state.contest.level:
+        found["contested_pushes"] = state.contest.level
     return found
 
 

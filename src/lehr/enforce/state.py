@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.enforce.contest import NO_CONTEST, Contest
 from lehr.enforce.pinning import Pinning
 from lehr.enforce.turndown import Course
 from lehr.model.asset import Asset, AssetId, AssetKey
@@ -129,6 +130,7 @@ class State(msgspec.Struct, frozen=True):
         operation: the push under way, or whose outcome is unknown.
         standing: key of the last condition recorded, and since then `turns` ended like it.
         next_at: due time recorded with it.
+        contest: verified pushes that were undone again.
         left: True when the last turn found it out of production, or out of Lehr's care.
         refused: admissions in a row that found the turn out of date.
     """
@@ -138,6 +140,7 @@ class State(msgspec.Struct, frozen=True):
     operation: Operation | None = None
     ledger: LedgerEntry | None = None
     trouble: Trouble = CALM
+    contest: Contest = NO_CONTEST
     standing: Digest | None = None
     turns: int = 0
     next_at: float | None = None

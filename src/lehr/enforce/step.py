@@ -19,6 +19,7 @@ from lehr.base.backoff import delay as backoff
 from lehr.base.clock import iso
 from lehr.base.digest import Digest, digest_all, short
 from lehr.enforce.conclude import conclude, decision_of, pushing_condition
+from lehr.enforce.contest import NO_CONTEST
 from lehr.enforce.state import (
     CALM,
     Admitted,
@@ -87,7 +88,7 @@ def _begin(state: State, event: Begin) -> Stepped:
     view = event.view
     turn = Turn(view)
     if view.cause == RETRY:
-        state = replace(state, trouble=CALM)
+        state = replace(state, trouble=CALM, contest=NO_CONTEST)
     if state.operation is not None:
         # Unknown outcomes are looked at before anything else is done.
         return replace(state, turn=turn, phase=Phase.LOOKING), (Look(state.operation),)
@@ -177,6 +178,8 @@ def _diffed(state: State, event: Diffed) -> Stepped:
         trouble = CALM
     elif trouble.failed_diffs:
         trouble = replace(trouble, failed_diffs=0)
+    if verifying and event.diff.empty:
+        state = _repaired(state, _content_key(turn))
     state = replace(state, turn=turn, trouble=trouble)
     if event.diff.empty:
         return _converged(state)
@@ -200,12 +203,32 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
         return Condition(Status.STALLED, *trouble.said), None
     if view.monotonic < trouble.not_before:
         return Condition(Status.RETRYING, *trouble.said), trouble.not_before - view.monotonic
+    contested = state.contest.wait(_content_key(turn), view.monotonic)
+    if contested:
+        return _contested(view, diff), contested
     if _needs_approval(view, diff) and diff.digest() not in view.pinning.approved:
         # The digest is part of what it says: an approval is for the diff that was recorded last.
         what = f"{diff.summary()} (diff {short(diff.digest())})"
         message = f"{what}: carrying this out destroys what cannot be brought back"
         return Condition(Status.WAITING, "ApprovalNeeded", message, f"lehr approve {view.key.id}"), None
     return None
+
+
+def _repaired(state: State, content: Digest) -> State:
+    """Remember a push that was verified: if it is undone again and again, somebody else writes there."""
+    turn = _turn(state)
+    view = turn.view
+    contest = state.contest.verified(content, _diff(turn).digest(), view.monotonic, view.jitter)
+    return replace(state, contest=contest)
+
+
+def _contested(view: View, diff: Diff) -> Condition:
+    return Condition(
+        Status.RETRYING,
+        "Contested",
+        f"differs again in {diff.summary()}: something else undoes each push after it was verified",
+        f"stop what else changes it, or run lehr retry {view.key.id}; Lehr pushes more and more slowly",
+    )
 
 
 def _needs_approval(view: View, diff: Diff) -> bool:
