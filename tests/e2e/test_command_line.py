@@ -215,12 +215,45 @@ def test_a_rollback_needs_no_git_and_stands_until_it_is_lifted(running: Workspac
     running.lehr("wait", "--timeout", "30s")
     assert running.production == "bad\n"
     running.lehr("rollback", "greeting", "--reason", "bad")
-    running.lehr("wait", "--timeout", "30s")
+    running.lehr("wait", "--timeout", "30s", "--allow-pinned")
     assert running.production == "hello\n"
     assert "pinned by" in running.lehr("why", "greeting").stdout
+    # and nobody takes that for the newest commit
+    assert "greeting: pinned to shop@1" in running.lehr("wait", "--timeout", "30s", code=1).stderr
+    assert "1 asset held back by pins: greeting at shop@1" in running.lehr("status").stdout
     running.lehr("unpin", "greeting")
     running.lehr("wait", "--timeout", "30s")
     assert running.production == "bad\n"
+
+
+def test_a_wait_is_for_the_newest_commit_and_ends_where_nothing_can_come_of_it(running: Workspace) -> None:
+    # given a revision that `lehr run` has not seen yet, and that cannot be published
+    (running.folder / "assets" / "broken.yaml").write_text("- {id: greeting\n")
+    told = running.lehr("wait", "--timeout", "300s", code=1).stderr
+    assert "the newest commit" in told
+    assert "was refused" in told
+    for goal in ("status=Converged", "incarnation=2"):
+        running.lehr("wait", "--for", goal, "--timeout", "300s", code=1)
+    running.lehr("wait", "--for", "incarnation=1", "--timeout", "300s")
+    status = running.lehr("status").stdout
+    assert "was refused" in status
+    assert "shop@1 stays in force" in status
+    assert "Converged shop@1" not in running.lehr("why", "--all").stdout
+    # when that is put right
+    (running.folder / "assets" / "broken.yaml").unlink()
+    running.declare("right")
+    running.lehr("wait", "--timeout", "30s")
+    assert running.production == "right\n"
+    assert running.json("status")["run"]["source_looked_at"]
+
+
+def test_a_wait_ends_at_once_where_no_run_is_active(workspace: Workspace) -> None:
+    workspace.lehr("run", "--once")
+    told = workspace.lehr("wait", "--timeout", "300s", code=1).stderr
+    assert "no `lehr run` is active" in told
+    assert "the last one was seen" in told
+    assert "no: last seen" in workspace.lehr("status").stdout
+    assert workspace.json("status")["run"]["active"] is False
 
 
 def test_an_override_that_is_revoked_lets_nothing_more_through(running: Workspace) -> None:
@@ -273,7 +306,7 @@ def test_commands_that_change_something_say_when_nobody_carries_them_out(workspa
     told = workspace.lehr("freeze", "all", "--reason", "x", code=1).stderr
     assert "no `lehr run` is running" in told
     assert "fix: start it with `lehr run`" in told
-    assert "no `lehr run` is running here" in workspace.lehr("why", "greeting").stdout
+    assert "no `lehr run` is active" in workspace.lehr("why", "greeting").stdout
 
 
 def test_the_state_is_found_from_a_folder_below(workspace: Workspace) -> None:

@@ -151,7 +151,7 @@ COMMANDS = {
 }
 
 CASES = [f"{command} -o {form}" for command, forms in COMMANDS.items() for form in forms] + [
-    "wait x --timeout 5s",
+    "wait x --for incarnation=1 --timeout 5s",
     # And what is not there:
     "why hello/webb",
     "describe nothing",

@@ -81,7 +81,7 @@ COMMANDS = [
     ("graph", "--incarnation", "latest", "--assets", "all"),
     ("types", "-o", "name"),
     ("explain", "lehr.File", "-o", "json"),
-    ("wait", "--timeout", "5s"),
+    ("wait", "--for", "incarnation=1", "--timeout", "5s"),
 ]
 
 

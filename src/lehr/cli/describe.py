@@ -10,16 +10,9 @@ import click
 
 from lehr.base.clock import iso
 from lehr.cli import terminal, words
+from lehr.cli.active_run import run_state
 from lehr.cli.output import output_option, print_lines, show_document, yaml_text
-from lehr.cli.stored import (
-    complete_asset,
-    open_reading,
-    partition_option,
-    registry_of,
-    running,
-    state_folder,
-    state_option,
-)
+from lehr.cli.stored import complete_asset, open_reading, partition_option, registry_of, state_option
 
 if TYPE_CHECKING:
     from lehr.model.operation import Operation
@@ -51,7 +44,7 @@ def describe(asset: str, form: str, state: Path | None, partition: str | None) -
         print_lines(_intent(found))
         print()
         attempt = reading.records.attempt(reading.partition)
-        print_lines(tell(found.explanation, attempt, reading.now, alive=running(state_folder(state))))
+        print_lines(tell(found.explanation, attempt, reading.now, alive=run_state(state).active))
         print_lines(_history(found, reading.now))
 
 

@@ -11,7 +11,9 @@ from lehr.model.control import Control
 from lehr.model.decision import Decision, Verdict
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.run_state import RunState
 from lehr.query.selecting import Row
+from lehr.query.waiting import HeldBack
 
 
 def _plain(value: msgspec.Struct, *times: str) -> dict[str, Any]:
@@ -45,6 +47,24 @@ def of_ledger(entry: LedgerEntry) -> dict[str, Any]:
 def of_control(control: Control) -> dict[str, Any]:
     """A word of a person; its selector as one writes it on the command line."""
     return {**_plain(control, "at", "expires_at"), "selector": str(control.selector)}
+
+
+def of_held_back(held: HeldBack) -> dict[str, Any]:
+    """An asset that a pin holds back."""
+    return _plain(held, "until")
+
+
+def of_run_state(run: RunState) -> dict[str, Any]:
+    """The `lehr run` of a state; when it was asked is left out."""
+    document = _plain(run, "now", "seen_at", "source_looked_at", "production_looked_at")
+    del document["now"]
+    return document
+
+
+def of_report(report: dict[str, Any]) -> dict[str, Any]:
+    """What a `lehr run` reports of itself, for `of_run_state` has the rest."""
+    pushes = [{**push, "since": moment(push["since"])} for push in report["pushes"]]
+    return {**{name: value for name, value in report.items() if name != "state"}, "pushes": pushes}
 
 
 def of_verdict(verdict: Verdict) -> dict[str, Any]:

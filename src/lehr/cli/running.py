@@ -18,6 +18,7 @@ from lehr.cli import words
 from lehr.cli.output import print_lines
 from lehr.cli.stored import inert_in, installation, named_store, open_store_of
 from lehr.cli.told_all import refused, tell_overview
+from lehr.control.heartbeat import beating
 from lehr.control.lock import exclusive
 from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
 from lehr.model.attempt import Attempt, Publication
@@ -130,7 +131,7 @@ async def _answering(
     async with contextlib.AsyncExitStack() as entered:
         try:
             server = await entered.enter_async_context(
-                serving(listen, opening, known, clock, alive=lambda: True, hook=hook, names=names)
+                serving(listen, opening, known, clock, run_state=plane.state, hook=hook, names=names)
             )
         except LehrError as error:
             click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)
@@ -153,7 +154,9 @@ async def _answering(
 @contextlib.asynccontextmanager
 async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Parts]]:
     """A control plane that may be started; holds the state folder."""
-    with exclusive(deployment.state):
+    async with contextlib.AsyncExitStack() as held:
+        held.enter_context(exclusive(deployment.state))
+        await held.enter_async_context(beating(deployment.state, SystemClock()))
         _hide_from_git(deployment)
         made_of = parts(deployment, named_store())
         try:
@@ -290,4 +293,4 @@ def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
         made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
     )
     overview = replace(survey(reading), attempt=None)  # what came of it was told at once, with excerpts
-    print_lines(tell_overview(overview, plane.partition, reading.now, alive=True))
+    print_lines(tell_overview(overview, plane.partition, reading.now, plane.state()))

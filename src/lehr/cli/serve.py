@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.cli.stored import installation, open_store_of, running, state_folder, state_option
+from lehr.cli.active_run import state_of_folder
+from lehr.cli.stored import installation, open_store_of, state_folder, state_option
 
 if TYPE_CHECKING:
     from lehr.http.server import Address
+    from lehr.query.run_state import RunState
 
 DEFAULT = "127.0.0.1:8470"
 
@@ -68,7 +70,11 @@ async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
     ended = ending_by_signal("ending; whoever watches comes again")
     opening = open_store_of(state)
     known, clock = installation(state), SystemClock()
-    async with serving(address, opening, known, clock, alive=lambda: running(state), names=names) as server:
+
+    def run() -> RunState:
+        return state_of_folder(state)
+
+    async with serving(address, opening, known, clock, run_state=run, names=names) as server:
         click.echo(f"answering at {server.url}", err=True)
         await ended.wait()
     raise click.exceptions.Exit(ended.code)

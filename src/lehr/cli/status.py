@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lehr.cli import words
+from lehr.cli import documents, terminal, words
+from lehr.cli.active_run import run_state
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import (
     named_server,
     open_reading,
     partition_option,
-    running,
     running_report,
     state_folder,
     state_option,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
     from lehr.query.overview import Overview
     from lehr.query.reading import Reading
+    from lehr.query.run_state import RunState
 
 
 @click.command(
@@ -38,28 +39,35 @@ if TYPE_CHECKING:
 @state_option
 @partition_option
 def status(form: str, state: Path | None, partition: str | None) -> None:
-    """Show whether `lehr run` is running, what is in force, and how its assets stand."""
+    """Show whether a `lehr run` is active, what became of the newest commit, and how the assets stand.
+
+    Ends with 0 whenever it can read that, good or bad; `lehr wait --timeout 0s` is the check for scripts.
+    """
     from lehr.cli.told_all import overview_document
     from lehr.query.overview import survey
 
     folder = state_folder(state)
-    report = running_report(folder)
-    url = named_server()
-    alive = running(folder) if url else report is not None
+    report, run = running_report(folder), run_state(state)
     with open_reading(folder, partition) as reading:
         overview = survey(reading)
         if form == "text":
-            print_lines(_tell(reading, overview, report, url or str(folder), alive=alive))
-        else:
-            show_document(form, {"running": report, **overview_document(overview)})
+            print_lines(_lines(reading, overview, report, run, named_server() or str(folder)))
+            return
+        document = {
+            "run": documents.of_run_state(run),
+            "running": None if report is None else documents.of_report(report),
+        }
+        show_document(form, {**document, **overview_document(overview)})
 
 
-def _tell(
-    reading: Reading, overview: Overview, report: dict[str, Any] | None, place: str, *, alive: bool
+def _lines(
+    reading: Reading, overview: Overview, report: dict[str, Any] | None, run: RunState, place: str
 ) -> Iterator[str]:
+    from lehr.cli.told_all import held_back_line, run_line
+
     now, newest = reading.now, overview.newest
-    process = "" if report is None else f", process {report['pid']}"
-    yield f"running     {f'yes{process}' if alive else 'no'}"
+    process = "" if run.process is None else f", process {run.process}"
+    yield f"running     {f'yes{process}' if run.active else f'no: {run_line(run, now)}'}"
     yield f"state       {place}"
     yield f"partition   {reading.partition}"
     if newest is None:
@@ -67,21 +75,49 @@ def _tell(
     else:
         yield f"in force    {newest.name}, published {words.ago(newest.created_at, now)}"
     if overview.attempt is not None:
-        yield f"last look   {_last_look(overview.attempt, now)}"
+        yield f"newest      {_newest(overview.attempt, now)}"
+    yield f"last look   {_last_look(run, now)}"
     counts = ", ".join(f"{count:,} {name}" for name, count in overview.counts.items())
     yield f"assets      {counts or 'none'}"
+    if overview.held_back:
+        yield f"pinned      {held_back_line(overview.held_back, reading.partition)}"
     said = {push["operation"]: push["said"] for push in (report or {}).get("pushes", ())}
     for operation in overview.operations:
         progress = said.get(operation.id) or ("" if operation.id in said else "outcome unknown")
         took = words.span(now - operation.started_at)
         yield f"pushing     {operation.asset}, for {took}" + (f": {progress}" if progress else "")
     if overview.controls:
-        yield f"standing    {words.counted(len(overview.controls), 'word')} of people; see `lehr why --all`"
+        yield f"controls    {words.counted(len(overview.controls), 'control')} active; see `lehr why --all`"
     if report and report["store_trouble"]:
         yield f"trouble     {report['store_trouble']}"
 
 
-def _last_look(attempt: Attempt, now: float) -> str:
-    revision = f" {attempt.sources[0].revision[:12]}" if attempt.sources else ""
-    problems = f", {words.counted(len(attempt.diagnostics), 'problem')}" if attempt.diagnostics else ""
-    return f"{attempt.publication}{revision}, {words.ago(attempt.at, now)}{problems}"
+def _newest(attempt: Attempt, now: float) -> str:
+    """What became of the newest commit."""
+    from lehr.model.attempt import Publication
+    from lehr.query.waiting import refusal, revision_of
+
+    revision = revision_of(attempt).removeprefix("the newest ")
+    if attempt.publication is Publication.REFUSED:
+        force = (
+            f"{attempt.partition}@{attempt.sequence} stays in force"
+            if attempt.sequence
+            else "none is in force"
+        )
+        what = refusal(attempt).removeprefix("the newest ")
+        return terminal.printable(f"{what}; {force}; {words.ago(attempt.at, now)}; see `lehr why --all`")
+    if attempt.publication is Publication.UNREADABLE:
+        return f"{revision} cannot be read since {words.ago(attempt.at, now)}; see `lehr why --all`"
+    warnings = f"; {words.counted(len(attempt.diagnostics), 'warning')}" if attempt.diagnostics else ""
+    return f"{revision} is in force as {attempt.partition}@{attempt.sequence}{warnings}"
+
+
+def _last_look(run: RunState, now: float) -> str:
+    """When the active `lehr run` last looked at the source and at production."""
+    if not run.active:
+        return "none since the last `lehr run` ended" if run.seen_at is not None else "none"
+    source, production = (
+        "not yet" if moment is None else words.ago(moment, now)
+        for moment in (run.source_looked_at, run.production_looked_at)
+    )
+    return f"source {source}, production {production}"

@@ -241,7 +241,7 @@ def running(state: Path) -> bool:
         from lehr.http.calling import Server
 
         with contextlib.closing(Server(url)) as server:
-            return server.running()
+            return server.run_state().active
     from lehr.control.client import SOCKET
     from lehr.control.socket import connected
 

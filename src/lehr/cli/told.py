@@ -223,7 +223,7 @@ def _circumstances(
             "see `lehr why --all`"
         )
     if not alive:
-        yield "  note       no `lehr run` is running here: nothing is looked at, and nothing is pushed"
+        yield "  note       no `lehr run` is active: nothing is looked at, and nothing is pushed"
 
 
 def control_line(control: Control, now: float) -> str:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from lehr.cli import documents, terminal, words
+from lehr.cli.active_run import seen
 from lehr.cli.told import control_line, paint
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import Group, Overview
+from lehr.query.run_state import RunState
+from lehr.query.waiting import HeldBack
 
 _MOST_GROUPS = 20
 _MOST_DIAGNOSTICS = 20
 _MOST_CONTROLS = 20
+_MOST_HELD = 3
 
 
-def tell_overview(overview: Overview, partition: Partition, now: float, *, alive: bool) -> Iterator[str]:
+def tell_overview(overview: Overview, partition: Partition, now: float, run: RunState) -> Iterator[str]:
     """Lines that say what is not as it should be, and what stands in the way."""
     if overview.newest is None:
         yield f"{partition} has no incarnation yet: nothing was published, so nothing is done"
     else:
-        yield _in_force(overview, now)
+        yield _in_force(overview, now, run)
     if overview.not_published and overview.attempt is not None:
         yield ""
         yield from refused(overview.attempt, now)
@@ -39,20 +43,40 @@ def tell_overview(overview: Overview, partition: Partition, now: float, *, alive
         yield from _group(group, now)
     if len(overview.groups) > _MOST_GROUPS:
         yield f"and {len(overview.groups) - _MOST_GROUPS} more groups; see `lehr get assets`"
-    if not alive:
+    if not run.active:
         yield ""
-        yield "No `lehr run` is running here: nothing is looked at, and nothing is pushed."
+        yield f"No `lehr run` is active ({run_line(run, now)}): nothing is looked at, and nothing is pushed."
 
 
-def _in_force(overview: Overview, now: float) -> str:
+def run_line(run: RunState, now: float) -> str:
+    """When a `lehr run` that is not active was active."""
+    if run.process is not None:
+        return f"process {run.process} does not answer yet"
+    found = seen(run, now)
+    return f"last seen {found}" if found else "none was ever active on this state"
+
+
+def held_back_line(held: Sequence[HeldBack], partition: Partition) -> str:
+    """Which assets pins hold back: some of them."""
+    shown = ", ".join(f"{item.id} at {partition}@{item.incarnation}" for item in held[:_MOST_HELD])
+    more = f", and {len(held) - _MOST_HELD} more" if len(held) > _MOST_HELD else ""
+    return f"{words.counted(len(held), 'asset')} held back by pins: {terminal.printable(shown)}{more}"
+
+
+def _in_force(overview: Overview, now: float, run: RunState) -> str:
     assert overview.newest is not None
     newest = overview.newest
     total = sum(overview.counts.values())
     since = f"{newest.name} is in force since {words.ago(newest.created_at, now)}"
     assets = words.counted(total, "asset")
-    if not overview.unsettled:
-        return f"{paint('Converged', '●')} {since}; nothing is left to do for its {assets}"
-    return f"{paint('Waiting', '●')} {since}; of its {assets}, {overview.unsettled:,} not settled"
+    if overview.unsettled:
+        return f"{paint('Waiting', '●')} {since}; of its {assets}, {overview.unsettled:,} not settled"
+    if overview.held_back:
+        held = held_back_line(overview.held_back, newest.partition)
+        return f"{paint('Held', '●')} {since}; of its {assets}, {held}"
+    if overview.not_published or not run.active:
+        return f"{paint('Waiting', '●')} {since}; its {assets} had converged when last looked at"
+    return f"{paint('Converged', '●')} {since}; nothing is left to do for its {assets}"
 
 
 def _group(group: Group, now: float) -> Iterator[str]:
@@ -107,5 +131,6 @@ def overview_document(overview: Overview) -> dict[str, Any]:
             for group in overview.groups
         ],
         "controls": [documents.of_control(item) for item in overview.controls],
+        "held_back": [documents.of_held_back(item) for item in overview.held_back],
         "operations": [documents.of_operation(item) for item in overview.operations],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,26 +11,48 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli import words
+from lehr.cli.active_run import ActiveRun, active_run, seen
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
 
 if TYPE_CHECKING:
+    from lehr.model.attempt import Attempt
     from lehr.query.reading import Reading
+    from lehr.query.waiting import Unmet
 
 _POLL_SECONDS = 0.2
+_ASK_SECONDS = 1.0
+_LEAST_LOOK_SECONDS = 10.0
+_START_SECONDS = 3.0
+"""That `lehr run &` may take to hold its state."""
+
 _MOST = 5
 
-Missing = Callable[["Reading"], list[str]]
-"""A line for each thing that is not yet as somebody waits for it to be; none when all are."""
+Goal = Callable[["Reading"], "Unmet"]
+"""What is still missing for things to be as somebody waits for them to be."""
 
 
 @click.command(
     epilog="""
     \b
     Examples:
-      lehr wait --timeout 2m                          everything, as the newest incarnation says
+      lehr wait --timeout 2m                          the newest commit, everywhere
       lehr wait web/process --for converged
       lehr wait 'web/*' --for status=Waiting --timeout 10s
       lehr wait --for incarnation=7
+      lehr wait --timeout 0s                          check, without waiting
+
+    First, the running `lehr run` looks at the source, so that a commit made a moment ago counts. With
+    --server, its next regular look is waited for.
+
+    \b
+    Exit codes:
+      0  the newest commit is published, and the assets are as --for says
+      1  not within --timeout; or at once when waiting does not help: the newest commit was refused, no
+         `lehr run` is active (one that was just started gets 3 s), or only pinned assets are left
+         (--for converged without --allow-pinned)
+      2  the command line is wrong
+
+    --for incarnation=N is also 0 when N was published before, whatever became of later commits.
     """
 )
 @click.argument("selector", default="all", shell_complete=complete_asset)
@@ -49,35 +72,147 @@ Missing = Callable[["Reading"], list[str]]
     metavar="TIME",
     help="Give up after so long, with exit code 1.",
 )
+@click.option(
+    "--allow-pinned", is_flag=True, help="Count pinned assets as converged once they are as their pin says."
+)
 @state_option
 @partition_option
-def wait(selector: str, goal: str, timeout: float, state: Path | None, partition: str | None) -> None:
-    """Wait until the assets of SELECTOR, all if there is none, are as --for says."""
+def wait(
+    selector: str, goal: str, timeout: float, allow_pinned: bool, state: Path | None, partition: str | None
+) -> None:
+    """Wait until the newest commit is published, and the assets of SELECTOR (or all) are as --for says."""
     import asyncio
 
-    missing = _missing(selector, goal)
-    with open_reading(state, partition) as reading:
-        left = asyncio.run(_until_none(missing, reading, timeout))
-    if left:
+    missing = _missing(selector, goal, allow_pinned=allow_pinned)
+    with contextlib.ExitStack() as opened:
+        run = active_run(state)
+        opened.callback(run.close)
+        waiting = _Wait(opened, run, missing, state, partition, timeout, early=goal.startswith("incarnation"))
+        left = asyncio.run(waiting.until_met(timeout))
+    if left.what:
+        span = words.span(timeout)
         raise LehrError(
-            f"not there after {words.span(timeout)}: {goal}",
-            why="; ".join(left[:_MOST]) + (f"; and {len(left) - _MOST} more" if len(left) > _MOST else ""),
-            fix="see `lehr why --all`",
+            f"{goal} cannot be reached" if left.final else f"not {goal} after {span}",
+            why="; ".join(left.what[:_MOST])
+            + (f"; and {len(left.what) - _MOST} more" if len(left.what) > _MOST else ""),
+            fix=left.fix or "see `lehr why --all`",
         )
 
 
-async def _until_none(missing: Missing, reading: Reading, timeout: float) -> list[str]:
-    from lehr.base.clock import SystemClock
+class _Wait:
+    """One wait, asked again and again what is still missing."""
 
-    clock = SystemClock()
-    deadline = clock.monotonic() + timeout
-    while (left := missing(reading)) and clock.monotonic() < deadline:
-        await clock.sleep(min(_POLL_SECONDS, max(0.0, deadline - clock.monotonic())))
-        reading.now = clock.now()
-    return left
+    def __init__(
+        self,
+        opened: contextlib.ExitStack,
+        run: ActiveRun,
+        missing: Goal,
+        state: Path | None,
+        partition: str | None,
+        timeout: float,
+        *,
+        early: bool,
+    ) -> None:
+        """`early`: a goal that is reached needs no `lehr run`, and stays reached."""
+        self._opened = opened
+        self._run = run
+        self._missing = missing
+        self._state = state
+        self._partition = partition
+        self._look_seconds = max(timeout, _LEAST_LOOK_SECONDS)
+        self._early = early
+        self._reading: Reading | None = None
+        self._attempt: Attempt | None = None
+        self._caught_up = False
+        self._may_start_until = 0.0
+        self._active_until = 0.0
+        self._ask_at = 0.0
+
+    async def until_met(self, timeout: float) -> Unmet:
+        """What is missing in the end."""
+        from lehr.base.clock import SystemClock
+
+        clock = SystemClock()
+        deadline = clock.monotonic() + timeout
+        self._may_start_until = min(deadline, clock.monotonic() + _START_SECONDS)
+        while True:
+            left = self._left(clock.monotonic(), clock.now())
+            rest = deadline - clock.monotonic()
+            if not left.what or left.final or rest <= 0:
+                return left
+            await clock.sleep(min(_POLL_SECONDS, rest))
+
+    def _left(self, monotonic: float, now: float) -> Unmet:
+        from lehr.query.waiting import MET, unpublished
+
+        reading = self._open(now)
+        if self._early and reading is not None and self._missing(reading) == MET:
+            return MET
+        left = self._without_run(monotonic) or self._unlooked(monotonic)
+        if left is not None:
+            return left
+        assert self._attempt is not None
+        reading = self._open(now, published=self._attempt.sequence > 0)
+        newest = None if reading is None else reading.newest()
+        attempt = self._attempt if reading is None else self._newest_attempt(reading)
+        left = unpublished(attempt, newest)
+        return left if left.what or reading is None else self._missing(reading)
+
+    def _without_run(self, monotonic: float) -> Unmet | None:
+        """What is missing to the `lehr run`; None if it is active."""
+        from msgspec import structs
+
+        from lehr.query.waiting import MET, missing_run
+
+        if monotonic < self._active_until:
+            return None
+        run = self._run.state()
+        left = missing_run(run, self._partition, self._run.place, seen(run, run.now))
+        if left != MET:
+            starting = not run.active and monotonic < self._may_start_until
+            return structs.replace(left, final=left.final and not starting)
+        self._active_until = monotonic + _ASK_SECONDS
+        return None
+
+    def _unlooked(self, monotonic: float) -> Unmet | None:
+        """What is missing while the source was not looked at since the wait began; None once it was."""
+        from lehr.query.waiting import Unmet
+
+        if self._attempt is not None:
+            return None
+        if monotonic >= self._ask_at:
+            self._ask_at = monotonic + _ASK_SECONDS
+            try:
+                self._attempt = self._run.look(self._look_seconds)
+            except LehrError as error:
+                return Unmet((str(error),))
+        return None if self._attempt is not None else Unmet(("`lehr run` has not looked at the source yet",))
+
+    def _newest_attempt(self, reading: Reading) -> Attempt:
+        """Reads of the store may lag behind the answer to the first look."""
+        assert self._attempt is not None
+        stored = reading.records.attempt(reading.partition)
+        if stored is None:
+            return self._attempt
+        same = _result(stored) == _result(self._attempt)
+        self._caught_up = self._caught_up or same or stored.at > self._attempt.at
+        return stored if self._caught_up else self._attempt
+
+    def _open(self, now: float, *, published: bool = False) -> Reading | None:
+        """What is read, as of now; None as long as it cannot be read, if nothing was `published` yet."""
+        if self._reading is None:
+            with contextlib.suppress(*(() if published else (LehrError,))):
+                self._reading = self._opened.enter_context(open_reading(self._state, self._partition))
+        if self._reading is not None:
+            self._reading.now = now
+        return self._reading
 
 
-def _missing(selector: str, goal: str) -> Missing:
+def _result(attempt: Attempt) -> tuple[object, ...]:
+    return attempt.publication, attempt.sources, attempt.sequence
+
+
+def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
     from lehr.model.decision import Status
     from lehr.model.selector import parse_selector
     from lehr.query import waiting
@@ -86,24 +221,25 @@ def _missing(selector: str, goal: str) -> Missing:
     name, _, value = goal.partition("=")
     chosen = parse_selector(selector)
     if goal == "converged":
-        return lambda reading: [
-            f"{row.id}: {row.status} {row.message}"
-            for row in waiting.not_converged(reading, selected(reading, chosen))
-        ]
+        return lambda reading: waiting.unconverged(
+            reading, selected(reading, chosen), allow_pinned=allow_pinned
+        )
     if name == "incarnation" and value.isdecimal():
         return lambda reading: _not_published(reading, int(value))
     if name == "status":
         status = next((item for item in Status if item.lower() == value.lower()), None)
         if status is not None:
-            return lambda reading: [
-                f"{row.id}: {row.status}" for row in waiting.not_at(selected(reading, chosen), status)
-            ]
+            return lambda reading: waiting.Unmet(
+                tuple(f"{row.id}: {row.status}" for row in waiting.not_at(selected(reading, chosen), status))
+            )
     known = ", ".join(Status)
     raise click.UsageError(f"--for is converged, incarnation=N or status=S, where S is one of {known}.")
 
 
-def _not_published(reading: Reading, sequence: int) -> list[str]:
+def _not_published(reading: Reading, sequence: int) -> Unmet:
+    from lehr.query.waiting import MET, Unmet
+
     newest = reading.newest()
     if newest is not None and newest.sequence >= sequence:
-        return []
-    return [f"{newest.name} is the newest" if newest is not None else "nothing is published yet"]
+        return MET
+    return Unmet((f"{newest.name} is the newest" if newest is not None else "nothing is published yet",))

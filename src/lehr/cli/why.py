@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lehr.cli.active_run import run_state
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import (
     complete_asset,
     open_reading,
     partition_option,
-    running,
     running_report,
     state_folder,
     state_option,
@@ -20,6 +20,7 @@ from lehr.cli.stored import (
 
 if TYPE_CHECKING:
     from lehr.query.reading import Reading
+    from lehr.query.run_state import RunState
 
 
 @click.command(
@@ -48,12 +49,12 @@ def why(
     if (asset is None) is not everything:
         raise click.UsageError("Name one asset, or say --all.")
     with open_reading(state, partition) as reading:
-        alive = running(state_folder(state))
+        run = run_state(state)
         if asset is None:
-            _show_all(reading, limit, form, alive=alive)
+            _show_all(reading, limit, form, run)
         else:
-            _show_one(reading, asset, form, alive=alive)
-        if alive and form == "text":
+            _show_one(reading, asset, form, alive=run.active)
+        if run.active and form == "text":
             _warn_of_trouble(state_folder(state))
 
 
@@ -78,12 +79,12 @@ def _show_one(reading: Reading, asset: str, form: str, *, alive: bool) -> None:
         show_document(form, explanation_document(explanation))
 
 
-def _show_all(reading: Reading, limit: int, form: str, *, alive: bool) -> None:
+def _show_all(reading: Reading, limit: int, form: str, run: RunState) -> None:
     from lehr.cli.told_all import overview_document, tell_overview
     from lehr.query.overview import survey
 
     overview = survey(reading, most=limit)
     if form == "text":
-        print_lines(tell_overview(overview, reading.partition, reading.now, alive=alive))
+        print_lines(tell_overview(overview, reading.partition, reading.now, run))
     else:
         show_document(form, overview_document(overview))

@@ -16,11 +16,16 @@ SOCKET = "control.sock"
 _MOST_BYTES = 64 * 1024 * 1024
 
 
+class NotRunningError(LehrError):
+    """Nobody listens at the socket."""
+
+
 def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     """Give a command to the `lehr run` of `state` and return its answer.
 
     Raises:
-        LehrError: none is running, or it does not answer within `timeout` seconds.
+        NotRunningError: none is running.
+        LehrError: it does not answer within `timeout` seconds.
     """
     try:
         with connected(state / SOCKET, timeout) as client:
@@ -28,7 +33,7 @@ def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
             with client.makefile("rb") as answers:
                 line = answers.readline(_MOST_BYTES)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
-        raise LehrError(
+        raise NotRunningError(
             f"no `lehr run` is running on {state}",
             why="commands that change something are carried out by the running program",
             fix="start it with `lehr run`, or name the right state folder with --state",

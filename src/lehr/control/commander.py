@@ -30,6 +30,7 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
+from lehr.query.run_state import RunState
 from lehr.store import Store
 from lehr.store.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
 
@@ -46,7 +47,14 @@ class Commander:
         refresh: Callable[[], Awaitable[Attempt]],
         clock: Clock,
         chance: Chance,
+        run_state: Callable[[], RunState],
     ) -> None:
+        """Commands of `partition`.
+
+        Args:
+            refresh: takes a pass over the source.
+            run_state: how this program is now.
+        """
         self._partition = partition
         self._store = store
         self._committer = committer
@@ -54,14 +62,18 @@ class Commander:
         self._refresh = refresh
         self._clock = clock
         self._chance = chance
+        self._run_state = run_state
 
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
-        """Carry out `request`, given by `actor`; refusals are answers too. Audited, both."""
+        """Carry out `request`, given by `actor`; refusals are answers too. Both are audited.
+
+        A look at the source is not: it changes nothing that a regular look would not.
+        """
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:
             answer = Answer(False, error.what, error.why, error.fix)
-        if not isinstance(request, Report):
+        if not isinstance(request, Report | Refresh):  # the source is looked at all the time
             await self._audit(request, actor, answer)
         return answer
 
@@ -163,6 +175,7 @@ class Commander:
             for operation, said in self._enforcer.pushes()
         ]
         content = {
+            "state": msgspec.to_builtins(self._run_state()),
             "pid": os.getpid(),
             "partition": self._partition,
             "assets": self._enforcer.assets,

@@ -33,6 +33,23 @@ def exclusive(state: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def holder(state: Path) -> int | None:
+    """The process that holds the state folder, as far as this user may see; None if there is none.
+
+    Nothing is locked to find out: that could turn away a `lehr run` that starts at this moment.
+    """
+    try:
+        process = int((state / _NAME).read_text())
+        lock = (state / _NAME).stat()
+        for handle in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.path.samestat(handle.stat(), lock):
+                    return process
+    except (OSError, ValueError):
+        pass  # nobody has signed it, or that process has ended
+    return None
+
+
 def _take(handle: int, state: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.locating import with_excerpts
+from lehr.query.run_state import RunState
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
@@ -87,6 +89,7 @@ class ControlPlane:
     Attributes:
         enforcer: to ask how things stand.
         heard: called with every attempt to publish.
+        source_looked_at: wall-clock seconds when the last completed pass over the source began.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class ControlPlane:
     ) -> None:
         self.partition = partition
         self.heard = heard
+        self.source_looked_at: float | None = None
         self._parts = parts
         self.committer = Committer(parts.store, parts.blocking, parts.clock)
         self.enforcer = Enforcer(
@@ -120,7 +124,14 @@ class ControlPlane:
         )
         self._refreshing = asyncio.Lock()
         commander = Commander(
-            partition, parts.store, self.committer, self.enforcer, self.refresh, parts.clock, parts.chance
+            partition,
+            parts.store,
+            self.committer,
+            self.enforcer,
+            self.refresh,
+            parts.clock,
+            parts.chance,
+            self.state,
         )
         self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []
@@ -129,10 +140,25 @@ class ControlPlane:
         [answer] = await self.committer.ask(write)
         return answer
 
+    def state(self) -> RunState:
+        """How it is now. May be called from any thread."""
+        now = self._parts.clock.now()
+        return RunState(
+            active=True,
+            now=now,
+            process=os.getpid(),
+            partition=self.partition,
+            seen_at=now,
+            source_looked_at=self.source_looked_at,
+            production_looked_at=self.enforcer.looked_at,
+        )
+
     async def refresh(self) -> Attempt:
         """Take a pass over the source, and let the Enforcer know what it published."""
         async with self._refreshing:
+            began = self._parts.clock.now()
             attempt = await self._publisher.refresh()
+            self.source_looked_at = began
             if attempt.publication is Publication.PUBLISHED:
                 log.info(
                     "published",

@@ -125,6 +125,7 @@ class Enforcer:
         self._epoch = 0
         self._stopping = False
         self.turns = 0
+        self.looked_at: float | None = None
 
     # --- life --------------------------------------------------------------------
 
@@ -433,6 +434,8 @@ class Enforcer:
         if asset is not None:
             read.know(asset)
         event = await slot.lane.diff(target, asset, read)
+        if isinstance(event, Diffed):
+            self.looked_at = self._clock.now()
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._readers.leave(slot.key.id, slot.reads)

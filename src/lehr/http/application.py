@@ -19,7 +19,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http import problems
 from lehr.http.asking import parameters_of
-from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, description, health, openapi
+from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
@@ -57,7 +57,7 @@ class Application:
         clock: Clock,
         limits: Limits,
         abort: Abort,
-        alive: Callable[[], bool],
+        run_state: RunStates,
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
     ) -> None:
@@ -74,14 +74,14 @@ class Application:
         self._limits = limits
         self._abort = abort
         self._outgoing = Outgoing(limits, abort)
-        self._alive = alive
+        self._run_state = run_state
         self._hook = hook
         self._names = names
 
     def routes(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> list[Route]:
         """All that can be asked for."""
         described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
-        everything = (*resources, health(self._alive), description(described))
+        everything = (*resources, *of_server(self._run_state, described))
         found = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in everything]
         found.append(Route(WATCH_PATH, _Watching(self), methods=["GET"]))
         if self._hook is not None:

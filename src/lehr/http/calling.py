@@ -6,21 +6,19 @@ import gzip
 import http.client
 from collections.abc import Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.model.attempt import Attempt
+from lehr.query.run_state import RunState
 from lehr.sdk.wire import OTHER, Problem, decode_problem
 from lehr.store import PrunedError
 
 T = TypeVar("T")
 
 _SECONDS = 60.0
-
-
-class _Health(msgspec.Struct, frozen=True):
-    running: bool
 
 
 class NotThereError(LehrError):
@@ -96,9 +94,14 @@ class Server:
                 fix="see that it is `lehr serve` of the same version",
             ) from error
 
-    def running(self) -> bool:
-        """Whether `lehr run` runs there."""
-        return self.asked("/healthz", _Health).running
+    def run_state(self) -> RunState:
+        """How the `lehr run` there is."""
+        return self.asked("/v1/run", RunState)
+
+    def attempt(self, partition: str) -> Attempt | None:
+        """What its last look at the source resulted in; None before the first."""
+        found = self.asked(f"/v1/partitions/{quote(partition, safe='')}/attempt", list[Attempt])
+        return found[0] if found else None
 
     def close(self) -> None:
         """Close the connection."""

@@ -15,10 +15,12 @@ from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.questions import Answer, NoParameters, Question, Resource
 from lehr.http.watching import OfWatch
+from lehr.query.run_state import RunState, idle
 from lehr.sdk.wire import BatchDocument, Problem
 
 WATCH_PATH = "/v1/partitions/{partition}/watch"
 HEALTH_PATH = "/healthz"
+RUN_PATH = "/v1/run"
 OPENAPI_PATH = "/openapi.json"
 
 _REF = "#/components/schemas/{name}"
@@ -37,14 +39,26 @@ class Health(msgspec.Struct, frozen=True):
     running: bool
 
 
-def health(alive: Callable[[], bool]) -> Resource:
-    """Whether the server answers; `alive` says whether a `lehr run` does."""
+RunStates = Callable[[], RunState]
+"""How the `lehr run` of the state that is served is now. Called in a thread."""
+
+
+def health(run_state: RunStates) -> Resource:
+    """Whether the server answers, and whether a `lehr run` is active."""
 
     def answer(question: Question, _asked: NoParameters) -> Answer:
-        return Answer(lambda: Health("ok", len(question.store.intent.partitions()), alive()))
+        return Answer(lambda: Health("ok", len(question.store.intent.partitions()), run_state().active))
 
     summary = "Whether the server answers, and its store does."
     return Resource(HEALTH_PATH, "health", summary, NoParameters, Health, answer)
+
+
+def run_resource(run_state: RunStates) -> Resource:
+    """How the `lehr run` of the state is, and when it last looked at the source and at production."""
+    summary = "The `lehr run` of this state: whether it is active, and when it last looked."
+    return Resource(
+        RUN_PATH, "run", summary, NoParameters, RunState, lambda _question, _asked: Answer(run_state)
+    )
 
 
 def description(document: msgspec.Raw) -> Resource:
@@ -60,9 +74,14 @@ def description(document: msgspec.Raw) -> Resource:
     )
 
 
+def of_server(run_state: RunStates, document: msgspec.Raw) -> tuple[Resource, ...]:
+    """What every server has beside the resources of its store; `document` describes them all."""
+    return health(run_state), run_resource(run_state), description(document)
+
+
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `resources`, and of what every server has beside them."""
-    everything = (*resources, health(lambda: False), description(msgspec.Raw(b"{}")))
+    everything = (*resources, *of_server(lambda: idle(0.0), msgspec.Raw(b"{}")))
     kinds = [*(item.answers for item in everything), BatchDocument, Problem]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}

@@ -226,8 +226,7 @@ class RemoteRecords:
         return found.used, found.frees_at
 
     def attempt(self, partition: Partition) -> Attempt | None:
-        found = self._server.asked(_of(partition, "attempt"), list[Attempt])
-        return found[0] if found else None
+        return self._server.attempt(partition)
 
     def prunable(self, write: Prune) -> Pruned:
         asked = {"keep": write.keep, "before": write.before}

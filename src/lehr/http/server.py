@@ -18,6 +18,7 @@ from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.application import Application
+from lehr.http.describing import RunStates
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
@@ -25,6 +26,7 @@ from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation
 from lehr.http.readers import Readers
 from lehr.http.watching import Watches
+from lehr.query.run_state import idle
 from lehr.store import Store
 
 _END_SECONDS = 5
@@ -136,7 +138,7 @@ async def serving(
     installation: Installation,
     clock: Clock,
     limits: Limits | None = None,
-    alive: Callable[[], bool] = lambda: False,
+    run_state: RunStates | None = None,
     hook: Hook | None = None,
     names: Collection[str] = (),
 ) -> AsyncIterator[Running]:
@@ -145,7 +147,7 @@ async def serving(
     Args:
         open_store: opens the store for reading; called for each thread that reads.
         installation: what is known here beside the store.
-        alive: whether a `lehr run` answers here.
+        run_state: how the `lehr run` of this state is; None where there is none.
         hook: takes requests to look at the source; without one, there is no such path.
         names: that requests may come under, beside localhost and addresses. Where others can come, and none
             is named, whatever name they come under is fine.
@@ -175,7 +177,7 @@ async def serving(
             clock,
             limits,
             lambda scope, last: _abort(server, scope, last),
-            alive,
+            run_state or (lambda: idle(clock.now())),
             hook,
             frozenset(map(str.lower, names)) if address.loopback or names else None,
         )

@@ -13,6 +13,7 @@ from lehr.model.operation import Operation
 from lehr.model.selector import Selector
 from lehr.query.reading import Reading
 from lehr.query.selecting import Row, rows
+from lehr.query.waiting import HeldBack, held_back
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -39,7 +40,8 @@ class Overview(msgspec.Struct, frozen=True):
         attempt: what came of the last pass over the source; None before the first.
         counts: number of assets by status.
         groups: what is not settled, the largest group first.
-        controls: pauses, freezes, pins, approvals and overrides that stand.
+        controls: pauses, freezes, pins, approvals and overrides that are active.
+        held_back: assets that pins keep at content other than the newest incarnation's.
         operations: pushes that may be changing production.
     """
 
@@ -48,6 +50,7 @@ class Overview(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     groups: tuple[Group, ...]
     controls: tuple[Control, ...]
+    held_back: tuple[HeldBack, ...]
     operations: tuple[Operation, ...]
 
     @property
@@ -77,6 +80,7 @@ def survey(reading: Reading, selector: Selector | None = None, most: int = 5) ->
         counts=dict(sorted(Counter(row.status for row in found).items())),
         groups=_grouped([row for row in found if not row.settled], most),
         controls=tuple(controls),
+        held_back=held_back(reading, found),
         operations=tuple(reading.records.open_operations(reading.partition)),
     )
 

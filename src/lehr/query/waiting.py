@@ -1,18 +1,132 @@
-"""Whether assets have come to where somebody waits for them to be."""
+"""Whether assets are as somebody waits for them to be: pure rules, asked again and again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lehr.model.asset import Asset, AssetKey
+import msgspec
+
+from lehr.base.diagnostics import errors
+from lehr.model.asset import Asset, AssetId, AssetKey
+from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
+from lehr.model.incarnation import Incarnation
 from lehr.query.reading import Reading
+from lehr.query.run_state import RunState
 from lehr.query.selecting import INERT, Row
 from lehr.store import PrunedError
 
 PINNED = "Pinned"
 """Reason of assets that are converged at the incarnation that they are pinned to."""
+
+_SHOWN = 12
+"""Characters of a revision."""
+
+
+class Unmet(msgspec.Struct, frozen=True):
+    """What a wait still waits for.
+
+    Attributes:
+        what: one line for each thing; empty once nothing is left.
+        final: waiting longer would not help: a person has to act first.
+        fix: what that person can do.
+    """
+
+    what: tuple[str, ...] = ()
+    final: bool = False
+    fix: str = ""
+
+
+MET = Unmet()
+
+
+class HeldBack(msgspec.Struct, frozen=True):
+    """An asset that a pin keeps at content other than the newest incarnation's."""
+
+    id: AssetId
+    incarnation: int
+    until: float | None
+
+
+# --- the run and the newest commit ---------------------------------------------------------
+
+
+def missing_run(run: RunState, partition: str | None, place: str, seen: str) -> Unmet:
+    """What is missing for anything to happen: a `lehr run` for this partition.
+
+    Args:
+        partition: that is waited for; None for whichever it keeps.
+        place: state folder, or URL of the server.
+        seen: when a `lehr run` was last seen, for people; "" if never.
+    """
+    if not run.active and run.process is not None:
+        return Unmet((f"`lehr run` (process {run.process}) does not answer yet",))
+    if not run.active:
+        ago = f"the last one was seen {seen}" if seen else "none was ever active there"
+        what = f"no `lehr run` is active on {place}; {ago}"
+        return Unmet(
+            (what,),
+            final=True,
+            fix="start `lehr run`, or name the right state with --state (on another machine: --server)",
+        )
+    if partition is not None and run.partition not in (None, partition):
+        what = f"the `lehr run` on {place} keeps partition {run.partition}, not {partition}"
+        return Unmet((what,), final=True, fix=f"start `lehr run` on the workspace of {partition}")
+    return MET
+
+
+def unpublished(attempt: Attempt | None, newest: Incarnation | None) -> Unmet:
+    """What is missing for the newest commit to be in force.
+
+    Args:
+        attempt: what the newest look at the source resulted in.
+    """
+    if attempt is None:
+        return Unmet(("the source was not read yet",))
+    revision = revision_of(attempt)
+    if attempt.publication is Publication.REFUSED:
+        return Unmet((refusal(attempt),), final=True, fix="see `lehr why --all`, and commit a fix")
+    if attempt.publication is Publication.UNREADABLE:
+        why = next((item.what for item in errors(attempt.diagnostics)), "its source does not answer")
+        return Unmet((f"{revision} cannot be read: {why}",))
+    if newest is None or newest.sequence < attempt.sequence:
+        return Unmet((f"{attempt.partition}@{attempt.sequence} cannot be read from the store yet",))
+    return MET
+
+
+def refusal(attempt: Attempt) -> str:
+    """The refusal of the newest commit, in a line."""
+    found = errors(attempt.diagnostics)
+    first = f": {found[0].what}" if found else ""
+    more = "" if len(found) < 2 else f" (1 of {len(found)} problems)"
+    return f"{revision_of(attempt)} was refused{first}{more}"
+
+
+def revision_of(attempt: Attempt) -> str:
+    """What an attempt was about: the newest commit, or the newest revision of another source."""
+    if not attempt.sources:
+        return "the newest commit"
+    return f"the newest commit {attempt.sources[0].revision[:_SHOWN]}"
+
+
+# --- assets --------------------------------------------------------------------------------
+
+
+def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -> Unmet:
+    """What is missing for assets to be as the newest incarnation says.
+
+    Args:
+        allow_pinned: an asset that a pin holds back counts once it is as its pin says.
+    """
+    pending = not_converged(reading, found)
+    if pending:
+        return Unmet(tuple(f"{row.id}: {row.status} {row.message}".rstrip() for row in pending))
+    held = () if allow_pinned else held_back(reading, found)
+    if held:
+        what = (f"{item.id}: pinned to {reading.partition}@{item.incarnation}" for item in held)
+        return Unmet(tuple(what), final=True, fix="`lehr unpin` them, or pass --allow-pinned")
+    return MET
 
 
 def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
@@ -21,9 +135,47 @@ def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
     A status alone may be older than the newest incarnation, or than a pin. So what was last
     applied to, or found in, production must have the content that is intended now.
     """
-    _version, controls = reading.records.controls(reading.partition, reading.now)
-    pins = [control for control in controls if control.kind is ControlKind.PIN]
+    pins = _pins(reading)
     return [row for row in found if not (row.settled and _as_intended_now(reading, row, pins))]
+
+
+def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
+    """Those of `found` whose pin keeps them at other content than the newest incarnation's."""
+    pins = _pins(reading)
+    if not pins:
+        return ()
+    held = []
+    for row in found:
+        last = None if row.departed else reading.intent.last(AssetKey(reading.partition, row.id))
+        pin = None if last is None else _pin_of(last[0], pins)
+        if last is None or pin is None or pin.incarnation is None:
+            continue
+        kept = _asset_at(reading, row.id, pin.incarnation)
+        if kept is None or kept.digest != last[0].digest:
+            held.append(HeldBack(row.id, pin.incarnation, pin.expires_at))
+    return tuple(held)
+
+
+def not_at(found: Iterable[Row], status: Status) -> list[Row]:
+    """Those of `found` that stand otherwise than `status`."""
+    return [row for row in found if row.status not in (status, INERT)]
+
+
+def _pins(reading: Reading) -> list[Control]:
+    _version, controls = reading.records.controls(reading.partition, reading.now)
+    return [control for control in controls if control.kind is ControlKind.PIN]
+
+
+def _pin_of(asset: Asset, pins: Sequence[Control]) -> Control | None:
+    """The last word counts."""
+    return next((pin for pin in reversed(pins) if pin.selector.matches(asset)), None)
+
+
+def _asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
+    try:
+        return reading.intent.asset(AssetKey(reading.partition, id), sequence)
+    except PrunedError:
+        return None
 
 
 def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> bool:
@@ -34,7 +186,7 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
     if entry is None or last is None:
         return False
     asset, came_with = last
-    pin = next((item for item in reversed(pins) if item.selector.matches(asset)), None)
+    pin = _pin_of(asset, pins)
     if (pin is not None) is not (row.reason == PINNED):
         return False
     intended: Asset | None = asset
@@ -42,13 +194,5 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
         intended = reading.intent.asset(key, pin.incarnation)
     elif entry.content >= came_with:
         return True
-    try:
-        applied = reading.intent.asset(key, entry.content)
-    except PrunedError:
-        return False  # it was out of production once, and has come back since
+    applied = _asset_at(reading, row.id, entry.content)  # pruned: it was out of production, and has come back
     return applied is not None and intended is not None and applied.digest == intended.digest
-
-
-def not_at(found: Iterable[Row], status: Status) -> list[Row]:
-    """Those of `found` that stand otherwise than `status`."""
-    return [row for row in found if row.status not in (status, INERT)]

@@ -190,7 +190,7 @@ def test_while_a_commit_is_refused_what_is_in_force_is_still_looked_after(shop: 
     assert "was refused" in why.out
     assert "shop@1 stays in force" in why.out
     status = workspace.lehr("status")
-    assert f"last look refused {commit[:12]}" in " ".join(status.out.split())
+    assert f"newest commit {commit[:12]} was refused" in " ".join(status.out.split())
     workspace.git("rm", "--quiet", "--force", "assets/bad.yaml")
     workspace.declare_file("motd", "welcome back\n")
     workspace.commit("Mended")

@@ -19,6 +19,7 @@ from lehr.http.problems import STATUS
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 from lehr.http.watching import OfWatch
+from lehr.query.run_state import idle
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from tests.integration.http.served import INSTALLATION, ROOT, served
 
@@ -40,7 +41,7 @@ def routes() -> list[Route]:
         clock,
         limits,
         lambda scope, last: None,
-        lambda: False,
+        lambda: idle(0.0),
         Hook("secret", no_look, clock),
     )
     return application.routes()
