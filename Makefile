@@ -1,7 +1,9 @@
 # Every target does its own set-up in .venv. Needs: python3 (3.11 or newer), make, git, a package index.
 #
 #   make demo    play the example on this machine     [ARGS=...]
-#   make test    run the tests                        [ARGS=...]
+#   make test    run the tests, but for slow ones     [ARGS=...]
+#   make test-rest  run the slow ones             [ARGS=...]
+#   make test-all   run both                      [ARGS=...]
 #   make faults  break the real thing              [ROUNDS=n] [SEED=n]
 #   make conformance  break off pushes that take seconds at every await, too
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
@@ -36,9 +38,20 @@ dev-environment:
 demo: demo-environment
 	@$(BIN)/lehr demo $(ARGS)
 
+# Each test is in one of two tiers: tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
 .PHONY: test
 test: dev-environment
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+.PHONY: test-rest
+test-rest: dev-environment
+	@$(PYTEST) -m slow $(ARGS)
+
+.PHONY: test-all
+test-all: test
+	@$(MAKE) test-rest
 
 .PHONY: faults
 faults: dev-environment
@@ -75,7 +88,7 @@ format: dev-environment
 
 .PHONY: lock
 lock: dev-environment
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
 	@$(LOCK) --output-file requirements.lock
 	@$(LOCK) --extra demo --output-file requirements-demo.lock
 	@$(LOCK) --group dev --output-file requirements-dev.lock

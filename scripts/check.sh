@@ -13,7 +13,7 @@ one() {
     types) $bin/mypy --no-error-summary ;;
     layers) $bin/lint-imports --no-logo ;;
     wheels) $bin/python scripts/check_wheels.py ;;
-    tests) $bin/python -m pytest ;;
+    tests) ${MAKE:-make} test ;;
     *) echo "no such check: $1"; return 2 ;;
     esac
 }

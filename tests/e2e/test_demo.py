@@ -94,6 +94,7 @@ def test_from_the_command_line_it_speaks_in_plain_lines_and_cleans_up(tmp_path: 
     assert not processes_in(tmp_path)
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "terminal closed"])
 def test_an_interruption_ends_everything_that_was_started(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "demo"

@@ -5,39 +5,77 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from lehr.testing.sim.reached import RARE_PATHS, never, total
 from lehr.testing.sim.suite import Played, failed, play, play_all
 
 SEEDS = int(os.environ.get("SEEDS", "1000"))
-JOBS = os.cpu_count() or 1
+FAST = 100
+BLOCK = 25
+BLOCKS = [range(first, min(first + BLOCK, SEEDS)) for first in range(0, SEEDS, BLOCK)]
 
 
-@pytest.fixture(scope="module")
-def runs() -> list[Played]:
-    return list(play_all(range(SEEDS), JOBS))
+def _block(seeds: range) -> object:
+    return pytest.param(
+        seeds, id=f"{seeds[0]}-{seeds[-1]}", marks=pytest.mark.slow if seeds[0] >= FAST else ()
+    )
 
 
+each_block = pytest.mark.parametrize("block", [_block(seeds) for seeds in BLOCKS])
+
+Histories = Callable[[range], list[Played]]
+
+
+@pytest.fixture(scope="session")
+def histories(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Histories:
+    """The histories of a block, each played once in a test run, by whichever worker needs it first."""
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        folder = folder.parent  # shared by the workers of this run
+
+    def of(block: range) -> list[Played]:
+        known = folder / f"histories-{block[0]}.json"
+        with known.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not known.exists():
+                known.write_bytes(msgspec.json.encode([play(seed) for seed in block]))
+        return msgspec.json.decode(known.read_bytes(), type=list[Played])
+
+    return of
+
+
+@each_block
 @pytest.mark.timeout(900)
-def test_the_invariants_hold_in_every_history(runs: list[Played]) -> None:
-    assert len(runs) == SEEDS
+def test_the_invariants_hold_in_every_history(histories: Histories, block: range) -> None:
+    runs = histories(block)
+    assert [run.seed for run in runs] == [*block]
     found = [f"lehr sim replay {run.seed}: {line}" for run in failed(runs) for line in run.violations]
     assert not found, "\n".join(found[:20])
 
 
+@each_block
 @pytest.mark.timeout(900)
-def test_every_history_is_long_enough_to_go_wrong(runs: list[Played]) -> None:
-    assert min(run.events for run in runs) >= 200
+def test_every_history_is_long_enough_to_go_wrong(histories: Histories, block: range) -> None:
+    assert min(run.events for run in histories(block)) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(SEEDS < 1000, reason="rare paths need many histories")
-def test_every_rare_path_is_taken_by_some_history(runs: list[Played]) -> None:
-    missed = never(total(run.reached for run in runs))
+def test_every_rare_path_is_taken_by_some_history(histories: Histories) -> None:
+    missed = never(total(run.reached for block in BLOCKS for run in histories(block)))
     assert not missed, "\n".join(f"{name}: {RARE_PATHS[name]}" for name in missed)
+
+
+def test_several_processes_play_the_same_histories() -> None:
+    played = sorted(play_all(range(3), 2), key=lambda run: run.seed)
+    assert played == [play(seed) for seed in range(3)]
 
 
 def test_a_seed_played_again_gives_the_same_history() -> None:

@@ -228,6 +228,7 @@ def test_a_file_that_is_not_there_is_made_by_editing(
     assert decrypted("new.yaml.age") == f"a: {CANARY}\n".encode()
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_plain_text_goes_when_the_terminal_does() -> None:
     folders = []
 

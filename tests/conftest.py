@@ -1,0 +1,40 @@
+"""Two tiers of tests: those that `make test` runs, and the slow rest, which `make test-rest` runs.
+
+A test is slow if its id begins with a line of `tests/slow.txt`; so each is in exactly one tier.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+
+def slow() -> tuple[str, ...]:
+    """Beginnings of the ids of slow tests: a folder, a file, a test, or one case of it."""
+    lines = (line.strip() for line in (TESTS / "slow.txt").read_text().splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    beginnings = slow()
+    for item in items:
+        if item.nodeid.startswith(beginnings):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """SIGHUP and SIGINT do what they do at a terminal, also under nohup and in the background of a script."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGINT)}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
