@@ -183,6 +183,9 @@ def _diffed(state: State, event: Diffed) -> Stepped:
     state = replace(state, turn=turn, trouble=trouble)
     if event.diff.empty:
         return _converged(state)
+    if event.diff.look_again is not None:
+        soon = min(_LOOK_AT_LEAST, max(_ASK_AGAIN, event.diff.look_again))
+        return conclude(state, _recovering(event.diff), delay=soon)
     if verifying:
         return _pushed_and_still_different(state)
     blocked = _obstacle(state)
@@ -190,6 +193,13 @@ def _diffed(state: State, event: Diffed) -> Stepped:
         condition, delay = blocked
         return conclude(state, condition, delay=delay)
     return replace(state, phase=Phase.CHECKING), (RunChecks(turn.view, event.diff),)
+
+
+def _recovering(diff: Diff) -> Condition:
+    """Production puts it right: a push would do it twice, and use up a share of the limits."""
+    message = f"production is recovering without a push: {diff.summary()} differs"
+    message = "; ".join((message, *diff.notes))
+    return Condition(Status.WAITING, "Recovering", message, "its recovery; Lehr keeps looking")
 
 
 def _obstacle(state: State) -> tuple[Condition, float | None] | None:
@@ -273,6 +283,8 @@ def _converged(state: State) -> Stepped:
         state = replace(state, phase=Phase.IDLE, turn=None)
         return state, (*((Commit(writes),) if writes else ()), Again(f"turndown has reached {view.goal}"))
     condition, delay = _reached(view)
+    if notes := _diff(turn).notes:
+        condition = replace(condition, message="; ".join((condition.message, *notes)))
     return conclude(
         state,
         condition,

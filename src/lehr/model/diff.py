@@ -77,10 +77,19 @@ class Effects(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """Differences between intent and production. No changes means that nothing is to be done."""
+    """Differences between intent and production. No changes means that nothing is to be done.
+
+    Attributes:
+        look_again: seconds after which to compare again, where production itself is putting all of
+            `changes` right: nothing is pushed until then. None where a push has to.
+        notes: what people should know of production beside the changes (a crash that was put right), one
+            line each, in words that stay the same while nothing new happens.
+    """
 
     changes: tuple[Change, ...] = ()
     effects: Effects = Effects()
+    look_again: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -88,7 +97,7 @@ class Diff(msgspec.Struct, frozen=True):
 
     def digest(self) -> Digest:
         """Identifies exactly these changes and effects: what an approval is bound to."""
-        return digest(self)
+        return digest({"changes": self.changes, "effects": self.effects})
 
     def summary(self, most: int = 3) -> str:
         """One line: the first `most` paths and how many more."""

@@ -25,6 +25,7 @@ from lehr.model.diff import Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
 from lehr.model.types import Registry
 from lehr.plugins.process import procfs, rpc
+from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
@@ -63,18 +64,10 @@ def state(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "state"
     yield directory
     root = directory.resolve() / "supervisor"
-    while left := list(procfs.marked(root)):
+    while left := [*procfs.marked(root), *Ownership(root).marked()]:
         # supervisord first, or it would start its programs again
         for process, _ in sorted(left, key=lambda item: procfs.REPLICA in item[1]):
-            started = children(process.pid)  # some of which may have no mark any more
-            for victim in (process, *started):
-                procfs.send(victim, signal.SIGKILL)
-
-
-def children(pid: int) -> list[procfs.ProcessId]:
-    """The processes that process `pid` has started and that are there."""
-    running = (procfs.parentage(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return [found.process for found in running if found is not None and found.parent == pid]
+            procfs.send(process, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -429,22 +422,6 @@ def test_a_program_gets_exactly_what_is_written(
     assert environment["PATH"] == os.environ["PATH"]
     assert "A_SECRET_OF_LEHR" not in environment
     assert not [name for name in environment if name.startswith("SUPERVISOR_")]
-
-
-def test_the_content_of_a_program_that_overwrites_its_environment_is_known(
-    site: Site, tmp_path: Path
-) -> None:
-    wipe = """
-import os, time
-start = int(open("/proc/self/stat").read().rpartition(")")[2].split()[47])
-size = len(open("/proc/self/environ", "rb").read())
-with open("/proc/self/mem", "r+b", buffering=0) as memory:
-    memory.seek(start)
-    memory.write(b"x" * size)
-time.sleep(600)
-"""
-    site.apply(program(sys.executable, "-I", "-S", "-c", wipe))
-    assert site.pids() == {}, "the environment shows no mark any more"
 
 
 def test_a_fenced_process_stops_stays_stopped_and_comes_back(site: Site, ports: int) -> None:

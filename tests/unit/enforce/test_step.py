@@ -249,6 +249,40 @@ def test_a_difference_is_checked() -> None:
     assert state.phase is Phase.CHECKING
 
 
+@pytest.mark.parametrize("pushed", [False, True], ids=["found", "after a push"])
+def test_what_recovers_without_a_push_is_looked_at_again_and_not_pushed(pushed: bool) -> None:
+    recovering = replace(DIFF, look_again=0.5, notes=("it was killed",))
+    state = after(pushing(), ended(DONE))[0] if pushed else after(State(), Begin(view()))[0]
+    state, effects = after(state, Diffed(recovering, CONTENT))
+    assert said(effects) == (Status.WAITING, "Recovering")
+    assert "it was killed" in condition(effects).message
+    assert rest(effects).delay == 0.5
+    assert state.trouble == CALM
+
+
+@pytest.mark.parametrize(("asked", "delay"), [(-1.0, 0.2), (float("nan"), 0.2), (1e9, 60.0)])
+def test_a_plugin_cannot_have_a_recovery_looked_at_without_rest_or_never(asked: float, delay: float) -> None:
+    state, _ = after(State(), Begin(view()))
+    _, effects = after(state, Diffed(replace(DIFF, look_again=asked), CONTENT))
+    assert rest(effects).delay == delay
+
+
+def test_what_people_should_know_is_recorded_although_nothing_differs() -> None:
+    told = Diff(notes=("it was killed",))
+    state, _ = after(State(), Begin(view()), diffed(NO_DIFF))
+    state, effects = after(state, Begin(view()), diffed(told))
+    assert condition(effects).message == "production is as intended; it was killed"
+    assert rest(effects).settled
+    state, effects = after(state, Begin(view()), diffed(told))
+    assert written(effects, Record) == [], "said once"
+    _, effects = after(state, Begin(view()), diffed(NO_DIFF))
+    assert condition(effects).message == "production is as intended"
+
+
+def test_what_a_diff_tells_beside_its_changes_is_not_what_is_approved() -> None:
+    assert replace(DIFF, notes=("it was killed",), look_again=1.0).digest() == DIFF.digest()
+
+
 def test_an_observed_asset_is_compared_and_not_checked() -> None:
     _, effects = after(State(), Begin(view(observe="adoption")), diffed())
     assert said(effects) == (Status.HELD, "ObserveOnly")

@@ -21,6 +21,7 @@ from lehr.model.asset import Partition
 from lehr.model.secret import Secret
 from lehr.plugins.process import procfs, strangers
 from lehr.plugins.process.observe import groups
+from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.payload import PROCESS, RESERVED
 from lehr.sdk.discovering import Ids
 from lehr.sdk.plugin import Found
@@ -61,14 +62,14 @@ def drafts(
     Raises:
         StalledError: one of them means nothing, or what Lehr kept of a replica cannot be read.
     """
-    ids, found = Ids(), dict[str, Found]()
+    ids, found, owned = Ids(), dict[str, Found](), Ownership(root)
     for word in query:
         port = strangers.port_of(word)
         pids = [] if port is None else [strangers.listening(port)]
-        names = [word] if port is None else [_id_of(pid, partition) for pid in pids]
+        names = [word] if port is None else [_id_of(owned, pid, partition) for pid in pids]
         matching = list(_own(root, partition, names, inherited, base))
         if not matching:
-            matching = list(strangers.drafts(pids or strangers.named(word), base, ids))
+            matching = list(strangers.drafts(pids or strangers.named(word), owned, base, ids))
         if not matching:
             raise StalledError(
                 f"no program matches {word}",
@@ -79,9 +80,9 @@ def drafts(
     return list(found.values())
 
 
-def _id_of(pid: int, partition: Partition) -> str:
+def _id_of(owned: Ownership, pid: int, partition: Partition) -> str:
     """The id of the asset that `pid` is a replica of; empty for none of `partition`."""
-    of, _, replica = procfs.environment(pid).get(procfs.REPLICA, "").partition(":")
+    of, _, replica = owned.marks(pid).get(procfs.REPLICA, "").partition(":")
     return replica.rpartition("#")[0] if of == partition else ""
 
 

@@ -9,6 +9,10 @@ import json
 import os
 import signal
 import sys
+import time  # noqa: TID251  (it runs without Lehr)
+
+_LAST_RUNS = 50
+"""Of which a replica's note keeps when they were started."""
 
 
 def main(path: str) -> None:
@@ -30,14 +34,51 @@ def main(path: str) -> None:
 
 def _note(path: str, marks: "dict[str, str]") -> None:
     with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
-        start = int(file.read().rpartition(")")[2].split()[19])
+        fields = file.read().rpartition(")")[2].split()
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot = file.read().strip()
+    former, started = _former(path, boot)
+    runs = [run for run in former[:-_LAST_RUNS] if _left_something(int(run["pid"]))]
+    runs += former[-_LAST_RUNS:]
+    runs.append({"pid": os.getpid(), "start": int(fields[19]), "at": time.time()})
+    note = {
+        "boot": boot,
+        "session": int(fields[3]),
+        "marks": marks,
+        "runs": runs,
+        "started": started + 1,
+    }
     new = f"{path}.new"
     try:
         with open(new, "w", encoding="ascii") as file:
-            json.dump({"pid": os.getpid(), "start": start, "marks": marks}, file)
+            json.dump(note, file)
         os.replace(new, path)
     except OSError as error:  # the environment tells the same, for most programs
         sys.stderr.write(f"lehr: cannot note the process in {path}: {error.strerror}\n")
+
+
+def _former(path: str, boot: str) -> "tuple[list[dict[str, float]], int]":
+    """The runs before this one, and how many there were; Lehr takes the note away for a new definition."""
+    try:
+        with open(path, encoding="ascii") as file:
+            note = json.load(file)
+        if note["boot"] == boot:
+            runs = [{name: run[name] for name in ("pid", "start", "at")} for run in note["runs"]]
+            return runs, note["started"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # the first run, or damage: the program is started in any case
+    return [], 0
+
+
+def _left_something(group: int) -> bool:
+    """True while there are processes of a former run: workers whose master has died."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 if __name__ == "__main__":

@@ -37,8 +37,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pid: None when no process runs.
         age: seconds since its start.
-        content, version, ports: what the running process was started with; empty when it has
-            none, or when that cannot be known.
+        content: what the process was started with, or what supervisord is about to start; empty
+            when neither is so, or when that cannot be known.
+        version, ports: what the running process was started with; empty as `content`.
+        launching: True until the process has become the program.
+        since: start of the last run, in clock ticks since boot; 0 when that is not known.
+        restarts: when supervisord started it again after it had ended, in ascending wall-clock seconds;
+            of many, the last ones.
+        ended: how the run before the last ended, in supervisord's words; empty when not known.
     """
 
     group: str
@@ -49,18 +55,28 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     content: str = ""
     version: str = ""
     ports: tuple[int, ...] = ()
+    launching: bool = False
+    since: int = 0
+    restarts: tuple[float, ...] = ()
+    ended: str = ""
 
     @property
     def live(self) -> bool:
         """True while it serves, or is about to."""
         return self.state in (State.RUNNING, State.STARTING)
 
+    @property
+    def returning(self) -> bool:
+        """True while supervisord is about to start it again, because it has ended."""
+        return self.state in (State.EXITED, State.BACKOFF)
+
 
 class LeftBehind(msgspec.Struct, frozen=True):
     """A process of a replica that no supervisord looks after.
 
     Such are the children of a supervisord that was killed, and what a program started and did
-    not end.
+    not end. Beside a program that runs, only those count that hold one of its ports: workers whose
+    master has died.
     """
 
     index: int

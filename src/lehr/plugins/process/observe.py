@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.observation import LeftBehind, Observation, Program, State
+from lehr.plugins.process.ownership import Ownership, read_note
 from lehr.plugins.process.render import asset_name, program_name
-from lehr.plugins.process.supervisord import COMMAND
+from lehr.plugins.process.supervisord import COMMAND, last_end
 
 _STATES = {
     0: State.STOPPED,
@@ -25,13 +28,13 @@ _STATES = {
 }
 
 
-class _Record(msgspec.Struct):
-    pid: int
-    start: int
+class _Definition(msgspec.Struct):
+    """What of a launch document says what a replica is."""
+
     marks: dict[str, str]
 
 
-_record = msgspec.json.Decoder(_Record)
+_definition = msgspec.json.Decoder(_Definition)
 
 
 def observe(root: Path, key: AssetKey, group: str | None, count: int) -> Observation:
@@ -51,9 +54,10 @@ def observe(root: Path, key: AssetKey, group: str | None, count: int) -> Observa
         indices = _defined(root / name, key) | (set(range(count)) if name == group else set())
         programs += _programs(root / name, key, sorted(indices))
     live = {program.index for program in programs if program.live and program.group == group}
-    if group is not None and live.issuperset(range(count)):
+    crashed = any(program.restarts for program in programs)
+    if group is not None and live.issuperset(range(count)) and not crashed:
         return Observation(tuple(programs))
-    looked_after = frozenset(program.index for program in programs if program.pid is not None)
+    looked_after = {program.index: program.since for program in programs if program.pid is not None}
     return Observation(tuple(programs), left_behind(root, key, looked_after))
 
 
@@ -85,15 +89,25 @@ def state_of(information: dict[str, Any] | None) -> State:
     return State.ABSENT if information is None else _STATES.get(information["state"], State.UNKNOWN)
 
 
-def left_behind(root: Path, key: AssetKey, looked_after: frozenset[int]) -> tuple[LeftBehind, ...]:
-    """Processes of the asset's replicas, apart from those of the replicas `looked_after`."""
+def left_behind(root: Path, key: AssetKey, looked_after: Mapping[int, int]) -> tuple[LeftBehind, ...]:
+    """Processes of the asset's replicas that no supervisord looks after.
+
+    Args:
+        looked_after: replicas that run, and when the last run of each began, in clock ticks since boot.
+    """
     found = []
-    for process, environment in procfs.marked(root):
-        owner, _, index = environment.get(procfs.REPLICA, "").rpartition("#")
-        if owner == str(key) and index.isdecimal() and int(index) not in looked_after:
-            version = environment.get(procfs.VERSION, "")
-            found.append(LeftBehind(int(index), process, version, _ports(environment)))
+    for process, marks in Ownership(root, key).marked():
+        owner, _, index = marks.get(procfs.REPLICA, "").rpartition("#")
+        if owner != str(key) or not index.isdecimal():
+            continue
+        ports, since = _ports(marks), looked_after.get(int(index))
+        if since is None or (process.start < since and _holds(process, ports)):
+            found.append(LeftBehind(int(index), process, marks.get(procfs.VERSION, ""), ports))
     return tuple(found)
+
+
+def _holds(process: procfs.ProcessId, ports: tuple[int, ...]) -> bool:
+    return bool(ports) and not set(ports).isdisjoint(procfs.listening_ports(process.pid))
 
 
 def _defined(directory: Path, key: AssetKey) -> set[int]:
@@ -128,15 +142,25 @@ def _programs(directory: Path, key: AssetKey, indices: list[int]) -> list[Progra
 
 
 def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] | None) -> Program:
-    state = state_of(answer)
-    if answer is None or not answer["pid"]:
-        return Program(group=directory.name, index=index, state=state)
-    marks = _marks(directory / "assets" / asset_name(key) / f"{index}.run", answer["pid"])
-    return Program(
-        group=directory.name,
-        index=index,
-        state=state,
-        pid=answer["pid"],
+    files = directory / "assets" / asset_name(key)
+    record, document = files / f"{index}.run", files / f"{index}.json"
+    state, pid = state_of(answer), None if answer is None else answer["pid"] or None
+    if pid is not None and procfs.identify(pid) is None:  # it has ended, and supervisord is about to see it
+        pid = None
+        state = State.EXITED if state in (State.RUNNING, State.STARTING) else state
+    found = Program(group=directory.name, index=index, state=state, pid=pid)
+    if (note := read_note(record)) is not None:
+        restarts = tuple(note.restarts)
+        how = last_end(directory, program_name(key, index)) if restarts else ""
+        found = replace(found, since=note.process.start, restarts=restarts, ended=how)
+    if answer is None or pid is None:
+        comes = _defined_marks(document) if state in (State.EXITED, State.BACKOFF) else {}
+        return replace(found, content=comes.get(procfs.CONTENT, ""))
+    known = _marks(record, pid)
+    marks = _defined_marks(document) if known is None else known
+    return replace(
+        found,
+        launching=known is None,
         age=float(max(0, answer["now"] - answer["start"])),
         content=marks.get(procfs.CONTENT, ""),
         version=marks.get(procfs.VERSION, ""),
@@ -144,16 +168,27 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
     )
 
 
-def _marks(record: Path, pid: int) -> dict[str, str]:
-    """What the process `pid` was started with: from its note, or else from its environment."""
-    try:
-        note = _record.decode(record.read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return procfs.environment(pid)
+def _marks(record: Path, pid: int) -> Mapping[str, str] | None:
+    """What the process `pid` was started with; None if it is still about to become its program."""
     process = procfs.identify(pid)
-    if process == procfs.ProcessId(note.pid, note.start):
-        return note.marks
+    for _ in range(2):
+        note = read_note(record)
+        if note is not None and note.process == process:
+            return note.marks
+        if _launching(pid):
+            return None
+        # Not any more, perhaps: then it was noted after the note was read.
     return procfs.environment(pid)
+
+
+def _defined_marks(document: Path) -> dict[str, str]:
+    """What the launcher will start the replica with; empty if that cannot be read."""
+    try:
+        if not document.is_file():
+            return {}
+        return _definition.decode(document.read_bytes()).marks
+    except (OSError, msgspec.DecodeError):
+        return {}
 
 
 def _launching(pid: int) -> bool:
@@ -164,5 +199,5 @@ def _launching(pid: int) -> bool:
     return launch.__file__ in command or command == COMMAND
 
 
-def _ports(marks: dict[str, str]) -> tuple[int, ...]:
+def _ports(marks: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(int(port) for port in marks.get(procfs.PORTS, "").split(",") if port.isdecimal())

@@ -18,6 +18,9 @@ from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, bounded
 from lehr.plugins.process.observation import Health, Observation, Program, State
 from lehr.plugins.process.render import Replica
 
+LOOK_AGAIN = 0.5
+"""Seconds after which replicas that are starting again are looked at again."""
+
 
 class Action(enum.StrEnum):
     """What a step does to one replica."""
@@ -42,7 +45,11 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def differences(
-    intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health], goal: Goal
+    intended: Sequence[Replica],
+    observation: Observation,
+    health: Mapping[int, Health],
+    goal: Goal,
+    notes: tuple[str, ...] = (),
 ) -> Diff:
     """The diff that the plugin reports.
 
@@ -51,6 +58,7 @@ def differences(
         observation: what there is.
         health: of replicas that run with the right content; those left out are healthy.
         goal: PRESENT, FENCED or ABSENT.
+        notes: what people should know.
     """
     if goal is not Goal.PRESENT:
         return _withdrawn(observation, goal)
@@ -61,7 +69,8 @@ def differences(
         if index >= len(intended):
             changes.append(Change(f"replicas/{index}", None, _word(observation, index)))
     if not changes:
-        return NO_DIFF
+        return Diff(notes=notes) if notes else NO_DIFF
+    recovering = recovers(intended, observation, health)
     serving = {index for index in observation.indices() if _serves(observation, index)}
     down = {index for index, word in health.items() if word is not Health.HEALTHY}
     touched = {replica.index for replica in intended if _touched(replica, changes)} & serving
@@ -71,9 +80,39 @@ def differences(
             capacity=len(intended) - len(serving - down),
             version_from=_version_from(observation, touched) if touched - down else None,
             version_to=(intended[0].version or None) if intended else None,
-            disruptive=bool(touched) and len(serving) == 1,
+            disruptive=bool(touched) and len(serving) == 1 and not recovering,
         ),
+        look_again=LOOK_AGAIN if recovering else None,
+        notes=notes,
     )
+
+
+def recovers(intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health]) -> bool:
+    """True if supervisord has started again, or is about to, all replicas that differ. Arguments as above.
+
+    To stop them now would restart each crashed replica twice.
+    """
+    if any(index >= len(intended) for index in observation.indices()):
+        return False
+    return all(
+        _returns(replica, observation, health.get(replica.index, Health.HEALTHY)) for replica in intended
+    )
+
+
+def _returns(replica: Replica, observation: Observation, health: Health) -> bool:
+    """True if the replica is as intended, or becomes so without a push."""
+    changes = _replica_changes(replica, observation, health)
+    if not changes:
+        return True
+    programs = observation.at(replica.index)
+    home = _home(replica, observation)
+    if home is None or len(programs) > 1 or home.content != replica.content:
+        return False
+    if home.live:
+        again = bool(home.restarts) or home.launching
+        return again and health is Health.STARTING and changes[0].path.endswith("/health")
+    former = (item for item in observation.left_behind if item.index == replica.index)
+    return home.returning and all(item.process.start >= home.since for item in former)
 
 
 def steps(
@@ -143,6 +182,8 @@ def _replica_changes(replica: Replica, observation: Observation, health: Health)
         return [Change(path, "running", _word(observation, replica.index))]
     if home.content != replica.content:
         return [Change(f"{path}/content", short(replica.content), short(home.content) or "unknown")]
+    if any(item.index == replica.index for item in observation.left_behind):
+        return [Change(f"{path}/former", None, "running")]
     if health is not Health.HEALTHY:
         return [Change(f"{path}/health", "healthy", str(health))]
     return []

@@ -26,6 +26,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.process import discovering, procfs
 from lehr.plugins.process.health import assess
+from lehr.plugins.process.incidents import notes
 from lehr.plugins.process.observation import Health, Observation
 from lehr.plugins.process.observe import observe, underway
 from lehr.plugins.process.payload import PROCESS, Process
@@ -97,13 +98,26 @@ class ProcessPlugin(AssetPlugin):
         self._secrets = secrets or NoSecrets()
         self._blocking = blocking
         self._base = str(base.absolute())
+        self._recovering: dict[AssetKey, float] = {}  # since when; a push says more of what fails
         self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare replicas as they run with intent; see `plan.differences` for the paths."""
         intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
-        return differences(intended, observation, health, target.goal)
+        told = notes(observation, self._site.clock.now())
+        found = differences(intended, observation, health, target.goal, told)
+        return self._patient(target.key, found, max((item.start_timeout for item in intended), default=0.0))
+
+    def _patient(self, key: AssetKey, found: Diff, patience: float) -> Diff:
+        """`found`; what has been recovering for longer than a start may take needs a push after all."""
+        if found.empty or found.look_again is None:
+            if found.empty:
+                self._recovering.pop(key, None)
+            return found
+        now = self._site.clock.monotonic()
+        since = self._recovering.setdefault(key, now)
+        return found if now - since < patience else replace(found, look_again=None)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         """Take one replica at a time to the intent; stop at the first that does not become healthy."""

@@ -55,13 +55,42 @@ class Parentage(msgspec.Struct, frozen=True):
     parent: int
 
 
-def parentage(pid: int) -> Parentage | None:
+class Kin(msgspec.Struct, frozen=True):
+    """A process with its pids: of its parent, the leader of its process group, and of its session."""
+
+    process: ProcessId
+    parent: int
+    group: int
+    session: int
+
+
+def kin(pid: int) -> Kin | None:
     """The process that has `pid` now; None if there is none, or it has ended (a zombie)."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else Parentage(ProcessId(pid, int(fields[19])), int(fields[1]))
+    if fields[0] in "ZX":
+        return None
+    return Kin(ProcessId(pid, int(fields[19])), int(fields[1]), int(fields[2]), int(fields[3]))
+
+
+def everybody() -> dict[int, Kin]:
+    """All processes but this one, by pid."""
+    own = os.getpid()
+    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
+    return {pid: found for pid in pids if pid != own and (found := kin(pid)) is not None}
+
+
+def boot() -> str:
+    """Identifies this start of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def parentage(pid: int) -> Parentage | None:
+    """The process that has `pid` now; None if there is none, or it has ended (a zombie)."""
+    found = kin(pid)
+    return None if found is None else Parentage(found.process, found.parent)
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -151,6 +180,15 @@ def arguments(pid: int) -> list[str]:
     except OSError:
         return []
     return raw.decode(errors="replace").removesuffix("\0").split("\0") if raw else []
+
+
+def executable(pid: int) -> str:
+    """The file that `pid` runs; empty when it cannot be read, or is not there any more."""
+    try:
+        file = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+    return file if os.path.exists(file) else ""
 
 
 def directory(pid: int) -> str:

@@ -18,6 +18,7 @@ from lehr.plugins.process import procfs
 from lehr.plugins.process.health import PROBE_TIMEOUT, probe
 from lehr.plugins.process.observation import Observation, State
 from lehr.plugins.process.observe import left_behind, state_of
+from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.plan import Action, Step
 from lehr.plugins.process.render import Replica, program_name
 from lehr.plugins.process.supervisord import LogMark, Supervisord
@@ -191,7 +192,7 @@ class Rolling:
         deadline = self._site.clock.monotonic() + self._patience
         asked: set[procfs.ProcessId] = set()
         while True:
-            found = await self._site.run(left_behind, self._site.root, self._key, frozenset())
+            found = await self._site.run(left_behind, self._site.root, self._key, {})
             left = [item.process for item in found if item.index == index]
             if not left:
                 return
@@ -210,7 +211,7 @@ class Rolling:
 
     async def _refuse_strangers(self, replica: Replica) -> None:
         """Raise if somebody else listens on a port of the replica, before anything is stopped for it."""
-        stranger = await self._site.run(_stranger, frozenset(replica.ports), self._key)
+        stranger = await self._site.run(_stranger, self._site.root, frozenset(replica.ports), self._key)
         if stranger is not None:
             port, who = stranger
             raise TransientError(
@@ -282,11 +283,13 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
         )
 
 
-def _stranger(ports: frozenset[int], key: AssetKey) -> tuple[int, str] | None:
-    for port, pid in procfs.listeners(ports) if ports else []:
+def _stranger(root: Path, ports: frozenset[int], key: AssetKey) -> tuple[int, str] | None:
+    found = procfs.listeners(ports) if ports else []
+    owned = Ownership(root, key) if found else None
+    for port, pid in found:
         if pid is None:
             return port, "a process of another user"
-        owner = procfs.environment(pid).get(procfs.REPLICA, "").rpartition("#")[0]
+        owner = owned.marks(pid).get(procfs.REPLICA, "").rpartition("#")[0] if owned else ""
         if owner != str(key):
             name = procfs.program(pid)
             return port, f"process {pid} ({name})" if name else f"process {pid}"

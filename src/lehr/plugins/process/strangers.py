@@ -14,6 +14,7 @@ from typing import Any
 
 from lehr.base.errors import StalledError
 from lehr.plugins.process import procfs
+from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.payload import PROCESS
 from lehr.sdk.discovering import Ids
 from lehr.sdk.plugin import Found
@@ -30,7 +31,7 @@ def port_of(word: str) -> int | None:
 
 
 def listening(port: int) -> int:
-    """The pid of whoever listens on `port`.
+    """The pid of whoever listens on `port`; of a master and its workers, the master.
 
     Raises:
         StalledError: nobody does, or a process that cannot be looked at.
@@ -40,7 +41,17 @@ def listening(port: int) -> int:
         raise StalledError(f"nobody listens on port {port}", fix="start the program, or correct the port")
     if found[0] is None:
         raise StalledError(f"a process of another user listens on port {port}", fix="look as that user")
-    return found[0]
+    return _master(found[0], port)
+
+
+def _master(pid: int, port: int) -> int:
+    """The first ancestor of the same program that shares the port, or of which `pid` is a mere fork."""
+    while (kin := procfs.kin(pid)) is not None and procfs.program(kin.parent) == procfs.program(pid):
+        forked = procfs.arguments(kin.parent) == procfs.arguments(pid)
+        if not forked and port not in procfs.listening_ports(kin.parent):
+            break
+        pid = kin.parent
+    return pid
 
 
 def named(pattern: str) -> list[int]:
@@ -62,20 +73,23 @@ def named(pattern: str) -> list[int]:
     return first
 
 
-def drafts(pids: Sequence[int], base: str, ids: Ids) -> Iterator[Found]:
-    """A draft of each process that is none of Lehr's.
+def drafts(pids: Sequence[int], owned: Ownership, base: str, ids: Ids) -> Iterator[Found]:
+    """A draft of each process that is not one of Lehr's.
 
     Args:
+        owned: what is Lehr's.
         base: what relative directories are relative to.
     """
     for pid in pids:
         command = procfs.arguments(pid)
-        if command and procfs.REPLICA not in procfs.environment(pid):
+        ours = procfs.REPLICA in procfs.environment(pid) or owned.marks(pid)
+        if command and not ours:
             yield _draft(pid, command, base, ids.propose(f"process/{procfs.program(pid) or pid}"))
 
 
 def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
     ports = procfs.listening_ports(pid)
+    command, doubt = _as_started(pid, command)
     names = ["http"] if len(ports) == 1 else [f"port-{place}" for place in range(1, len(ports) + 1)]
     for port, name in zip(ports, names, strict=True):
         placeholder = "{port}" if len(ports) == 1 else f"{{port.{name}}}"
@@ -93,7 +107,24 @@ def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
         notes=(
             "its variables were not looked at, as they may be secrets: add those that it needs",
             "add `health_url`, so that a replica counts only when it answers",
+            *doubt,
         ),
         obstacle=f"Lehr has not started process {pid}, and can only run what it has: "
         "end it together with whatever starts it again, then have Lehr start it",
     )
+
+
+def _as_started(pid: int, command: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The command line that `pid` was started with, as far as it can be known, and what to check about it.
+
+    nginx, Redis, PostgreSQL and others write a title over it (`nginx: master process nginx -c nginx.conf`).
+    """
+    title, *rest = command
+    file = procfs.executable(pid)
+    if " " not in title or any(rest) or os.path.exists(title) or not file:
+        return command, ()
+    words = title.split()
+    begins = [place for place, word in enumerate(words) if os.path.basename(word) == os.path.basename(file)]
+    guess = [file, *words[begins[0] + 1 :]] if begins else [file]
+    note = f"it shows `{title.strip()}` in place of its command line: check `command`, which is a guess"
+    return guess, (note,)

@@ -3,7 +3,7 @@
     <state>/supervisor/<group>/supervisord.conf, .log, supervisor.sock
     <state>/supervisor/<group>/assets/<asset>/<index>.ini      definition of the program
     <state>/supervisor/<group>/assets/<asset>/<index>.json     what the launcher reads
-    <state>/supervisor/<group>/assets/<asset>/<index>.run      which process it became
+    <state>/supervisor/<group>/assets/<asset>/<index>.run      which processes it became, written by `launch`
     <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
 
 The folder is open to its owner alone: environments may hold secrets. supervisord runs in it, and
@@ -133,9 +133,12 @@ class Supervisord:
             procfs.PORTS: ",".join(str(port) for port in replica.ports),
         }
         launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
-        record = str(self.directory / f"{path}.run")
+        record = self.directory / f"{path}.run"
         try:
-            self._write(f"{path}.json", launch_document(replica, self._inherited, marks, record, secrets))
+            record.unlink(missing_ok=True)  # what it tells of was ended, and is not counted as a crash
+            self._write(
+                f"{path}.json", launch_document(replica, self._inherited, marks, str(record), secrets)
+            )
             section = program_section(name, launcher, replica.stop_timeout, path)
             self._write(f"{path}.ini", section.encode())
         except OSError as error:
@@ -212,12 +215,10 @@ class Supervisord:
         self, key: AssetKey, index: int, since: LogMark, hidden: Hidden = NOTHING_HIDDEN
     ) -> tuple[str, str]:
         """How the program last ended since `since`, and the last lines it wrote to stderr."""
-        log = _tail(self.directory / "supervisord.log", since.supervisord)
-        pattern = rf"exited: {re.escape(program_name(key, index))} \(([^;)]*)"
-        ends = re.findall(pattern, log)
+        end = last_end(self.directory, program_name(key, index), since.supervisord)
         stderr = _tail(self.directory / "assets" / asset_name(key) / f"{index}.stderr.log", since.stderr)
         lines = [line.strip() for line in hidden.shown(stderr).splitlines() if line.strip()]
-        return (ends[-1] if ends else ""), " | ".join(lines)[-_TAIL_CHARACTERS:]
+        return end, " | ".join(lines)[-_TAIL_CHARACTERS:]
 
     def _start(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -281,6 +282,17 @@ class Supervisord:
         with open(new, "wb", opener=_private) as stream:
             stream.write(content)
         new.replace(file)
+
+
+def last_end(directory: Path, name: str, since: int = 0) -> str:
+    """How a program of the group in `directory` ended last, in supervisord's words; empty if not known.
+
+    Args:
+        since: how long supervisord's log was before the time that counts.
+    """
+    log = _tail(directory / "supervisord.log", since)
+    ends = re.findall(rf"exited: {re.escape(name)} \(([^;)]*)", log)
+    return ends[-1] if ends else ""
 
 
 def _private(path: str, flags: int) -> int:

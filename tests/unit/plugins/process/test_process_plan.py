@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from lehr.model.diff import Diff, Effects, Goal
 from lehr.plugins.process.observation import Health, LeftBehind, Observation, Program, State
@@ -202,3 +203,55 @@ def test_a_diff_of_very_many_replicas_stays_short_and_still_tells_them_apart() -
     assert found.changes[-1].intended == "900 more changes"
     assert found.digest() != other.digest()
     assert found.effects.capacity == 1000
+
+
+def looked_again(programs: tuple[Program, ...], health: Health = Health.HEALTHY, *left: LeftBehind) -> bool:
+    found = differences(replicas(1), Observation(programs, left), {0: health}, Goal.PRESENT)
+    assert not found.empty
+    return found.look_again is not None
+
+
+@pytest.mark.parametrize(
+    ("fields", "health", "recovers"),
+    [
+        ({"restarts": (1.0,)}, Health.STARTING, True),
+        ({"launching": True}, Health.STARTING, True),
+        ({"restarts": (1.0,)}, Health.UNHEALTHY, False),
+        ({}, Health.STARTING, False),
+        ({"state": State.EXITED, "pid": None}, Health.HEALTHY, True),
+        ({"state": State.BACKOFF, "pid": None}, Health.HEALTHY, True),
+        ({"state": State.BACKOFF, "pid": None, "content": "old"}, Health.HEALTHY, False),
+        ({"state": State.FATAL, "pid": None}, Health.HEALTHY, False),
+        ({"state": State.STOPPED, "pid": None}, Health.HEALTHY, False),
+        ({"restarts": (1.0,), "content": "old"}, Health.STARTING, False),
+        ({"state": State.BACKOFF, "pid": None, "group": "other"}, Health.HEALTHY, False),
+    ],
+)
+def test_what_supervisord_starts_again_is_not_pushed(
+    fields: dict[str, Any], health: Health, recovers: bool
+) -> None:
+    assert looked_again(running(replicas(1), **fields), health) is recovers
+
+
+def test_recovery_of_one_replica_does_not_hold_up_what_another_one_needs() -> None:
+    programs = running(replicas(2), restarts=(1.0,))
+    older = msgspec.structs.replace(programs[1], content="old")
+    found = diff(replicas(2), (programs[0], older), {0: Health.STARTING})
+    assert found.look_again is None
+    superfluous = diff(replicas(1), programs, {0: Health.STARTING})
+    assert superfluous.look_again is None
+
+
+@pytest.mark.parametrize(("start", "recovers"), [(4, False), (5, True)])
+def test_a_process_that_outlived_a_restart_is_in_the_way_of_the_next(start: int, recovers: bool) -> None:
+    worker = LeftBehind(0, ProcessId(7, start))
+    programs = running(replicas(1), state=State.EXITED, pid=None, since=5)
+    assert looked_again(programs, Health.HEALTHY, worker) is recovers
+
+
+def test_a_former_process_beside_the_replica_is_ended_with_it() -> None:
+    found = Observation(running(replicas(1)), (LeftBehind(0, ProcessId(7, 1)),))
+    assert changes(differences(replicas(1), found, {}, Goal.PRESENT)) == [
+        ("replicas/0/former", None, "running")
+    ]
+    assert steps(replicas(1), found, {}, Goal.PRESENT) == [Step(Action.ROLL, 0)]
