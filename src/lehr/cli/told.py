@@ -172,6 +172,7 @@ def _carried_out(explanation: Explanation, operation: Operation) -> Iterator[str
         yield f"    {terminal.printable(carried_out_line(change))}"
     if len(diff.changes) > _MOST_CHANGES:
         yield f"    and {len(diff.changes) - _MOST_CHANGES} more"
+    yield from (f"    {terminal.printable(note)}" for note in diff.notes)
 
 
 def carried_out_line(change: Change) -> str:
