@@ -6,6 +6,9 @@ import enum
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import force_setattr
+
+from lehr.base.text import writable
 
 
 class Severity(enum.StrEnum):
@@ -40,7 +43,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem with what a user wrote.
+    """One problem with what a user wrote. It can always be written down, whatever it quotes.
 
     Attributes:
         code: stable, with a page in `docs/reference/diagnostics.md` (`GEN004`).
@@ -62,6 +65,13 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = Severity.ERROR
     excerpt: Excerpt | None = None
     confidential: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("what", "why", "fix", "subject"):
+            before = getattr(self, name)
+            after = writable(before)
+            if after is not before:
+                force_setattr(self, name, after)
 
 
 def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -6,9 +6,11 @@ Adapters translate a library's errors into these at the edge, with `raise ... fr
 
 from __future__ import annotations
 
+from lehr.base.text import writable
+
 
 class LehrError(Exception):
-    """Base of all our exceptions.
+    """Base of all our exceptions. What they say can always be written down, whoever's words it quotes.
 
     Attributes:
         what: what happened, one sentence without a full stop.
@@ -17,10 +19,10 @@ class LehrError(Exception):
     """
 
     def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.why = why
-        self.fix = fix
+        self.what = writable(what)
+        self.why = writable(why)
+        self.fix = writable(fix)
+        super().__init__(self.what)
 
     def __str__(self) -> str:
         why = f": {self.why}" if self.why else ""

@@ -20,6 +20,7 @@ from lehr.control.commander import Commander
 from lehr.control.server import CarryOut
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
+from lehr.enforce.failing import brief
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
@@ -37,6 +38,8 @@ from lehr.store.writes import Write
 log = structlog.get_logger()
 
 _GRACE_SECONDS = 30.0
+_LOOK_AGAIN_SECONDS = 5.0
+_CLOSE_SECONDS = 5.0
 
 
 class Listener(Protocol):
@@ -135,6 +138,7 @@ class ControlPlane:
         )
         self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []
+        self._waits = False
 
     async def _ask(self, write: Write) -> object:
         [answer] = await self.committer.ask(write)
@@ -187,23 +191,35 @@ class ControlPlane:
         return attempt
 
     async def _follow_source(self) -> None:
-        waits = False
-        async for _hint in self._parts.source.changes():
+        """Publish what the source has, at each of its hints; whatever goes wrong, look again later."""
+        while True:
             try:
-                await self.refresh()
-                waits = False
-            except TransientError as error:
-                if not waits:
-                    log.warning("publishing waits for the store", error=str(error))
-                waits = True
+                async for _hint in self._parts.source.changes():
+                    await self._follow_up()
+            except Exception:
+                log.exception("the source failed to say when it changes, it is asked again")
+            await self._parts.clock.sleep(_LOOK_AGAIN_SECONDS)
+            await self._follow_up()
+
+    async def _follow_up(self) -> None:
+        try:
+            await self.refresh()
+            self._waits = False
+        except TransientError as error:
+            if not self._waits:
+                log.warning("publishing waits for the store", error=str(error))
+            self._waits = True
+        except Exception:
+            log.exception("a pass over the source broke, the next one comes with its next change")
 
     async def serve(self) -> None:
         """Go on until cancelled.
 
         Raises:
             StalledError: the store is broken.
+            Exception: a defect has ended one of the loops, and assets might no longer be healed.
         """
-        await asyncio.gather(*self._tasks)
+        await self._unless_broken(asyncio.Event().wait())
 
     async def converge(self) -> bool:
         """Wait until nothing is left to do (True), or nothing more will happen by itself (False).
@@ -211,7 +227,7 @@ class ControlPlane:
         Raises:
             StalledError: the store is broken.
         """
-        await self._or_broken(self._at_rest())
+        await self._unless_broken(self._at_rest())
         return not self.enforcer.unsettled
 
     async def _at_rest(self) -> None:
@@ -220,13 +236,20 @@ class ControlPlane:
             await self.enforcer.changed()
         await self.committer.flush()
 
-    async def _or_broken(self, work: Coroutine[None, None, None]) -> None:
-        """Wait for `work`, but not for ever if the store is broken."""
-        waiting = asyncio.create_task(work)
-        await asyncio.wait((waiting, self._tasks[0]), return_when=asyncio.FIRST_COMPLETED)
-        if self._tasks[0].done():
-            waiting.cancel()
-            self._tasks[0].result()
+    async def _unless_broken(self, work: Coroutine[None, None, object]) -> None:
+        """Wait for `work`, but not for ever if a loop breaks without which it never comes."""
+        waiting = [asyncio.ensure_future(work), asyncio.ensure_future(self.enforcer.broken())]
+        try:
+            await asyncio.wait((*waiting, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
+            for task in (*self._tasks, waiting[1]):
+                if task.done():
+                    task.result()
+            if not waiting[0].done():
+                raise RuntimeError("a loop has ended that should never end")
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def stop(self, grace: float = _GRACE_SECONDS) -> None:
         """End everything that this process does. Production goes on as it is."""
@@ -236,13 +259,22 @@ class ControlPlane:
         await self.enforcer.stop(grace)
         if self.committer.trouble is None and not self._tasks[0].done():
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(5.0):
+                async with asyncio.timeout(_CLOSE_SECONDS):
                     await self.committer.flush()
         self._tasks[0].cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._parts.generation.close()
+        await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        await _closed("generation", self._parts.generation.close())
         for plugin in self._parts.plugins:
-            await plugin.close()
+            await _closed(type(plugin).__name__, plugin.close())
+
+
+async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:
+    """Nothing that hangs or breaks while it is closed keeps the others from it."""
+    try:
+        async with asyncio.timeout(_CLOSE_SECONDS):
+            await closing
+    except Exception as error:
+        log.warning("not closed in order", what=what, error=brief(error))
 
 
 async def partition_of(parts: Parts) -> Partition:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from lehr.base.digest import Digest
-from lehr.enforce.failing import brief, raise_if_ours
+from lehr.enforce.failing import FAILURES, brief, raise_if_ours, storable
 from lehr.enforce.governance import Governance
 from lehr.enforce.neighbours import UNDER_WAY
 from lehr.enforce.state import View
@@ -98,11 +98,14 @@ async def _ask(check: CheckPlugin, request: CheckRequest, read: Looking) -> list
     except asyncio.CancelledError:
         raise_if_ours()
         return [_no_answer(check, request, "it cancelled itself")]
-    except Exception as error:
+    except FAILURES as error:
         log.exception("check failed to answer", check=check.name, asset=request.asset.id)
         return [_no_answer(check, request, brief(error))]
     if isinstance(answer, list) and all(isinstance(item, Verdict) for item in answer):
-        return answer
+        try:
+            return [storable(item, Verdict) for item in answer]
+        except ValueError as error:
+            return [_no_answer(check, request, f"its verdict cannot be used: {error}")]
     return [_no_answer(check, request, f"it answered a {type(answer).__name__} instead of verdicts")]
 
 

@@ -49,6 +49,8 @@ class Committer:
         self._idle.set()
         self._lease: tuple[KeepLease, ...] = ()
         self.trouble: TransientError | None = None
+        self._ended: BaseException | None = None
+        self._singly = 0
 
     def under(self, lease: KeepLease) -> None:
         """Write only as long as this lease stands. Invariant: I5."""
@@ -64,7 +66,11 @@ class Committer:
 
         Raises:
             TransientError: the store is out of order for now; nothing was written.
+            StalledError: it is broken, or `run` has ended.
+            Exception: these cannot be written down; nothing was written.
         """
+        if self._ended is not None:
+            raise self._ended
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._add(_Pending(writes, answer))
         return await answer
@@ -84,36 +90,59 @@ class Committer:
         Raises:
             StalledError: the store is broken and only a person can help; or another control plane
                 has taken over.
+            Exception: a defect; something that must not be lost cannot be written down.
         """
-        while True:
-            await self._arrived.wait()
-            batch, lease = self._take(), self._lease
-            writes = [*lease, *(write for item in batch for write in item.writes)]
-            try:
-                answers = await self._blocking.run(self._store.commit, writes)
-            except TransientError as error:
-                await self._put_back(batch, error)
-                continue
-            except StalledError as error:
-                self._refuse(batch, error)
-                raise
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._commit(self._take())
+                if not self._pending:
+                    self._arrived.clear()
+                    self._idle.set()
+        except Exception as error:
+            self._ended = error  # whoever asks from now on would wait for ever
+            self._refuse(self._pending, error)
+            raise
+
+    async def _commit(self, batch: list[_Pending]) -> None:
+        lease = self._lease
+        writes = [*lease, *(write for item in batch for write in item.writes)]
+        try:
+            answers = await self._blocking.run(self._store.commit, writes)
+        except TransientError as error:
+            await self._put_back(batch, error)
+        except StalledError as error:
+            self._refuse(batch, error)
+            raise
+        except Exception as error:
+            self._contain(batch, error)
+        else:
             if self.trouble is not None:
                 self.trouble = None
                 log.warning("store in order again, nothing was lost")
             _tell(batch, answers[len(lease) :])
-            if not self._pending:
-                self._arrived.clear()
-                self._idle.set()
+
+    def _contain(self, batch: list[_Pending], error: Exception) -> None:
+        """Nothing of `batch` could be written down, for what one of them says: only that one may fail."""
+        if len(batch) > 1:
+            self._pending[:0] = batch
+            self._singly = len(batch)
+            return
+        if not batch or batch[0].answer is None:
+            raise error  # it must not be lost
+        self._refuse(batch, error)
+        log.error("what was asked for cannot be written down", exc_info=error)
 
     def _take(self) -> list[_Pending]:
         # Who asked and is gone would not carry out what is granted: a push admitted, and never begun.
         self._pending = [item for item in self._pending if item.answer is None or not item.answer.cancelled()]
         count = size = 0
         for item in self._pending:
-            if count and size + len(item.writes) > MOST_WRITES:
+            if count and (self._singly or size + len(item.writes) > MOST_WRITES):
                 break
             count += 1
             size += len(item.writes)
+        self._singly = max(0, self._singly - 1)
         batch, self._pending = self._pending[:count], self._pending[count:]
         return batch
 

@@ -103,10 +103,10 @@ class Enforcer:
         self._checks = checks
         self._clock = clock
         self._chance = chance
-        self._unserved: Lane[Slot] = Lane(Unserved(), clock, self._turn)
+        self._unserved: Lane[Slot] = Lane(Unserved(), clock, self._turn, self._ended)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
-            lane: Lane[Slot] = Lane(plugin, clock, self._turn)
+            lane: Lane[Slot] = Lane(plugin, clock, self._turn, self._ended)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
         self._slots: dict[AssetId, Slot] = {}
         self._neighbours = Neighbours(partition, self._intent, registry, self._slots, self._lanes)
@@ -126,6 +126,8 @@ class Enforcer:
         self._stopping = False
         self.turns = 0
         self.looked_at: float | None = None
+        self.defect: BaseException | None = None
+        self._broken = asyncio.Event()
 
     # --- life --------------------------------------------------------------------
 
@@ -178,6 +180,20 @@ class Enforcer:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A loop that breaks would leave assets unhealed without a word: whoever serves must end then."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self.defect is None and not isinstance(error, LehrError):
+            self.defect = error
+            self._broken.set()
+
+    async def broken(self) -> None:
+        """Wait until one of the loops breaks, and raise what it broke of."""
+        await self._broken.wait()
+        assert self.defect is not None
+        raise self.defect
 
     # --- what wakes loops -----------------------------------------------------------
 
@@ -534,7 +550,11 @@ class Enforcer:
         self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}")
 
     async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
-        outcome = await slot.lane.push(target, self._reader(target.incarnation), push)
+        try:
+            outcome = await slot.lane.push(target, self._reader(target.incarnation), push)
+        except Exception as error:
+            log.exception("a push broke", asset=slot.key.id)
+            outcome = Outcome(Result.UNKNOWN, brief(error))
         self._free_place(slot.lane)
         slot.push = None
         slot.inbox = Ended(outcome, self._clock.now(), self._clock.monotonic(), push.superseded)

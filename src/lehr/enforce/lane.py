@@ -13,14 +13,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-import msgspec
 import structlog
 
 from lehr.base.backoff import RetryBudget
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
 from lehr.client.turns import TurnQueue
-from lehr.enforce.failing import brief, raise_if_ours
+from lehr.enforce.failing import FAILURES, brief, raise_if_ours, storable
 from lehr.enforce.limit import telling, within
 from lehr.enforce.reading import RecordingReader
 from lehr.enforce.state import Diffed, DiffFailed, Looked
@@ -49,15 +48,25 @@ class Lane(Generic[T]):
     """The way of all assets that one plugin serves."""
 
     def __init__(
-        self, plugin: AssetPlugin, clock: Clock, turn: Callable[[T], Coroutine[Any, Any, None]]
+        self,
+        plugin: AssetPlugin,
+        clock: Clock,
+        turn: Callable[[T], Coroutine[Any, Any, None]],
+        broke: Callable[[asyncio.Task[None]], None] = lambda worker: None,
     ) -> None:
-        """`turn` runs one turn of one asset; it does not raise."""
+        """Make a lane without turns.
+
+        Args:
+            turn: runs one turn of one asset; it does not raise.
+            broke: is called with every worker that has ended, and says so if it should not have.
+        """
         self.plugin = plugin
         self.traits = plugin.traits
         self._name = f"plugin {type(plugin).__module__}.{type(plugin).__qualname__}"
         self.budget = RetryBudget()
         self._clock = clock
         self._turn = turn
+        self._broke = broke
         self._queue: TurnQueue[T] = TurnQueue()
         self._places = asyncio.Semaphore(self.traits.pushes)
         self._deferred: OrderedDict[T, None] = OrderedDict()
@@ -84,6 +93,7 @@ class Lane(Generic[T]):
         # A worker that is not on its way is in the middle of a turn, which may take its time.
         if len(self._workers) < self._most_workers:
             worker = asyncio.create_task(self._work(), name=f"turns of {type(self.plugin).__name__}")
+            worker.add_done_callback(self._broke)
             self._workers.add(worker)
             self._roused = True
 
@@ -164,11 +174,13 @@ class Lane(Generic[T]):
         while True:
             try:
                 async for key in self.plugin.watch():
+                    if not isinstance(key, AssetKey):
+                        raise TypeError(f"it hinted at a {type(key).__name__}, not an AssetKey")
                     yield key
                 return
             except asyncio.CancelledError:
                 raise_if_ours()
-            except (Exception, SystemExit):
+            except FAILURES:
                 log.exception("watch broke, it is started again", plugin=self._name)
             await self._clock.sleep(_WATCH_RESTART_SECONDS)
 
@@ -186,13 +198,15 @@ class Lane(Generic[T]):
         except asyncio.CancelledError:
             raise_if_ours()
             return DiffFailed(f"{self._name} cancelled itself", _MEND)
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             log.exception("plugin failed to diff", asset=target.id, type=target.type)
             return DiffFailed(f"{self._name} failed: {brief(error)}", _TRACEBACK)
         if not isinstance(diff, Diff):
             return DiffFailed(f"{self._name} answered a {type(diff).__name__} instead of a diff", _MEND)
-        if diff is not NO_DIFF and (problem := _garbage(diff)):
-            return DiffFailed(f"{self._name} answered a diff that cannot be used: {problem}", _MEND)
+        try:
+            diff = diff if diff is NO_DIFF else storable(diff, Diff)
+        except ValueError as error:
+            return DiffFailed(f"{self._name} answered a diff that cannot be used: {error}", _MEND)
         known = asset or read.asset(target.id)
         if known is None:
             return DiffFailed(f"incarnation {target.incarnation} has no asset {target.id}")
@@ -215,13 +229,13 @@ class Lane(Generic[T]):
         except StalledError as error:
             return Outcome(Result.STALLED, str(error))
         except WaitingError as error:
-            return Outcome(Result.FAILED, str(error), error.until)
+            return self._usable(Outcome(Result.FAILED, str(error), error.until))
         except TransientError as error:
             return Outcome(Result.FAILED, str(error))
         except asyncio.CancelledError:
             raise_if_ours()
             return Outcome(Result.UNKNOWN, f"{self._name} cancelled itself")
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             log.exception("plugin failed to push", asset=target.id, operation=push.operation.id)
             return Outcome(Result.UNKNOWN, f"{self._name} failed: {brief(error)}")
         return self._usable(outcome)
@@ -231,9 +245,10 @@ class Lane(Generic[T]):
         if not isinstance(outcome, Outcome):
             kind = type(outcome).__name__
             return Outcome(Result.UNKNOWN, f"{self._name} answered a {kind} instead of an outcome")
-        if outcome is not DONE and (problem := _garbage(outcome)):
-            return Outcome(Result.UNKNOWN, f"{self._name} answered an outcome that cannot be used: {problem}")
-        return outcome
+        try:
+            return outcome if outcome is DONE else storable(outcome, Outcome)
+        except ValueError as error:
+            return Outcome(Result.UNKNOWN, f"{self._name} answered an outcome that cannot be used: {error}")
 
     async def status(self, operation: Operation) -> Looked:
         """Ask the plugin about a push whose outcome is unknown."""
@@ -247,7 +262,7 @@ class Lane(Generic[T]):
             return Looked(None, f"{self._name} cancelled itself")
         except LehrError as error:
             return Looked(None, str(error))
-        except (Exception, SystemExit) as error:
+        except FAILURES as error:
             log.exception("plugin failed to tell a status", operation=operation.id)
             return Looked(None, f"{self._name} failed to say whether it has ended: {brief(error)}")
         if isinstance(progress, Progress):
@@ -255,16 +270,8 @@ class Lane(Generic[T]):
         return Looked(None, f"{self._name} answered a {type(progress).__name__} when asked if it has ended")
 
 
-def _garbage(value: Diff | Outcome) -> str:
-    """Why a value could not be written down and read again, for what is in it; empty if it can."""
-    try:
-        msgspec.json.decode(msgspec.json.encode(value), type=type(value))
-    except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
-        return str(error)
-    return ""
-
-
 def _diff_failed(error: LehrError) -> DiffFailed:
     why = f": {error.why}" if error.why else ""
     until = error.until if isinstance(error, WaitingError) else None
-    return DiffFailed(f"{error.what}{why}", error.fix, isinstance(error, StalledError), until)
+    failed = DiffFailed(f"{error.what}{why}", error.fix, isinstance(error, StalledError), until)
+    return storable(failed, DiffFailed)

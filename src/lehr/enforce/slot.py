@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lehr.base.digest import Digest
+from lehr.base.text import writable
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.lane import Lane
@@ -24,7 +25,7 @@ class PushUnderWay:
         return self._operation
 
     def progress(self, message: str) -> None:
-        self.said = message
+        self.said = writable(message, 200)
 
 
 class Slot:

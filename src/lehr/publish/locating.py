@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, errors
-from lehr.base.errors import LehrError
 from lehr.generate.collecting import reported
 from lehr.generate.plain import place_of
 from lehr.model.asset import Asset
@@ -37,7 +36,7 @@ class Locator:
         self._left -= 1
         try:
             content = self._snapshot.read(asset.origin.file)
-        except (KeyError, LehrError):
+        except Exception:  # whatever a source fails with
             return None  # another file declares it by now, or none: the asset's own place will do
         return place_of(asset.origin.file, content, asset.id, pointer)
 
@@ -73,7 +72,7 @@ def _line(at: Position | None) -> tuple[str, int] | None:
 def _lines(snapshot: Snapshot, file: str) -> list[str]:
     try:
         return snapshot.read(file).decode(errors="replace").split("\n")
-    except (KeyError, LehrError):
+    except Exception:  # whatever a source fails with
         return []  # it is not there, which may be the problem
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import msgspec
+import structlog
 from msgspec.structs import replace
 
 from lehr import __version__
@@ -13,6 +14,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError
+from lehr.base.text import described
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
@@ -29,6 +31,8 @@ from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
+
+log = structlog.get_logger()
 
 _MOST_OVERTAKEN = 3
 """Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
@@ -116,7 +120,14 @@ class Publisher:
         work = _Pass(self._clock.now(), may_be_overtaken, seconds={})
         for name in self.STEPS:
             began = self._clock.monotonic()
-            await getattr(self, f"_{name}")(work)
+            try:
+                await getattr(self, f"_{name}")(work)
+            except LehrError:
+                raise
+            except Exception as error:
+                # What a source or generator says must not end the process, and with it all healing.
+                log.exception("a pass over the source broke", step=name)
+                self._end(work, Publication.UNREADABLE, _broken(name, error))
             work.seconds[name] = self._clock.monotonic() - began
             if work.publication is not None:
                 break
@@ -292,7 +303,11 @@ class Publisher:
             self._unpublished = set()
             self._end(work, Publication.UNCHANGED, *work.diagnostics)
             return
-        await self._blocking.run(self._source.keep, work.snapshot.revision)
+        try:
+            await self._blocking.run(self._source.keep, work.snapshot.revision)
+        except LehrError as error:
+            self._end(work, Publication.UNREADABLE, _not_read(self._source.name, error))
+            return
         write = Publish(
             candidate,
             work.proposal.mentions,
@@ -363,6 +378,15 @@ def _not_read(name: str, error: LehrError) -> Diagnostic:
         why=error.why,
         fix=error.fix or "Lehr tries again by itself",
         subject=name,
+    )
+
+
+def _broken(step: str, error: Exception) -> Diagnostic:
+    return Diagnostic(
+        code="PUB006",
+        what=f"Lehr failed in the step `{step}`: {type(error).__name__}: {described(error)}",
+        why="this is a defect of Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`, which has the traceback; Lehr tries again",
     )
 
 

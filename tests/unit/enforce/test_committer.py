@@ -30,7 +30,9 @@ class Recorder:
         tries: how many commits there were.
     """
 
-    def __init__(self, failures: Sequence[Exception] = ()) -> None:
+    def __init__(self, failures: Sequence[Exception] = (), poison: str = "") -> None:
+        """A commit of a write with the name `poison` always fails."""
+        self._poison = poison
         self.commits: list[list[str]] = []
         self.tries = 0
         self._failures = list(failures)
@@ -39,6 +41,8 @@ class Recorder:
         self.tries += 1
         if self._failures:
             raise self._failures.pop(0)
+        if any(item.partition == self._poison for item in writes):
+            "\ud800".encode()
         self.commits.append([str(item.partition) for item in writes])
         return self.commits[-1]
 
@@ -60,8 +64,8 @@ class Slow:
 Scenario = Callable[[Committer, Recorder, VirtualClock], Coroutine[Any, Any, None]]
 
 
-def play(scenario: Scenario, failures: Sequence[Exception] = ()) -> Recorder:
-    store = Recorder(failures)
+def play(scenario: Scenario, failures: Sequence[Exception] = (), poison: str = "") -> Recorder:
+    store = Recorder(failures, poison)
 
     async def main() -> None:
         clock = VirtualClock()
@@ -223,3 +227,26 @@ def test_many_askers_and_posters_lose_nothing(seed: int) -> None:
     names = [name for commit in store.commits for name in commit]
     assert len(names) == len(set(names)) == 100 - refused
     assert {f"post {number}" for number in range(50)} <= set(names)
+
+
+def test_what_cannot_be_written_down_fails_alone() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        one, bad, two = (asyncio.create_task(committer.ask(write(name))) for name in ("1", "bad", "2"))
+        with pytest.raises(UnicodeEncodeError):
+            await bad
+        assert [await one, await two] == [["1"], ["2"]]
+        committer.post([write("3")])
+        await committer.flush()
+
+    store = play(scenario, poison="bad")
+    assert store.commits == [["1"], ["2"], ["3"]]
+
+
+def test_whoever_asks_when_a_defect_has_ended_it_is_told_at_once() -> None:
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        committer.post([write("bad")])
+        for _ in range(2):
+            with pytest.raises(UnicodeEncodeError):
+                await committer.ask(write("1"))
+
+    assert play(scenario, poison="bad").commits == []

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from lehr.base.errors import LehrError, StalledError, TransientError, WaitingError
@@ -89,6 +90,13 @@ def answers(value: object) -> Answer:
         return value
 
     return answer
+
+
+class MuteError(Exception):
+    """Fails to say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
 
 
 async def hangs() -> object:
@@ -373,3 +381,54 @@ def test_diffs_at_once_are_bounded() -> None:
         return most
 
     assert run(main, seed=1) == 3
+
+
+# --- hostile answers -----------------------------------------------------------
+
+GARBLED = "caf\udce9 \ud800 \0"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        answers(Outcome(Result.FAILED, GARBLED, float("nan"))),
+        raises(TransientError(GARBLED)),
+        raises(WaitingError(GARBLED, until=float("inf"))),
+        raises(ValueError(GARBLED)),
+        raises(SystemExit(GARBLED)),
+        raises(BaseExceptionGroup(GARBLED, [GeneratorExit()])),
+        raises(MuteError()),
+        answers(Outcome(Result.FAILED, "x" * 10_000_000)),
+    ],
+)
+def test_whatever_a_plugin_says_of_a_push_can_be_written_down(outcome: Answer) -> None:
+    async def main() -> Outcome:
+        return await lane(outcome).push(TARGET, reader(), push_of(TARGET))
+
+    found = run(main, seed=1)
+    written = msgspec.json.encode(found)
+    assert msgspec.json.decode(written, type=Outcome) == found
+    assert len(written) < 10_000
+
+
+def test_what_production_says_in_bytes_that_are_not_utf_8_can_still_be_healed() -> None:
+    diff = Diff((Change("owner", "web", {GARBLED: [GARBLED]}),))
+
+    async def main() -> object:
+        return await lane(answers(diff)).diff(TARGET, ASSET, reader())
+
+    found = run(main, seed=1)
+    assert isinstance(found, Diffed)
+    shown = r"caf\xe9 \ud800 \0"
+    assert found.diff.changes == (Change("owner", "web", {shown: [shown]}),)
+
+
+def test_a_diff_that_is_too_large_to_keep_is_not_taken() -> None:
+    diff = Diff(tuple(Change(f"line/{number}", "x" * 100, None) for number in range(10_000)))
+
+    async def main() -> object:
+        return await lane(answers(diff)).diff(TARGET, ASSET, reader())
+
+    found = run(main, seed=1)
+    assert isinstance(found, DiffFailed)
+    assert "more than 1,000,000" in found.message

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import enum
 
+GARBLED = "a mistake: caf\udce9 \ud800 and NUL \0"
+"""What a stranger says whose text is not UTF-8: it cannot be encoded as it is."""
+
 
 class PushFault(enum.StrEnum):
     """What becomes of a push.

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError, WaitingError
@@ -81,6 +82,7 @@ class Production:
         closed: operations that a provider which keeps late writers out has said to have ended, and
             lets begin no more.
         fencing: what keeps a late writer out.
+        garble: is added to what it says: it may be text that cannot be encoded.
     """
 
     def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
@@ -103,6 +105,7 @@ class Production:
         self.mute: set[str] = set()
         self.hidden: dict[str, float] = {}
         self.unreachable = False
+        self.garble = ""
         self.running: dict[str, Operation] = {}
         self.broken: list[str] = []
         self.closed: set[str] = set()
@@ -226,11 +229,11 @@ class SimulatedPlugin(AssetPlugin):
     async def _look(self, fault: LookFault | None) -> None:
         match fault:
             case LookFault.TRANSIENT:
-                raise TransientError("no connection")
+                raise TransientError("no connection", why=self.production.garble)
             case LookFault.STALL:
                 raise StalledError("this cannot be compared", fix="mend the access rights")
             case LookFault.RAISE:
-                raise ValueError("a mistake in the plugin")
+                raise ValueError("a mistake in the plugin" + self.production.garble)
             case LookFault.HANG:
                 await asyncio.Event().wait()
             case LookFault.SLOW:
@@ -290,12 +293,13 @@ class SimulatedPlugin(AssetPlugin):
         if fault is not None:
             production.trace.note("fault", f"{target.id}: push comes to {fault}")
         if fault in _SAYING:
-            return _SAYING[fault]
+            said = _SAYING[fault]
+            return replace(said, message=said.message + production.garble) if said.message else said
         match fault:
             case PushFault.WAIT:
                 raise WaitingError("busy", until=self._clock.now() + 5.0)
             case PushFault.RAISE:
-                raise ValueError("a mistake in the plugin")
+                raise ValueError("a mistake in the plugin" + production.garble)
             case PushFault.NONSENSE:
                 return "no outcome at all"  # type: ignore[return-value]
             case PushFault.HANG:

@@ -18,6 +18,7 @@ from lehr.store.writes import Write
 from lehr.testing.sim.capacity import Capacity
 from lehr.testing.sim.conduct import Conduct
 from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.faults import GARBLED
 from lehr.testing.sim.intent import IDS, Intent
 from lehr.testing.sim.manners import manners
 from lehr.testing.sim.process import Process, Site
@@ -62,6 +63,7 @@ class Scene:
             self.production.look_slowly(IDS, 4.0)
         self.intent = Intent(dice, known, lambda id: self.witness.assets().get(id))
         self.repository = Repository(self.trace)
+        self.production.garble = self.repository.garble = GARBLED
         self.aside: list[Process] = []
         self.lost: frozenset[str] = frozenset()
         self.offset = 0.0

@@ -51,6 +51,7 @@ class Repository:
         newest: the revision that is there now.
         unreadable: True while it cannot be read.
         telling: False while nobody is told of edits.
+        garble: text that cannot be encoded, if it says such when it cannot be read.
         kept: revisions that incarnations were made from.
     """
 
@@ -60,6 +61,8 @@ class Repository:
         self.telling = True
         self.kept: set[str] = set()
         self._trace = trace
+        self.garble = ""
+        self._failed = 0
         self._readers: list[asyncio.Event] = []
 
     def read(self) -> Files:
@@ -67,9 +70,13 @@ class Repository:
 
         Raises:
             TransientError: it cannot be read.
+            ValueError: it cannot either, and whoever wrote the source has not thought of that.
         """
         if self.unreadable:
-            raise TransientError("the repository cannot be read", why="no route to host")
+            self._failed += bool(self.garble)
+            if self._failed % 2:
+                raise ValueError(self.garble)
+            raise TransientError("the repository cannot be read", why=f"no route to host{self.garble}")
         return self.newest
 
     def edit(self, contents: Mapping[str, bytes], what: str) -> None:

@@ -1,0 +1,45 @@
+"""Text that can always be written, stored and shown, made of whatever a stranger says.
+
+A name of a file or ref, an answer of a plugin, the message of an exception: any of them may hold lone
+surrogates (bytes that are not UTF-8), NUL, or a gigabyte. `writable` is the one mechanism at every boundary:
+every error and every diagnostic is made of it (`errors`, `diagnostics`), and so is what plugins answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_CHARACTERS = 8_000
+"""Of one text. What is longer is cut, and says so."""
+
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def writable(text: object, most: int = MOST_CHARACTERS) -> str:
+    r"""`text` so that it can be encoded as UTF-8: `\xff` for a byte that is not, `\0` for NUL.
+
+    Args:
+        most: characters; the rest is left out, and counted.
+    """
+    found = text if type(text) is str else described(text)
+    if len(found) > most:
+        found = f"{found[:most]}... ({len(found) - most:,} more characters)"
+    if found.isascii() and "\0" not in found:
+        return found
+    return _UNWRITABLE.sub(_escaped, found)
+
+
+def described(value: object) -> str:
+    """`str(value)`, also of a value that fails to say it."""
+    try:
+        return str.__str__(str(value))  # a plain string, whatever subclass it was
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if not code:
+        return "\\0"
+    # What Python makes of a byte that is not UTF-8 (PEP 383) is shown as that byte.
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

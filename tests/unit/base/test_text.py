@@ -1,0 +1,56 @@
+"""Whatever a stranger says becomes text that can be written, stored and shown."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.errors import LehrError, StalledError
+from lehr.base.text import MOST_CHARACTERS, described, writable
+
+HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)
+
+
+class Mute:
+    """Fails to say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+@given(HOSTILE)
+def test_any_text_becomes_writable_and_stays_what_it_was_if_it_is(text: str) -> None:
+    found = writable(text)
+    assert found.encode().decode() == found
+    assert "\0" not in found
+    if "\0" not in text and text.isprintable():
+        assert found == text
+    assert writable(found) == found
+
+
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_every_error_and_every_diagnostic_can_be_written_down(what: str, why: str, fix: str) -> None:
+    error = StalledError(what, why=why, fix=fix)
+    assert str(error).encode()
+    diagnostic = Diagnostic(code="X001", what=what, why=why, fix=fix, subject=what)
+    written = msgspec.json.encode(diagnostic)
+    assert msgspec.json.decode(written, type=Diagnostic) == diagnostic
+    assert b"\\u0000" not in written
+
+
+def test_a_byte_that_is_not_utf_8_is_shown_as_that_byte() -> None:
+    assert writable(b"caf\xe9".decode(errors="surrogateescape")) == r"caf\xe9"
+    assert writable("a\0b\ud800") == r"a\0b\ud800"
+
+
+def test_what_is_huge_is_cut_and_says_so() -> None:
+    found = LehrError("x" * 10_000_000).what
+    assert len(found) < MOST_CHARACTERS + 50
+    assert found.endswith("... (9,992,000 more characters)")
+
+
+def test_what_cannot_say_itself_is_described() -> None:
+    assert described(Mute()) == "a Mute that cannot be shown"
+    assert LehrError(Mute()).what == "a Mute that cannot be shown"  # type: ignore[arg-type]
