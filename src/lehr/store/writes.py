@@ -47,6 +47,9 @@ class RecordAttempt(msgspec.Struct, frozen=True):
 class Basis(msgspec.Struct, frozen=True):
     """What a turn's verdicts rested on. Admission refuses when any of it has changed.
 
+    A turndown also rests on nothing referring to the asset, which any incarnation may change: with a
+    goal other than PRESENT, admission refuses unless the operation's governing incarnation is the newest.
+
     Attributes:
         newest_digest: the asset's digest in the newest incarnation; None if it is not there.
         governance: digest of the governing assets.

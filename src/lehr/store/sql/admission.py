@@ -10,6 +10,7 @@ import msgspec
 
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation
+from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.store.sql.session import Session
 from lehr.store.writes import Admit, Finish, Refused
@@ -38,9 +39,9 @@ def admit(db: Session, write: Admit) -> Refused | None:
 def _changed_basis(db: Session, write: Admit) -> Refused | None:
     operation, basis = write.operation, write.basis
     state = db.execute(
-        "SELECT governance, controls, epoch FROM partition WHERE name = ?", (operation.partition,)
+        "SELECT newest, governance, controls, epoch FROM partition WHERE name = ?", (operation.partition,)
     ).fetchone()
-    governance, controls, epoch = state or ("", 0, 0)
+    newest, governance, controls, epoch = state or (0, "", 0, 0)
     if epoch != operation.epoch:
         return Refused(
             "LeaseLost", f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
@@ -58,6 +59,12 @@ def _changed_basis(db: Session, write: Admit) -> Refused | None:
             )
         if _has_open_operation(db, operation.partition, id):
             return Refused("DependencyBusy", f"{id}, which this asset depends on, is being pushed")
+    if operation.goal is not Goal.PRESENT and newest != operation.governing:
+        # Invariant: I4. That nothing refers to the asset was read from the governing incarnation.
+        return Refused(
+            "Overtaken",
+            f"incarnation {newest} is newer than {operation.governing}, and may refer to this asset",
+        )
     if _has_open_operation(db, operation.partition, operation.asset):
         return Refused("InFlight", "a push of this asset is under way")
     return None

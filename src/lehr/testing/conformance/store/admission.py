@@ -10,6 +10,7 @@ from lehr.base.digest import Digest, digest
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation
+from lehr.model.diff import Goal
 from lehr.model.operation import DONE, Outcome, Result
 from lehr.store import Store
 from lehr.store.writes import Admit, Basis, LiftControl, SetControl, TakeLease
@@ -145,6 +146,28 @@ def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
         gone = request(store, "o2")
         published(store, 2, asset("a", "1"))
         refused(store, gone, "Overtaken")
+
+
+@named_plain
+def a_newer_incarnation_refuses_a_turndown(subject: Subject) -> None:
+    """That nothing refers to an asset is true of one incarnation; a newer one may add a reference."""
+    with subject.opened() as store:
+        governed(store)
+        stages = [goal for goal in Goal if goal is not Goal.PRESENT]
+        asked = [_towards(request(store, f"o{goal}"), goal) for goal in stages]
+        present = request(store, "present")
+        published(store, 1, asset("new", "1"), mentions={"new": ["a"]})
+        for turndown in asked:
+            refused(store, turndown, "Overtaken")
+        admitted(store, present)
+        commit(store, finish("present", DONE))
+        looked_again = _towards(request(store, "again"), Goal.ABSENT)
+        newest = replace(looked_again.operation, governing=2)
+        admitted(store, replace(looked_again, operation=newest))
+
+
+def _towards(admit: Admit, goal: Goal) -> Admit:
+    return replace(admit, operation=replace(admit.operation, goal=goal))
 
 
 @named_plain
@@ -338,6 +361,7 @@ RULES: tuple[Rule, ...] = (
     pushed_dependency_refuses,
     unrelated_content_does_not_refuse,
     an_asset_that_left_intent_can_be_pushed,
+    a_newer_incarnation_refuses_a_turndown,
     at_most_one_push_per_asset,
     unknown_keeps_an_operation_open,
     an_operation_ends_once,
