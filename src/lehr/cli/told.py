@@ -15,7 +15,7 @@ from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
 from lehr.model.operation import Operation
 from lehr.query.explain import Explanation, Link, headline
-from lehr.query.selecting import INERT, NO_TURN
+from lehr.query.selecting import INERT, NO_TURN, Row
 
 _COLOURS = {
     Status.CONVERGED: "green",
@@ -67,7 +67,7 @@ def _blocked(explanation: Explanation, now: float, *, alive: bool) -> Iterator[s
     if row.unblock:
         yield f"  unblocked  by: {terminal.printable(row.unblock)}"
     if alive and row.status != Status.PUSHING:
-        yield f"  next try   {_next_try(explanation, now)}"
+        yield f"  next       {_next(row, now)}"
     yield from differences(explanation.diff)
     if explanation.verdicts:
         yield "  checks"
@@ -77,11 +77,17 @@ def _blocked(explanation: Explanation, now: float, *, alive: bool) -> Iterator[s
         yield f"  {_link(link)}"
 
 
-def _next_try(explanation: Explanation, now: float) -> str:
-    at = explanation.row.next_at
-    if at is not None:
-        return f"{words.when(at, now)}, or as soon as something changes"
-    return "as soon as something changes, and at every regular look"
+def _next(row: Row, now: float) -> str:
+    """What happens next, and when."""
+    at = None if row.resync is None else f"within {words.span(row.resync)}"
+    if row.next_at is not None:
+        at = words.when(row.next_at, now)
+    if row.automatic:
+        return (
+            f"retries {at}, or as soon as something changes" if at else "retries as soon as something changes"
+        )
+    rest = f"; production is checked again {at}" if at else ""
+    return f"nothing is pushed until then{rest}"
 
 
 def _link(link: Link) -> str:

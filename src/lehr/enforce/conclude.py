@@ -34,6 +34,7 @@ def conclude(
     writes: tuple[Write, ...] = (),
     operation: str | None = None,
     settled: bool = False,
+    looks: bool = True,
 ) -> tuple[State, tuple[Effect, ...]]:
     """End the turn of `state` with `condition`.
 
@@ -42,6 +43,7 @@ def conclude(
         wait_for: assets whose settling wakes this one.
         writes: written before the decision, in the same commit.
         operation: id of the push that the decision is about.
+        looks: False when a regular look would not even look at production.
     """
     assert state.turn is not None
     view = state.turn.view
@@ -52,6 +54,8 @@ def conclude(
     key = _key(condition)
     if delay is not None:
         condition = replace(condition, next_at=view.now + delay)
+    if looks and not settled:
+        condition = replace(condition, resync=view.resync)
     changed = key != state.standing
     if changed:
         writes = (*writes, Record(decision_of(state, condition, operation=operation)))

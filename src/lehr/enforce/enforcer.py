@@ -452,6 +452,8 @@ class Enforcer:
         event = await slot.lane.diff(target, asset, read)
         if isinstance(event, Diffed):
             self.looked_at = self._clock.now()
+        elif asset is not None:
+            event = replace(event, refers_to=tuple(self._neighbours.referred(asset)))
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._readers.leave(slot.key.id, slot.reads)

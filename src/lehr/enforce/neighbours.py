@@ -11,7 +11,7 @@ from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import DiffFailed
 from lehr.model.addons import TURNDOWN
-from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.control import Control
 from lehr.model.decision import Verdict
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
@@ -85,6 +85,11 @@ class Neighbours:
                 found.append(Referrer(asset, mentions))
         return found
 
+    def referred(self, asset: Asset) -> list[AssetId]:
+        """The other assets that `asset` refers to, each once."""
+        targets = dict.fromkeys(mention.target for mention in self._registry.mentions(asset))
+        return [id for id in targets if id != asset.id]
+
     def has_left(self, id: AssetId) -> bool:
         """True for an asset that is out of production and is to stay so, or out of Lehr's care."""
         slot = self._slots.get(id)
@@ -119,6 +124,8 @@ class Neighbours:
         slot = self._slots.get(id)
         if slot is None or slot.running or slot.governance is None or asking.governance is None:
             return ()
+        if slot.state.trouble.failed_diffs or slot.state.operation is not None:
+            return ()  # It listens to those that it refers to, and no check said that it waits for them.
         return slot.waits if slot.governance.sequence == asking.governance.sequence else ()
 
     def _way(self, start: AssetId, end: AssetId, came_from: Mapping[AssetId, AssetId]) -> tuple[AssetId, ...]:

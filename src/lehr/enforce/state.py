@@ -49,6 +49,7 @@ class View(msgspec.Struct, frozen=True):
         served: False when no plugin serves its type.
         jitter: from 0 to 1, drawn for this turn.
         removals: the partition's deletion budget.
+        resync: seconds within which the asset's next regular look comes.
     """
 
     key: AssetKey
@@ -68,6 +69,7 @@ class View(msgspec.Struct, frozen=True):
     served: bool = True
     jitter: float = 1.0
     removals: Reservation | None = None
+    resync: float | None = None
 
     @property
     def goal(self) -> Goal:
@@ -177,12 +179,15 @@ class DiffFailed(msgspec.Struct, frozen=True):
     Attributes:
         stalled: True when trying again is useless.
         until: wall-clock seconds before which it is useless.
+        refers_to: assets that this one refers to: one of them may be why, so that their settling is
+            worth another try.
     """
 
     message: str
     fix: str = ""
     stalled: bool = False
     until: float | None = None
+    refers_to: tuple[AssetId, ...] = ()
 
 
 class Checked(msgspec.Struct, frozen=True):

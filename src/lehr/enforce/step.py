@@ -96,20 +96,18 @@ def _begin(state: State, event: Begin) -> Stepped:
     if view.pinning.pause is not None:
         pause = view.pinning.pause
         message = f"paused by {pause.actor}: {pause.reason}"
-        return conclude(state, Condition(Status.HELD, "Paused", message, "lehr resume"))
+        return conclude(state, Condition(Status.HELD, "Paused", message, "lehr resume"), looks=False)
     if view.orphaned:
         message = "intent let it go; it is left in production as it is"
         return conclude(state, Condition(Status.ORPHANED, "LetGo", message), settled=True)
     if view.asset is None:
         message = f"the incarnation that it is pinned to, {view.pinning.content}, does not have it"
-        return conclude(
-            state, Condition(Status.HELD, "PinnedToNothing", message, "lehr unpin, or another pin")
-        )
+        condition = Condition(Status.HELD, "PinnedToNothing", message, "lehr unpin, or another pin")
+        return conclude(state, condition, looks=False)
     if not view.served:
         message = f"no plugin serves type {view.asset.type}"
-        return conclude(
-            state, Condition(Status.STALLED, "NoPlugin", message, "install a plugin for this type")
-        )
+        condition = Condition(Status.STALLED, "NoPlugin", message, "install a plugin for this type")
+        return conclude(state, condition, looks=False)
     return state, (RunDiff(view.target),)
 
 
@@ -127,7 +125,12 @@ def _looked(state: State, event: Looked) -> Stepped:
 
 
 def _still_unknown(
-    state: State, message: str, *, delay: float | None = None, writes: tuple[Finish, ...] = ()
+    state: State,
+    message: str,
+    *,
+    delay: float | None = None,
+    writes: tuple[Finish, ...] = (),
+    wait_for: tuple[AssetId, ...] = (),
 ) -> Stepped:
     operation = _operation(state)
     if delay is None:
@@ -139,7 +142,7 @@ def _still_unknown(
         f"how push {operation.id} ended is not known: {message}",
         "nothing is touched before it is known; Lehr keeps looking",
     )
-    return conclude(state, condition, delay=delay, writes=writes, operation=operation.id)
+    return conclude(state, condition, delay=delay, writes=writes, operation=operation.id, wait_for=wait_for)
 
 
 def _resolve(state: State, diff: Diff) -> Stepped:
@@ -251,18 +254,19 @@ def _diff_failed(state: State, event: DiffFailed) -> Stepped:
         if event.stalled:
             # It has ended, and this content can never be compared: newer content must get its turn.
             return _resolve_failed(state, event.message, "not comparable")
-        return _still_unknown(state, event.message)
+        return _still_unknown(state, event.message, wait_for=event.refers_to)
     view = _turn(state).view
-    if event.stalled:
-        unblock = event.fix or "mend the cause; every resync looks again"
-        return conclude(state, Condition(Status.STALLED, "DiffStalled", event.message, unblock))
     trouble = replace(state.trouble, failed_diffs=state.trouble.failed_diffs + 1)
+    state = replace(state, trouble=trouble)
+    if event.stalled:
+        condition = Condition(Status.STALLED, "DiffStalled", event.message, event.fix or "fix the cause")
+        return conclude(state, condition, wait_for=event.refers_to)
     delay = backoff(trouble.failed_diffs, view.jitter)
     if event.until is not None:
         delay = max(delay, event.until - view.now)
-    unblock = event.fix or "Lehr tries again by itself"
+    unblock = event.fix or "Lehr retries automatically"
     condition = Condition(Status.RETRYING, "DiffFailed", event.message, unblock)
-    return conclude(replace(state, trouble=trouble), condition, delay=delay)
+    return conclude(state, condition, delay=delay, wait_for=event.refers_to)
 
 
 def _converged(state: State) -> Stepped:
@@ -324,7 +328,8 @@ def _pushed_and_still_different(state: State) -> Stepped:
     ineffective = state.trouble.ineffective + 1
     delay = backoff(ineffective, view.jitter)
     message = f"the push ended well, and it still differs in {diff.summary()}"
-    unblock = "a plugin that observes what it applies, new intent, or lehr retry"
+    again = f"run lehr retry {view.key.id}" if count >= INEFFECTIVE_PUSHES else "Lehr retries automatically"
+    unblock = f"{again}; or change the intent"
     said = ("PushedStillDifferent", message, unblock)
     stalled = count >= INEFFECTIVE_PUSHES
     trouble = Trouble(
@@ -442,7 +447,7 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
     delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)
     if count <= _REFUSALS:
         return replace(state, phase=Phase.IDLE, turn=None, refused=count), (Rest(delay=delay),)
-    condition = Condition(Status.WAITING, refused.reason, refused.message, "Lehr looks again by itself")
+    condition = Condition(Status.WAITING, refused.reason, refused.message, "Lehr looks again automatically")
     state, effects = conclude(state, condition, delay=delay)
     return replace(state, refused=count), effects
 
@@ -483,9 +488,13 @@ def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
     stalled = outcome.result is Result.STALLED
     count = _times(state.trouble.failures + 1)
     said = (
-        ("PushStalled", outcome.message, "mend the cause, then lehr retry; or new intent")
+        (
+            "PushStalled",
+            outcome.message,
+            f"fix the cause, then run lehr retry {view.key.id}; or change the intent",
+        )
         if stalled
-        else ("PushFailed", f"push failed {count}: {outcome.message}", "Lehr tries again by itself")
+        else ("PushFailed", f"push failed {count}: {outcome.message}", "Lehr retries automatically")
     )
     trouble = _failed_again(state, _content_key(turn), view, said)
     if stalled:

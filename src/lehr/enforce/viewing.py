@@ -85,6 +85,7 @@ class Viewer:
             served=slot.type in self._served,
             jitter=self._chance.uniform(0.0, 1.0),
             removals=governance.removals,
+            resync=slot.lane.traits.resync,
         )
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:

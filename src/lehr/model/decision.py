@@ -79,7 +79,9 @@ class Condition(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: CamelCase constant.
-        next_at: wall-clock seconds of the next turn that is already due; None for events only.
+        next_at: wall-clock seconds of the next turn that is already due; None when the next turn is
+            that of the next event, or of the next regular look.
+        resync: seconds within which the next regular look comes; None when nothing is left to do.
     """
 
     status: Status
@@ -87,14 +89,25 @@ class Condition(msgspec.Struct, frozen=True):
     message: str = ""
     unblock: str = ""
     next_at: float | None = None
+    resync: float | None = None
+
+    @property
+    def automatic(self) -> bool:
+        """True when a turn may push by itself; False when a person or a change has to come first."""
+        if self.status is Status.STALLED:
+            return self.reason == "DiffStalled"
+        return self.status is not Status.HELD and self.reason not in _APPROVALS
 
     def key(self) -> Digest:
         """Equal for conditions that say the same: two turns that differ in it differ in verdict.
 
-        `next_at` does not count, and messages hold no running numbers, so that a turn that
+        Times do not count, and messages hold no running numbers, so that a turn that
         ends like the last is not recorded again.
         """
         return digest_all((self.status, self.reason, self.message, self.unblock))
+
+
+_APPROVALS = ("ApprovalNeeded", "ApprovalMissing")
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

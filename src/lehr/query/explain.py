@@ -168,6 +168,6 @@ _SAYS = {
     Status.WAITING: "waits",
     Status.HELD: "is held",
     Status.RETRYING: "is being retried",
-    Status.STALLED: "is stalled, and needs a person or new intent",
+    Status.STALLED: "is stalled",
     Status.UNKNOWN: "is in an unknown state",
 }

@@ -42,7 +42,9 @@ class Row(msgspec.Struct, frozen=True):
     Attributes:
         status: a `Status`, `INERT` or `NO_TURN`.
         since: wall-clock seconds since when it stands so; None when it had no turn.
-        next_at: wall-clock seconds of the next turn that is due by itself.
+        next_at: wall-clock seconds of the next turn that is already due.
+        resync: seconds within which the next regular look comes.
+        automatic: True when a turn may push by itself; False when a person or a change has to come first.
         departed: True when the newest incarnation does not have it any more.
     """
 
@@ -55,6 +57,8 @@ class Row(msgspec.Struct, frozen=True):
     since: float | None = None
     next_at: float | None = None
     departed: bool = False
+    resync: float | None = None
+    automatic: bool = True
 
     @property
     def settled(self) -> bool:
@@ -168,6 +172,8 @@ def _with_standing(id: AssetId, type: str, standing: Standing, *, departed: bool
         standing.since,
         condition.next_at,
         departed,
+        condition.resync,
+        condition.automatic,
     )
 
 

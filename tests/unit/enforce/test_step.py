@@ -504,6 +504,41 @@ def test_a_failure_that_names_a_time_is_not_repeated_before() -> None:
     assert rest(effects).delay == 45
 
 
+def test_a_failed_diff_listens_to_what_the_asset_refers_to() -> None:
+    others = (AssetId("db"), AssetId("disk"))
+    for stalled in (False, True):
+        failed = DiffFailed("no connection", stalled=stalled, refers_to=others)
+        _, effects = after(State(), Begin(view()), failed)
+        assert rest(effects).wait_for == others
+    unknown = State(operation=operation())
+    failed = DiffFailed("no connection", refers_to=others)
+    _, effects = after(unknown, Begin(view()), Looked(Progress.ENDED), failed)
+    assert rest(effects).wait_for == others
+
+
+def test_what_is_said_of_a_stall_is_what_a_regular_look_does() -> None:
+    state, effects = after(pushing(resync=60.0), ended(STALLED))
+    [stalled] = [item.decision.condition for item in written(effects, Record)]
+    assert (stalled.automatic, stalled.next_at, stalled.resync) == (False, None, 60.0)
+    assert "lehr retry a" in stalled.unblock
+    _, effects = after(state, Begin(view(after=1e6)), diffed())
+    assert not any(isinstance(effect, RunChecks) for effect in effects)
+
+    failed = DiffFailed("no such port", stalled=True)
+    state, effects = after(State(), Begin(view(resync=60.0)), failed)
+    [stalled] = [item.decision.condition for item in written(effects, Record)]
+    assert (stalled.automatic, stalled.next_at, stalled.resync) == (True, None, 60.0)
+    _, effects = after(state, Begin(view(after=1e6)), diffed())
+    assert isinstance(effects[-1], RunChecks)
+
+
+def test_who_is_not_looked_at_is_not_said_to_be() -> None:
+    for blind in (view(resync=60.0, served=False), view(resync=60.0, asset=None)):
+        _, effects = after(State(), Begin(blind))
+        [found] = [item.decision.condition for item in written(effects, Record)]
+        assert (found.automatic, found.resync) == (False, None)
+
+
 def test_a_stalled_push_waits_for_other_content_or_another_difference_or_a_person() -> None:
     state, effects = after(pushing(), ended(STALLED))
     assert said(effects) == (Status.STALLED, "PushStalled")

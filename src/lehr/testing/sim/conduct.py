@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.clock import Clock
+from lehr.base.digest import Digest
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
@@ -64,6 +65,8 @@ class Conduct:
         self._told_until: dict[str, float] = {}
         self._failed_at: dict[tuple[str, str, str], float] = {}
         self._pardoned: set[str] = set()
+        self._excused: set[str] = set()
+        self._stalled: dict[str, tuple[Digest, Digest, Goal]] = {}
         self.began: dict[str, float] = {}
         self.asked_again: dict[str, float] = {}
         self._removals: dict[str, tuple[float, DeletionBudget]] = {}
@@ -90,6 +93,7 @@ class Conduct:
     def forget_failures(self) -> None:
         """Something has changed that may let failed pushes be tried again at once."""
         self._failures.clear()
+        self._stalled.clear()
 
     def retried(self) -> None:
         """A person asks that failed pushes be tried again at once, also those that have yet to fail."""
@@ -127,6 +131,7 @@ class Conduct:
         if decision is None:
             return  # which the witness tells
         content = self._witness.assets(operation.content).get(operation.asset)
+        self._keeps_its_word(operation)
         if not self._witness.jumped:
             self._pauses(operation)
             self._stands(operation)
@@ -134,6 +139,23 @@ class Conduct:
             if operation.goal is Goal.PRESENT and content is not None:
                 self._in_order(operation, content, decision)
         self._fence_stands(operation)
+
+    def _keeps_its_word(self, operation: Operation) -> None:
+        """I8: what is said to need a person or a change is not pushed without one."""
+        pushed = operation.diff_digest, operation.content_digest, operation.goal
+        if self._stalled.pop(operation.asset, None) == pushed:
+            self._broken("I8", f"{operation.asset} is said to be stalled, and is pushed without a change")
+
+    def _stalls(self, decision: Decision) -> None:
+        condition, content = decision.condition, decision.evidence.get("content_digest")
+        if condition.status.settled:
+            self._stalled.pop(decision.asset, None)
+        if decision.asset in self._excused:
+            self._excused.discard(decision.asset)  # The retry that was asked for during its push comes next.
+            return
+        pushes = condition.reason in ("PushStalled", "PushedStillDifferent") and not condition.automatic
+        if pushes and decision.diff is not None and content is not None:
+            self._stalled[decision.asset] = decision.diff.digest(), content, decision.goal
 
     def _pauses(self, operation: Operation) -> None:
         """I9: what fails is tried ever less often."""
@@ -164,6 +186,8 @@ class Conduct:
         self._told_until[operation.asset] = write.outcome.retry_at or 0.0
         pardoned = operation.asset in self._pardoned
         self._pardoned.discard(operation.asset)
+        if pardoned:
+            self._excused.add(operation.asset)
         if result is not Result.FAILED or write.outcome.message == "superseded" or pardoned:
             self._failures.pop(key, None)
             return
@@ -183,6 +207,7 @@ class Conduct:
 
     def _recorded(self, decision: Decision) -> None:
         self._comes_in_time(decision)
+        self._stalls(decision)
         age = self._clock.now() - decision.at  # it is written late while the store is out of order
         if decision.condition.status is Status.CONVERGED and not self._witness.jumped and age < _REMEMBERED:
             since = self._now - age - _ROUNDING

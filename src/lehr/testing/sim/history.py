@@ -67,7 +67,7 @@ class History:
         people = People(scene, lull)
         await scene.open()
         dice, taken = scene.dice, 0
-        steps = [*people.steps(), *Trouble(scene, people).steps()]
+        steps = [*people.steps(), *Trouble(scene, people, lull).steps()]
         while taken < scene.manners.steps or len(scene.trace.events) < LEAST_EVENTS:
             taken += 1
             await scene.alive(dice.pick(steps))

@@ -75,6 +75,8 @@ class Production:
         looking: how long a look takes at most, by asset id.
         steady: True if a look takes just so long, and a push that was overtaken always stops.
         push_faults, look_faults: what goes wrong now, by asset id.
+        blind: looks at an asset fail while production does not hold another one, by asset id.
+        asked: when each asset was last looked at, with or without an answer, in the event loop's seconds.
         mute: ids of which nothing can be told of a push.
         hidden: seconds after which a change can be seen, by asset id.
         unreachable: True while no control plane can reach it.
@@ -102,6 +104,8 @@ class Production:
         self.steady = False
         self.push_faults: dict[str, PushFault] = {}
         self.look_faults: dict[str, LookFault] = {}
+        self.blind: dict[str, str] = {}
+        self.asked: dict[str, float] = {}
         self.mute: set[str] = set()
         self.hidden: dict[str, float] = {}
         self.unreachable = False
@@ -114,7 +118,7 @@ class Production:
 
     def heal(self, but: frozenset[str] = frozenset()) -> None:
         """Nothing goes wrong any more, except with the assets `but`."""
-        for faults in (self.push_faults, self.look_faults, self.hidden):
+        for faults in (self.push_faults, self.look_faults, self.hidden, self.blind):
             for id in faults.keys() - but:
                 del faults[id]
         self.mute &= but
@@ -206,6 +210,7 @@ class SimulatedPlugin(AssetPlugin):
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         production = self.production
+        production.asked[target.id] = asyncio.get_running_loop().time()
         self._reach()
         seconds = production.looking.get(target.id, 0.0)
         if not production.steady:
@@ -217,6 +222,8 @@ class SimulatedPlugin(AssetPlugin):
         if fault is LookFault.NONSENSE:
             return "no diff at all"  # type: ignore[return-value]
         await self._look(fault)
+        if (other := production.blind.get(target.id)) is not None and other not in production.values:
+            raise TransientError(blinded_by(other))
         kind = production.kinds[target.type]
         intended, observed = _wish(kind, target, read), production.seen(target.id)
         if seconds:
@@ -338,6 +345,11 @@ _SAYING = {
     PushFault.IDLE: DONE,
 }
 """Faults that change nothing, and what they say."""
+
+
+def blinded_by(other: str) -> str:
+    """What a look says that fails because `other` is missing."""
+    return f"it is reached through {other}, which is not there"
 
 
 def _wish(kind: Kind, target: Target, read: Reader) -> Any:

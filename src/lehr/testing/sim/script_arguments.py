@@ -121,6 +121,7 @@ ARGUMENTS: dict[str, Argument] = {
     "JUMP": Argument("a length of time with its sign: `+1h`, `-5m`", _jump),
     "MOMENT": Argument("a moment: `2026-01-10T12:00Z`", _moment),
     "ASSET": Argument("the id of an asset", _asset),
+    "OTHER": Argument("the id of another asset", _asset),
     "SELECTOR": Argument(
         "assets, as `lehr freeze` takes them: `web`, `web/*`, `label:team=web`, `all`", _selector
     ),

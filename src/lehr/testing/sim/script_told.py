@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.model.decision import Status
 from lehr.query.explain import Explanation, explain
+from lehr.query.selecting import Row
 from lehr.testing.sim.script_commands import Said
 from lehr.testing.sim.script_stage import Stage
 
@@ -27,13 +28,21 @@ async def why(stage: Stage, asset: str) -> Said:
         reading.store.close()
 
 
+def _next(row: Row, now: float) -> Iterator[str]:
+    does = "retries" if row.automatic else "checks production"
+    if row.next_at is not None:
+        yield f"  next: {does} in {max(0.0, row.next_at - now):.0f} s"
+    elif row.resync is not None:
+        yield f"  next: {does} within {row.resync:.0f} s"
+
+
 def _told(explanation: Explanation, now: float) -> Iterator[str]:
     row = explanation.row
     yield f"{row.id} is {row.status} {row.reason}".rstrip() + (f": {row.message}" if row.message else "")
     if row.unblock:
         yield f"  unblocked by: {row.unblock}"
-    if row.next_at is not None and not row.settled and row.status != Status.PUSHING:
-        yield f"  next try: in {max(0.0, row.next_at - now):.0f} s"
+    if not row.settled and row.status != Status.PUSHING:
+        yield from _next(row, now)
     for link in explanation.chain:
         again = ", and is waited for again: they wait for each other" if link.cycle else ""
         yield f"  waits for: {link.row.id}, which is {link.row.status} {link.row.reason}{again}"

@@ -188,6 +188,12 @@ async def fault_look(stage: Stage, asset: str, fault: str) -> Said:
     return ()
 
 
+async def fault_blind(stage: Stage, asset: str, other: str) -> Said:
+    """From now on, looks at an asset fail while production does not hold the other one."""
+    stage.production.blind[asset] = other
+    return []
+
+
 async def fault_hide(stage: Stage, asset: str, seconds: float) -> Said:
     """From now on, changes of an asset show this much later."""
     stage.production.hidden[asset] = seconds
@@ -320,6 +326,7 @@ COMMANDS = (
     Command("hint ASSET", hint),
     Command("fault push ASSET PUSHFAULT", fault_push),
     Command("fault look ASSET LOOKFAULT", fault_look),
+    Command("fault blind ASSET OTHER", fault_blind),
     Command("fault hide ASSET TIME", fault_hide),
     Command("fault mute ASSET", fault_mute),
     Command("slow push TIME [ASSET]", slow_push),

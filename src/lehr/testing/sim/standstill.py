@@ -7,6 +7,7 @@ last, and whoever was forgotten is forgotten himself.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 from lehr.model.asset import Asset
@@ -14,6 +15,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.production import blinded_by
 from lehr.testing.sim.scene import Scene
 from lehr.testing.sim.things import wished
 
@@ -62,6 +64,11 @@ def _promise(scene: Scene, id: str, condition: Condition) -> Iterator[Complaint]
         yield "I7", f"should have come again at {condition.next_at:.1f}"
     if condition.next_at is None and condition.status in _COMES_AGAIN:
         yield "I8", "does not say when it comes again"
+    asked = scene.production.asked.get(id)
+    if condition.resync is not None and asked is not None:
+        late = asyncio.get_running_loop().time() - asked - condition.resync
+        if late > _LATE_SECONDS:
+            yield "I7", f"should have been looked at {late:.1f} s ago"
     if condition.status is Status.PUSHING and not _pushed(scene, id):
         yield "I7", "its push has ended"
 
@@ -87,6 +94,8 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
             yield "I7", "nothing refers to it"
         case "ApprovalNeeded" if _approved(scene, last, decision, now):
             yield "I7", "it is approved"
+        case "DiffFailed" if _sees_again(scene, id, condition):
+            yield "I7", "what it could not be compared without is there"
         case "PushStalled" | "PushedStillDifferent" if _asked_in_vain(scene, id, condition):
             yield "I7", "a person has asked for a retry since its last push began"
     waiting = [verdict for verdict in decision.verdicts if not verdict.allow]
@@ -109,6 +118,18 @@ def _near_settled(scene: Scene, id: str) -> bool:
     """Whether all that was ever joined with it is done: who is removed says so when that was seen."""
     found = (scene.process.condition(other) for other in scene.witness.joined().get(id, ()))
     return all(condition is None or condition.status.settled for condition in found)
+
+
+def _sees_again(scene: Scene, id: str, condition: Condition) -> bool:
+    """Whether the asset that it is reached through has settled, so that a look would succeed."""
+    other = scene.production.blind.get(id)
+    if other is None or condition.message != blinded_by(other) or id in scene.production.look_faults:
+        return False
+    settled = scene.process.condition(other)
+    last = scene.witness.last(id)
+    refers = last is not None and other in {item.target for item in scene.site.registry.mentions(last)}
+    there = other in scene.production.values
+    return refers and there and settled is not None and settled.status is Status.CONVERGED
 
 
 def _approved(scene: Scene, last: Asset, decision: Decision, now: float) -> bool:

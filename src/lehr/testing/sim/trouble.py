@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
 from lehr.testing.sim.intent import IDS
+from lehr.testing.sim.lull import Lull
 from lehr.testing.sim.people import People
 from lehr.testing.sim.scene import Scene, Step
 from lehr.testing.world import Crash
@@ -15,9 +16,10 @@ from lehr.testing.world import Crash
 class Trouble:
     """Trouble, on a scene."""
 
-    def __init__(self, scene: Scene, people: People) -> None:
+    def __init__(self, scene: Scene, people: People, lull: Lull) -> None:
         self._scene = scene
         self._people = people
+        self._lull = lull
         self._dice = scene.dice
         self._gentle = scene.manners.gentle
 
@@ -28,6 +30,7 @@ class Trouble:
             *[self._drift] * 3,
             self._drift_and_govern,
             self._look_fault,
+            self._blind,
             self._mute,
             self._heal,
             self._hint,
@@ -68,6 +71,22 @@ class Trouble:
         fault = self._dice.pick(PASSING_LOOKS if self._gentle else tuple(LookFault))
         self._note(f"looks at {id}: {fault}")
         self._scene.production.look_faults[id] = fault
+
+    async def _blind(self) -> None:
+        """An asset is reached through another one, which somebody takes away."""
+        things = self._scene.intent.things
+        pairs = [(id, ahead) for id, spec in things.items() for ahead in sorted(spec.names())]
+        if not pairs:
+            return
+        id, ahead = self._dice.pick(pairs)
+        production = self._scene.production
+        self._note(f"{id} is reached through {ahead}, which is taken away")
+        production.blind[id] = ahead
+        production.take(ahead)
+        self._scene.process.hint(id)
+        await self._scene.pass_time(0.0, 60.0)
+        self._scene.process.hint(ahead)
+        await self._lull.pass_by()
 
     def _mute(self) -> None:
         id = self._dice.pick(IDS)

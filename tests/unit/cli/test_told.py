@@ -1,0 +1,65 @@
+"""What `lehr why` says of the next turn is one thing, and true."""
+
+from __future__ import annotations
+
+import pytest
+
+from lehr.cli.told import tell
+from lehr.model.asset import AssetId
+from lehr.model.decision import Condition, Status
+from lehr.query.explain import Explanation
+from lehr.query.selecting import Row
+
+NOW = 1_767_571_200.0
+
+
+def row(condition: Condition) -> Row:
+    return Row(
+        AssetId("a"),
+        "lehr.File",
+        str(condition.status),
+        condition.reason,
+        condition.message,
+        condition.unblock,
+        NOW,
+        condition.next_at,
+        resync=condition.resync,
+        automatic=condition.automatic,
+    )
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (
+            Condition(Status.RETRYING, "PushFailed", next_at=NOW + 5, resync=60.0),
+            "retries in 5s (2026-01-05T00:00:05Z), or as soon as something changes",
+        ),
+        (
+            Condition(Status.WAITING, "DependencyDiffers", resync=60.0),
+            "retries within 1m, or as soon as something changes",
+        ),
+        (
+            Condition(Status.STALLED, "DiffStalled", resync=60.0),
+            "retries within 1m, or as soon as something changes",
+        ),
+        (
+            Condition(Status.STALLED, "PushStalled", resync=60.0),
+            "nothing is pushed until then; production is checked again within 1m",
+        ),
+        (
+            Condition(Status.WAITING, "ApprovalNeeded", resync=60.0),
+            "nothing is pushed until then; production is checked again within 1m",
+        ),
+        (Condition(Status.HELD, "Paused"), "nothing is pushed until then"),
+    ],
+)
+def test_what_is_said_of_the_next_turn(condition: Condition, expected: str) -> None:
+    lines = list(tell(Explanation(row=row(condition)), None, NOW, alive=True))
+    assert [line.split(None, 1)[1] for line in lines if line.startswith("  next ")] == [expected]
+
+
+def test_nothing_is_said_of_a_next_turn_when_no_lehr_runs() -> None:
+    condition = Condition(Status.WAITING, "DependencyDiffers", resync=60.0)
+    lines = list(tell(Explanation(row=row(condition)), None, NOW, alive=False))
+    assert not any(line.startswith("  next ") for line in lines)
