@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import ParamSpec, Protocol, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,18 +30,38 @@ class Blocking(Protocol):
         ...
 
 
+_under_way: dict[Future[Any], str] = {}
+
+
+def under_way(wait_seconds: float = 0.0) -> list[str]:
+    """Names of the threads in which calls have not come back: the interpreter waits for them at its end.
+
+    Args:
+        wait_seconds: what they get for it. Blocks.
+    """
+    wait(tuple(_under_way), wait_seconds)
+    return sorted({name for call, name in tuple(_under_way.items()) if not call.done()})
+
+
 class Threads:
     """Runs calls in at most `size` threads named `name`."""
 
     def __init__(self, name: str, size: int) -> None:
+        self._name = name
         self._pool = ThreadPoolExecutor(size, thread_name_prefix=name)
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: call(*args, **kwargs))
+        future = self._pool.submit(call, *args, **kwargs)
+        _under_way[future] = self._name
+        future.add_done_callback(_forget)
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _forget(call: Future[Any]) -> None:
+    _under_way.pop(call, None)
 
 
 class Background:
@@ -66,6 +87,41 @@ class Background:
     def close(self) -> None:
         """Wait until it is done."""
         self._pool.shutdown()
+
+
+class LastResort:
+    """Ends this process after some time, whatever hangs in it: also a blocked event loop, or a thread.
+
+    Args:
+        seconds: until then.
+        code: exit code.
+        tell: says why. It may fail: there may be nobody to tell any more.
+    """
+
+    def __init__(self, seconds: float, code: int, tell: Callable[[], None]) -> None:
+        self._code = code
+        self._tell = tell
+        self._disarmed: Future[None] = Future()
+        pool = ThreadPoolExecutor(1, thread_name_prefix="last resort")
+        pool.submit(self._wait, seconds)
+        pool.shutdown(wait=False)
+
+    def disarm(self) -> None:
+        """The process has other things to do than to end."""
+        if not self._disarmed.done():
+            self._disarmed.set_result(None)
+
+    def _wait(self, seconds: float) -> None:
+        try:
+            self._disarmed.result(seconds)
+        except TimeoutError:
+            self._end()
+
+    def _end(self) -> None:
+        try:
+            self._tell()
+        finally:
+            os._exit(self._code)
 
 
 class Inline:

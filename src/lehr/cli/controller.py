@@ -10,6 +10,7 @@ import click
 from lehr.cli.stored import named_server, named_store, partition_option, state_folder, state_option
 
 if TYPE_CHECKING:
+    from lehr.cli.ending import Ending
     from lehr.client import Reconciler
     from lehr.sdk.watch import Watchable
 
@@ -56,14 +57,13 @@ def controller(
     It is asked when an asset changes, again, later and later, when it raises, and after as many seconds as it
     returns. See docs/how-to/write-a-controller.md.
     """
-    import asyncio
-
+    from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
 
     reconciler = load(target)
     configure_logs(verbose=verbose, as_json=log_json)
     place = named_server() or state_folder(state)
-    raise click.exceptions.Exit(asyncio.run(_control(reconciler, place, types, partition, workers)))
+    run_until_ended(lambda ended: _control(ended, reconciler, place, types, partition, workers))
 
 
 def load(target: str) -> Reconciler:
@@ -103,14 +103,17 @@ def load(target: str) -> Reconciler:
 
 
 async def _control(
-    reconciler: Reconciler, place: str | Path, types: tuple[str, ...], partition: str | None, workers: int
+    ended: Ending,
+    reconciler: Reconciler,
+    place: str | Path,
+    types: tuple[str, ...],
+    partition: str | None,
+    workers: int,
 ) -> int:
     import asyncio
 
     from lehr import controllers
-    from lehr.cli.running import ending_by_signal
 
-    ended = ending_by_signal()
     store = named_store()
     with controllers.open_watch(place, partition, types=types, store=store) as watch:
         click.echo(f"asking {reconciler.__module__} about {', '.join(types)} of {place}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 
@@ -12,10 +13,27 @@ class _Stderr:
     """Whatever stderr is at the moment: a progress bar puts itself in front of it."""
 
     def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        with contextlib.suppress(OSError, ValueError):  # a disk that is full must end no loop
+            sys.stderr.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+
+
+class _ToOurs(logging.Handler):
+    """What libraries log, asyncio's own lines among it, as lines of our log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            event = record.getMessage()
+        except Exception:
+            event = str(record.msg)
+        first, _, rest = event.partition("\n")
+        fields = {"details": rest} if rest else {}
+        log = structlog.get_logger()
+        log.log(record.levelno, first, logger=record.name, exc_info=record.exc_info or None, **fields)
 
 
 def configure_logs(*, verbose: bool, as_json: bool) -> None:
@@ -39,3 +57,6 @@ def configure_logs(*, verbose: bool, as_json: bool) -> None:
         logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]
         cache_logger_on_first_use=True,
     )
+    logging.captureWarnings(True)
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(handlers=[_ToOurs()], level=level, force=True)

@@ -25,14 +25,21 @@ if TYPE_CHECKING:
       lehr run https://example.org/intent.git --branch main --state /var/lib/lehr
       lehr run /srv/intent --source directory --poll 5s
 
-    Of a git repository, what is committed is read. Ends with 0 when asked to by SIGTERM. With
-    --once: 0 when production is as intended, 1 with what blocks when it is not.
+    Of a git repository, what is committed is read. SIGTERM ends it with 0, after up to 30 s for
+    pushes under way; a second one ends it at once, and after a minute it ends by force, with 1.
+    SIGHUP: look at the source now; from a terminal, end. With --once: 0 when production is as
+    intended, 1 with what blocks when it is not.
     """
 )
 @click.argument("location", metavar="[DIR]", default=".")
 @workspace_state_option
 @click.option("--once", is_flag=True, help="End when production is as intended, or blocked.")
-@click.option("--timeout", callback=duration, metavar="TIME", help="With --once: give up after so long.")
+@click.option(
+    "--timeout",
+    callback=duration,
+    metavar="TIME",
+    help="With --once: give up after so long, whatever hangs; pushes under way get 30 s more.",
+)
 @click.option("--source", "kind", type=click.Choice(["git", "directory"]), help="What DIR is, if not plain.")
 @click.option("--branch", help="Branch of the git repository; else its current one.")
 @click.option("--path", default="", help="Folder of the workspace within the git repository.")
@@ -75,11 +82,10 @@ def run(
     log_json: bool,
 ) -> None:
     """Make production as the workspace in DIR says, and keep it so, until ended."""
-    import asyncio
-
     from lehr.cli.deployment import deployment_of
+    from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
-    from lehr.cli.running import run_on, run_once
+    from lehr.cli.running import HungUp, run_on, run_once
 
     if timeout is not None and not once:
         raise click.UsageError("--timeout goes with --once.")
@@ -96,8 +102,10 @@ def run(
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
-    code = asyncio.run(run_once(deployment, timeout) if once else run_on(deployment, address, secret, names))
-    raise click.exceptions.Exit(code)
+    hung_up = HungUp()
+    if once:
+        run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)
+    run_until_ended(lambda ended: run_on(ended, deployment, address, secret, names, hung_up), hung_up=hung_up)
 
 
 def _require_unwritten(*names: str) -> None:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
-import click
 from msgspec.structs import replace
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
+from lehr.cli.ending import EndedError, Ending, tell
 from lehr.cli.output import print_lines
 from lehr.cli.stored import inert_in, installation, named_store, open_store_of
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.heartbeat import beating
 from lehr.control.lock import exclusive
-from lehr.control.plane import ControlPlane, NotPublishableError, Parts, partition_of
+from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts, partition_of
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
 from lehr.query.reading import Reading
@@ -29,48 +28,48 @@ from lehr.wiring import Deployment, interrupt_sources, parts
 if TYPE_CHECKING:
     from lehr.http.server import Address
 
-_INTERRUPTED = 130
 _LOOK_SECONDS = 0.1
+_TELL_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
 
 
 async def run_on(
+    ended: Ending,
     deployment: Deployment,
     listen: Address | None = None,
     secret: str | None = None,
     names: tuple[str, ...] = (),
+    hung_up: HungUp | None = None,
 ) -> int:
-    """Run until a signal comes. Returns the exit code.
+    """Run until the end is asked for. Returns the exit code.
 
     Args:
         listen: where to answer over HTTP what can be read; None for nowhere.
         secret: of hooks; None to take none.
         names: that requests may come under, as `lehr.http.server.serving` has them.
+        hung_up: is what SIGHUP sets, to have the source looked at.
 
     Raises:
         LehrError: it cannot start, or the store is broken.
     """
-    async with _plane(deployment) as (plane, _parts):
-        ended = ending_by_signal()
-        await plane.start()
-        click.echo(f"lehr keeps {plane.partition} as intended; state in {deployment.state}", err=True)
-        serving = asyncio.create_task(plane.serve())
-        telling = asyncio.create_task(_tell_changes(plane))
-        ending = asyncio.create_task(ended.wait())
-        try:
-            async with _answering(plane, deployment, listen, secret, names):
-                await asyncio.wait((serving, ending, telling), return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()
-        finally:  # or turns would go on over a store that is closed
-            for task in (telling, ending):
-                task.cancel()
-            await plane.stop()
-            serving.cancel()
-            await asyncio.gather(serving, telling, ending, return_exceptions=True)
+    with contextlib.suppress(EndedError):
+        async with _plane(deployment, ended) as (plane, _parts):
+            await ended.unless(plane.start())
+            tell(f"lehr keeps {plane.partition} as intended; state in {deployment.state}")
+            looking = None if hung_up is None else asyncio.create_task(_look_when(hung_up, plane))
+            telling = asyncio.create_task(_tell_changes(plane))
+            try:
+                async with _answering(plane, deployment, listen, secret, names):
+                    await ended.unless(plane.serve())
+            finally:  # or turns would go on over a store that is closed
+                telling.cancel()
+                if looking is not None:
+                    looking.cancel()
+                await _stop(plane)
     return ended.code
 
 
-async def run_once(deployment: Deployment, timeout: float | None) -> int:
+async def run_once(ended: Ending, deployment: Deployment, timeout: float | None) -> int:
     """Run until production is as intended (0), or nothing more happens by itself (1).
 
     Args:
@@ -80,32 +79,87 @@ async def run_once(deployment: Deployment, timeout: float | None) -> int:
         LehrError: it cannot start, or the store is broken.
     """
     began = SystemClock().monotonic()
-    async with _plane(deployment) as (plane, made_of):
-        ended = ending_by_signal()
-        attempt = await plane.start()
-        converging = asyncio.create_task(plane.converge())
-        ending = asyncio.create_task(ended.wait())
+    if timeout is not None:
+        ended.after(timeout)
+    started = False
+    try:
+        async with _plane(deployment, ended) as (plane, made_of):
+            attempt = await ended.unless(plane.start())
+            started = True
+            converged = await _converged(plane, ended)
+            await _stop(plane)
+            if ended.is_set() and not ended.timed_out:
+                return ended.code or 1
+            if converged and attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED):
+                seconds = SystemClock().monotonic() - began
+                assets = words.counted(plane.enforcer.assets, "asset")
+                tell(f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s")
+                return 0
+            if ended.timed_out:
+                tell(f"gave up after {words.span(timeout or 0.0)}")
+            _tell_what_blocks(made_of, plane)
+    except EndedError:
+        if ended.timed_out and not started:
+            tell(f"gave up after {words.span(timeout or 0.0)}: the source or the store did not answer")
+    return ended.code or 1
+
+
+async def _converged(plane: ControlPlane, ended: Ending) -> bool:
+    """Whether production is as intended; False if it is not when the end is asked for."""
+    try:
         with _progress(plane):
-            await asyncio.wait((converging, ending), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        converged = converging.done() and converging.result()
-        for task in (converging, ending):
-            task.cancel()
+            return await ended.unless(plane.converge())
+    except EndedError:
+        return False
+    except BaseException:
+        await plane.stop(grace=0.0)
+        raise
+
+
+async def _stop(plane: ControlPlane) -> None:
+    """Stop, and say what is waited for."""
+    telling = asyncio.create_task(_tell_waiting(plane))
+    try:
         await plane.stop()
-        await asyncio.gather(converging, ending, return_exceptions=True)
-        if ended.is_set():
-            return ended.code or 1
-        published = attempt.publication in (Publication.PUBLISHED, Publication.UNCHANGED)
-        if converged and published:
-            seconds = SystemClock().monotonic() - began
-            assets = words.counted(plane.enforcer.assets, "asset")
-            click.echo(
-                f"{_in_force(attempt)}: production is as intended, {assets}, {seconds:.1f} s", err=True
-            )
-            return 0
-        if not converging.done():
-            click.echo(f"gave up after {words.span(timeout or 0.0)}", err=True)
-        _tell_what_blocks(made_of, plane)
-    return 1
+    finally:
+        telling.cancel()
+
+
+async def _tell_waiting(plane: ControlPlane) -> None:
+    clock = SystemClock()
+    until = clock.monotonic() + GRACE_SECONDS
+    while pushes := [str(operation.asset) for operation, _said in plane.enforcer.pushes()]:
+        left = max(0.0, until - clock.monotonic())
+        named = ", ".join(pushes[:3]) + (", ..." if len(pushes) > 3 else "")
+        tell(f"waiting up to {words.span(left)} for {words.counted(len(pushes), 'push', 'pushes')}: {named}")
+        await clock.sleep(_TELL_SECONDS)
+
+
+class HungUp:
+    """That SIGHUP came: the source is to be looked at now, and files of keys are to be read again."""
+
+    def __init__(self) -> None:
+        self._event: asyncio.Event | None = None
+
+    def __call__(self) -> None:
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> None:
+        """Wait until it comes, again."""
+        self._event = self._event or asyncio.Event()
+        await self._event.wait()
+        self._event.clear()
+
+
+async def _look_when(hung_up: HungUp, plane: ControlPlane) -> None:
+    while True:
+        await hung_up.wait()
+        tell("looking at the source now, as SIGHUP asks")
+        try:
+            await plane.refresh()
+        except LehrError as error:
+            tell(f"the source could not be looked at: {error}")
 
 
 @contextlib.asynccontextmanager
@@ -134,7 +188,7 @@ async def _answering(
                 serving(listen, opening, known, clock, run_state=plane.state, hook=hook, names=names)
             )
         except LehrError as error:
-            click.echo(f"warning: nothing is answered over HTTP: {error}", err=True)
+            tell(f"warning: nothing is answered over HTTP: {error}")
             yield
             return
         heard = plane.heard
@@ -144,7 +198,7 @@ async def _answering(
             server.told()
 
         plane.heard = told
-        click.echo(f"answering at {server.url}", err=True)
+        tell(f"answering at {server.url}")
         yield
 
 
@@ -152,7 +206,7 @@ async def _answering(
 
 
 @contextlib.asynccontextmanager
-async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Parts]]:
+async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[ControlPlane, Parts]]:
     """A control plane that may be started; holds the state folder."""
     async with contextlib.AsyncExitStack() as held:
         held.enter_context(exclusive(deployment.state))
@@ -160,16 +214,18 @@ async def _plane(deployment: Deployment) -> AsyncIterator[tuple[ControlPlane, Pa
         _hide_from_git(deployment)
         made_of = parts(deployment, named_store())
         try:
-            partition = await partition_of(made_of)
+            partition = await ended.unless(partition_of(made_of))
             yield ControlPlane(made_of, partition, _Teller()), made_of
         except NotPublishableError as error:
             from lehr.cli.diagnostics import render
 
-            click.echo(render(error.diagnostics, colour=sys.stderr.isatty()), err=True)
+            tell(render(error.diagnostics, colour=sys.stderr.isatty()))
             raise
         finally:
             interrupt_sources()
-            await made_of.generation.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await made_of.generation.close()
             made_of.store.close()
 
 
@@ -183,32 +239,6 @@ def _hide_from_git(deployment: Deployment) -> None:
         raise LehrError(
             f"{ignore} cannot be written", why=error.strerror or str(error), fix="see to its disk"
         ) from error
-
-
-class Ending(asyncio.Event):
-    """Set by the first signal that asks for the end. A second one ends the process at once.
-
-    Attributes:
-        code: exit code.
-    """
-
-    code = 0
-
-
-def ending_by_signal(told: str = "ending; production goes on as it is") -> Ending:
-    """Set when a signal asks for the end; `told` is said then. Takes signals from now on."""
-    ended = Ending()
-    loop = asyncio.get_running_loop()
-
-    def end(number: signal.Signals) -> None:
-        ended.code = _INTERRUPTED if number is signal.SIGINT else 0
-        ended.set()
-        loop.remove_signal_handler(number)
-        click.echo(told, err=True)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
-    return ended
 
 
 # --- what people see ----------------------------------------------------------------
@@ -227,16 +257,16 @@ class _Teller:
         before, self._last = self._last[:1], told
         if attempt.publication is Publication.PUBLISHED:
             changed = words.counted(len(attempt.changed), "asset")
-            click.echo(f"{_in_force(attempt)} is published: {changed} changed", err=True)
+            tell(f"{_in_force(attempt)} is published: {changed} changed")
         if attempt.publication in (Publication.REFUSED, Publication.UNREADABLE):
             for line in refused(attempt, attempt.at):
-                click.echo(line, err=True)
+                tell(line)
         elif before == (Publication.UNREADABLE,) and attempt.publication is Publication.UNCHANGED:
-            click.echo(f"the source can be read again; {_in_force(attempt)} stays in force", err=True)
+            tell(f"the source can be read again; {_in_force(attempt)} stays in force")
         elif attempt.diagnostics:
             from lehr.cli.diagnostics import render
 
-            click.echo(render(attempt.diagnostics), err=True)
+            tell(render(attempt.diagnostics))
 
 
 def _in_force(attempt: Attempt) -> str:
@@ -251,12 +281,12 @@ async def _tell_changes(plane: ControlPlane) -> None:
             before = plane.enforcer.unsettled
             total = words.counted(plane.enforcer.assets, "asset")
             if not plane.enforcer.assets:
-                click.echo("there is nothing to be done: no asset is in force", err=True)
+                tell("there is nothing to be done: no asset is in force")
             elif before:
                 named = ", ".join(sorted(before)[:3]) + (", ..." if len(before) > 3 else "")
-                click.echo(f"of {total}, {len(before)} not settled: {named}; see `lehr why --all`", err=True)
+                tell(f"of {total}, {len(before)} not settled: {named}; see `lehr why --all`")
             else:
-                click.echo(f"production is as intended: {total}", err=True)
+                tell(f"production is as intended: {total}")
         await plane.enforcer.changed()
 
 

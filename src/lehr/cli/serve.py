@@ -11,6 +11,7 @@ from lehr.cli.active_run import state_of_folder
 from lehr.cli.stored import installation, open_store_of, state_folder, state_option
 
 if TYPE_CHECKING:
+    from lehr.cli.ending import Ending
     from lehr.http.server import Address
     from lehr.query.run_state import RunState
 
@@ -35,7 +36,7 @@ server_name_option = click.option(
       lehr serve --server-name lehr.example.org    behind a proxy of that name
       curl http://127.0.0.1:8470/v1/partitions
 
-    Ends with 0 when asked to by SIGTERM.
+    Ends with 0 when asked to by SIGTERM. SIGHUP ends it if it was started from a terminal.
     """
 )
 @click.option(
@@ -52,22 +53,22 @@ def serve(listen: str, names: tuple[str, ...], state: Path | None) -> None:
 
     It reads the same store as `lehr run`, which may run or not, and may be on another machine.
     """
-    import asyncio
-
+    from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
 
     configure_logs(verbose=False, as_json=False)
-    asyncio.run(_serve(listen, names, state_folder(state)))
+    folder = state_folder(state)
+    run_until_ended(
+        lambda ended: _serve(ended, listen, names, folder), told="ending; whoever watches comes again"
+    )
 
 
-async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
+async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path) -> int:
     from lehr.base.clock import SystemClock
-    from lehr.cli.running import ending_by_signal
     from lehr.http.server import parse_address, serving
 
     address = parse_address(listen)
     warn_of(address)
-    ended = ending_by_signal("ending; whoever watches comes again")
     opening = open_store_of(state)
     known, clock = installation(state), SystemClock()
 
@@ -77,7 +78,7 @@ async def _serve(listen: str, names: tuple[str, ...], state: Path) -> None:
     async with serving(address, opening, known, clock, run_state=run, names=names) as server:
         click.echo(f"answering at {server.url}", err=True)
         await ended.wait()
-    raise click.exceptions.Exit(ended.code)
+    return ended.code
 
 
 def warn_of(address: Address) -> None:

@@ -37,7 +37,9 @@ from lehr.store.writes import Write
 
 log = structlog.get_logger()
 
-_GRACE_SECONDS = 30.0
+GRACE_SECONDS = 30.0
+"""What pushes under way are given to end, when the process ends."""
+
 _LOOK_AGAIN_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
 
@@ -251,7 +253,7 @@ class ControlPlane:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def stop(self, grace: float = _GRACE_SECONDS) -> None:
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """End everything that this process does. Production goes on as it is."""
         await self._listener.stop()
         for task in self._tasks[1:]:
