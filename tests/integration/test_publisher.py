@@ -16,15 +16,16 @@ from msgspec.structs import replace
 from lehr import wiring
 from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.clock import SystemClock
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import Committer
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.incarnation import SourceRevision
 from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation, OvertakenError
-from lehr.sdk.source import Snapshot
+from lehr.sdk.source import RefusedRevisionError, Snapshot
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.merkle import incarnation_digest
@@ -395,3 +396,29 @@ async def _after(place: Place, *names: str) -> Attempt:
     """What comes of declaring these files."""
     place.files(*names)
     return await place.publisher.refresh()
+
+
+def test_a_revision_that_no_source_may_hold_is_refused_once(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        assert (await place.publisher.refresh()).publication is Publication.PUBLISHED
+        revision = SourceRevision("git:intent", "1" * 40)
+        reads = 0
+
+        def newest() -> Snapshot:
+            nonlocal reads
+            reads += 1
+            raise RefusedRevisionError(revision, StalledError("the commit holds too much", fix="move it"))
+
+        place.publisher._source.newest = newest  # type: ignore[method-assign]
+        first, second = [await place.publisher.refresh() for _ in range(2)]
+        assert first.publication is Publication.REFUSED
+        assert codes(first) == {"PUB007"}
+        assert first.sources[0] == revision
+        assert first.sequence == 1
+        assert replace(second, at=first.at, seconds=first.seconds) == first
+        kept = place.store.records.attempt(PARTITION)
+        assert kept is not None
+        assert kept.at == first.at
+
+    play(tmp_path, scenario)

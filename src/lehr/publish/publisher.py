@@ -13,6 +13,7 @@ from lehr import __version__
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
+from lehr.base.digest import short
 from lehr.base.errors import LehrError
 from lehr.base.text import described
 from lehr.model.addons import TURNDOWN
@@ -26,7 +27,7 @@ from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.overtaking import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation, OvertakenError
-from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
+from lehr.sdk.source import RefusedRevisionError, Snapshot, Source, SourcesError, revisions_of
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
@@ -37,6 +38,8 @@ log = structlog.get_logger()
 _MOST_OVERTAKEN = 3
 """Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
 
+_LEHR = SourceRevision("lehr", __version__)
+
 Ask = Callable[[Write], Awaitable[object]]
 
 
@@ -46,6 +49,7 @@ class _Pass(msgspec.Struct):
     at: float
     may_be_overtaken: bool = False
     snapshot: Snapshot | None = None
+    refused: tuple[SourceRevision, ...] = ()
     generated: Generated | None = None
     candidate: Candidate | None = None
     changes: tuple[AssetChange, ...] = ()
@@ -152,7 +156,7 @@ class Publisher:
             partition=self._partition,
             at=work.at,
             publication=work.publication,
-            sources=() if work.snapshot is None else _sources(work.snapshot),
+            sources=work.refused if work.snapshot is None else _sources(work.snapshot),
             sequence=0 if newest is None else newest.sequence,
             changed=tuple(change.id for change in work.changes),
             diagnostics=tuple(in_order(work.diagnostics)),
@@ -165,6 +169,10 @@ class Publisher:
         """Read the newest revision; end here if it was dealt with already."""
         try:
             work.snapshot = await self._blocking.run(self._source.newest)
+        except RefusedRevisionError as error:
+            work.refused = (error.revision, _LEHR)
+            self._end(work, Publication.REFUSED, _not_taken(error))
+            return
         except LehrError as error:
             self._end(work, Publication.UNREADABLE, *_unreadable(self._source.name, error))
             return
@@ -337,7 +345,7 @@ class Publisher:
 
 def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
     """The generating program is an input too: another version may make other assets."""
-    return (*revisions_of(snapshot), SourceRevision("lehr", __version__))
+    return (*revisions_of(snapshot), _LEHR)
 
 
 def _same(old: Asset | None, new: Asset | None) -> bool:
@@ -369,6 +377,16 @@ def _unreadable(name: str, error: LehrError) -> tuple[Diagnostic, ...]:
     if isinstance(error, SourcesError):
         return with_excerpts(error.diagnostics, error.declaring)
     return (_not_read(name, error),)
+
+
+def _not_taken(error: RefusedRevisionError) -> Diagnostic:
+    return Diagnostic(
+        code="PUB007",
+        what=error.what,
+        why=error.why,
+        fix=error.fix,
+        subject=f"{error.revision.source} at {short(error.revision.revision)}",
+    )
 
 
 def _not_read(name: str, error: LehrError) -> Diagnostic:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.model.incarnation import SourceRevision
 
 
@@ -93,6 +93,18 @@ class SourcesError(TransientError):
         first = self.diagnostics[0]
         more = tuple(item.what for item in self.diagnostics[1:])
         super().__init__("; ".join((first.what, *more)), why=first.why, fix=first.fix)
+
+
+class RefusedRevisionError(StalledError):
+    """The newest revision can be read, and will never be taken: it holds more than a source may, say.
+
+    Attributes:
+        revision: which; the next one may be taken.
+    """
+
+    def __init__(self, revision: SourceRevision, error: StalledError) -> None:
+        super().__init__(error.what, why=error.why, fix=error.fix)
+        self.revision = revision
 
 
 class Rows(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError
 from lehr.model.incarnation import SourceRevision
+from lehr.sdk.source import RefusedRevisionError
 from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
@@ -83,6 +84,7 @@ class GitSource:
 
         Raises:
             TransientError: the repository is not there or cannot be reached.
+            RefusedRevisionError: the commit holds more than a source may, or names that cannot be paths.
             StalledError: it is none, is empty, has no such branch, or may not be read; or nobody who may
                 has signed the commit.
         """
@@ -90,8 +92,16 @@ class GitSource:
         if self._last is None or self._last.revision.revision != commit:
             if self._signers is not None:
                 self._signers.require(self._mirror.path, commit, self._location)
-            self._last = self._snapshot(commit)
+            self._last = self._whole(self._snapshot(commit))
         return self._last
+
+    def _whole(self, snapshot: TreeSnapshot) -> TreeSnapshot:
+        """`snapshot`, listed, so that whatever takes it finds it within bounds."""
+        try:
+            snapshot.files()
+        except StalledError as error:
+            raise RefusedRevisionError(snapshot.revision, error) from error
+        return snapshot
 
     def _tip(self) -> str:
         """Id of the newest commit, which is in the mirror."""

@@ -13,6 +13,7 @@ import msgspec
 from lehr.base.errors import StalledError, TransientError
 
 _MAX_FILES = 200_000
+_MAX_DEPTH = 64
 
 
 class Stamp(NamedTuple):
@@ -51,13 +52,20 @@ def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) ->
     files: dict[str, Stamp] = {}
     skipped: list[str] = []
     pending = [""]
+    directories = 0
     while pending:
         inner: list[str] = []
         _list_one(root, pending.pop(), exclude, files, skipped, inner)
-        pending += [path for path in inner if not ignored(path)]
-        if len(files) > _MAX_FILES:
+        inner = [path for path in inner if not ignored(path)]
+        pending += inner
+        directories += len(inner)
+        if any(path.count("/") > _MAX_DEPTH for path in inner):
             raise StalledError(
-                f"there are more than {_MAX_FILES:,} files in {root}",
+                f"{root} nests directories more than {_MAX_DEPTH} deep", fix="make them flatter"
+            )
+        if len(files) + len(skipped) + directories > _MAX_FILES:
+            raise StalledError(
+                f"there are more than {_MAX_FILES:,} files and directories in {root}",
                 why="this is hardly a directory of intent",
                 fix="name the directory that lehr.yaml is in, or use a git repository",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 import pygit2
@@ -15,6 +16,27 @@ from lehr.sdk.source import FileEntry
 _DIRECTORY = b"40000"
 _FILE_PREFIX = b"100"  # 100644, 100755 and, in old repositories, 100664
 _MAX_DEPTH = 64
+_MAX_PATH = 4_096
+_MAX_ENTRIES = 1_000_000
+_MAX_BYTES = 4_000_000_000
+_MAX_TREE_BYTES = 64_000_000
+_MAX_PLACES = 8 * _MAX_ENTRIES
+
+
+class Weight(NamedTuple):
+    """How much there is in a directory and below, found without listing what is there twice.
+
+    Attributes:
+        entries: files, directories, links and submodules.
+        places: the same, each as often as there are directories above it: what a listing keeps.
+        path: characters of the longest path.
+        depth: of directories.
+    """
+
+    entries: int = 0
+    places: int = 0
+    path: int = 0
+    depth: int = 0
 
 
 class Directory(msgspec.Struct, frozen=True):
@@ -25,12 +47,14 @@ class Directory(msgspec.Struct, frozen=True):
         files: all files below it, by path from the root of the snapshot.
         skipped: paths of symbolic links and submodules.
         inner: the directories in it, by name.
+        size: bytes of all files.
     """
 
     tree: bytes
     files: Mapping[str, FileEntry]
     skipped: tuple[str, ...]
     inner: Mapping[str, Directory]
+    size: int
 
 
 class TreeReader:
@@ -39,16 +63,75 @@ class TreeReader:
     def __init__(self, repository: pygit2.Repository) -> None:
         self._objects = repository.odb
         self._last: Directory | None = None
+        self._weights: dict[bytes, Weight] = {}
+        self._refused: tuple[bytes, StalledError] | None = None
 
     def list(self, tree: bytes) -> Directory:
         """Everything below `tree`.
 
         Raises:
             TransientError: an object is missing or damaged.
-            StalledError: the tree holds names that cannot be paths.
+            StalledError: the tree holds names that cannot be paths, or more than a source may hold.
         """
-        self._last = self._list(tree, "", self._last, 0)
-        return self._last
+        if self._refused is not None and self._refused[0] == tree:
+            raise self._refused[1]
+        try:
+            self._weigh(tree)
+            listed = self._list(tree, "", self._last)
+            if listed.size > _MAX_BYTES:
+                raise _too_much(f"files of {listed.size:,} bytes", f"{_MAX_BYTES:,}")
+        except StalledError as error:
+            self._refused = tree, error
+            raise
+        self._last = listed
+        return listed
+
+    def _weigh(self, tree: bytes) -> None:
+        """Refuse what is too much before it is listed.
+
+        A few trees that hold each other many times over make more paths than there is memory. So each tree
+        is read once, however often it is there, and only counted. Invariant: what is listed is bounded.
+        """
+        known = self._weights
+        self._weights = {}
+        weight = self._weight(tree, known, "", 0)
+        if weight.entries > _MAX_ENTRIES:
+            raise _too_much(f"{_number(weight.entries)} files and directories", f"{_MAX_ENTRIES:,}")
+        if weight.places > _MAX_PLACES:
+            raise _too_much("too many files too deep in directories", f"{_MAX_PLACES:,} in all directories")
+        if weight.path > _MAX_PATH:
+            raise _too_much(f"a path of {weight.path:,} characters", f"{_MAX_PATH:,}")
+
+    def _weight(self, tree: bytes, known: dict[bytes, Weight], prefix: str, above: int) -> Weight:
+        found = self._weights.get(tree) or known.get(tree)
+        if found is None:
+            found = self._counted(tree, known, prefix, above)
+        elif found.depth + above > _MAX_DEPTH:
+            raise _too_deep()
+        self._weights[tree] = found
+        return found
+
+    def _counted(self, tree: bytes, known: dict[bytes, Weight], prefix: str, above: int) -> Weight:
+        if above > _MAX_DEPTH:
+            raise _too_deep()
+        if len(self._weights) > _MAX_ENTRIES:
+            raise _too_much(f"more than {_MAX_ENTRIES:,} directories", f"{_MAX_ENTRIES:,}")
+        id = pygit2.Oid(raw=tree)
+        if (size := self._size(tree)) > _MAX_TREE_BYTES:
+            raise _too_much(f"a directory of {size:,} bytes", f"{_MAX_TREE_BYTES:,}")
+        entries = places = path = depth = 0
+        for mode, name, child in _entries(self._object(id), prefix):
+            entries += 1
+            places += 1
+            length = len(name)
+            if mode == _DIRECTORY:
+                below = self._weight(child, known, f"{prefix}{name}/", above + 1)
+                entries += below.entries
+                places += below.entries + below.places
+                length += 1 + below.path
+                depth = max(depth, 1 + below.depth)
+            path = max(path, length)
+        return Weight(entries, places, path, depth)
 
     def read(self, content_id: str) -> bytes:
         """The content of a file.
@@ -71,32 +154,33 @@ class TreeReader:
         except (KeyError, pygit2.GitError) as err:
             raise _damaged(oid, err) from err
 
-    def _list(self, tree: bytes, prefix: str, last: Directory | None, depth: int) -> Directory:
+    def _list(self, tree: bytes, prefix: str, last: Directory | None) -> Directory:
         if last is not None and last.tree == tree:
             return last
-        if depth > _MAX_DEPTH:
-            raise StalledError(f"directories are nested too deeply: {prefix}", fix="make them flatter")
         known: Mapping[str, FileEntry] = last.files if last else {}
         before: Mapping[str, Directory] = last.inner if last else {}
         files: dict[str, FileEntry] = {}
         skipped: list[str] = []
         inner: dict[str, Directory] = {}
+        size = 0
         for mode, name, id in _entries(self._object(pygit2.Oid(raw=tree)), prefix):
             path = prefix + name
             if mode == _DIRECTORY:
-                directory = self._list(id, path + "/", before.get(name), depth + 1)
+                directory = self._list(id, path + "/", before.get(name))
                 inner[name] = directory
                 files.update(directory.files)
                 skipped.extend(directory.skipped)
+                size += directory.size
             elif mode.startswith(_FILE_PREFIX):
                 content_id = id.hex()
                 entry = known.get(path)
                 if entry is None or entry.content_id != content_id:
                     entry = FileEntry(path, content_id, self._size(id))
                 files[path] = entry
+                size += entry.size
             else:
                 skipped.append(path)
-        return Directory(tree, MappingProxyType(files), tuple(skipped), inner)
+        return Directory(tree, MappingProxyType(files), tuple(skipped), inner, size)
 
 
 class TreeSnapshot:
@@ -153,6 +237,26 @@ def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
             )
         yield content[start:space], name, content[end + 1 : end + 21]
         start = end + 21
+
+
+def _too_much(what: str, most: str) -> StalledError:
+    return StalledError(
+        f"the commit holds {what}",
+        why=f"a source may hold at most {most}",
+        fix="keep intent in a repository of its own, or name the directory that lehr.yaml is in with --path",
+    )
+
+
+def _too_deep() -> StalledError:
+    return StalledError(
+        f"the commit nests directories more than {_MAX_DEPTH} deep",
+        why="a source may hold no deeper ones",
+        fix="make them flatter",
+    )
+
+
+def _number(number: int) -> str:
+    return f"{number:,}" if number < 10**12 else "more than 1,000,000,000,000"
 
 
 def _damaged(id: pygit2.Oid, err: Exception) -> TransientError:
