@@ -21,7 +21,8 @@ Architecture invariants:
 | `resources`, `records` | what can be asked for, and how it is answered |
 | `describing` | the OpenAPI document, made from those |
 | `calling`, `remote` | the other side: a `Store` over HTTP, for commands |
-| `readers` | stores and threads to answer in |
+| `readers` | stores and threads to answer in, clients by turns |
+| `sieves`, `sieve_process` | heavy filters, asked in child processes |
 | `hooks` | has the source looked at when somebody has pushed |
 | `watching`, `lines` | streams of batches, and what they are made of |
 | `outgoing` | answers on their way |

@@ -26,10 +26,11 @@ from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
 from lehr.http.outgoing import Abort, Outbound, Outgoing
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource
-from lehr.http.readers import Readers
+from lehr.http.readers import Pools, Readers
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
+from lehr.query.filtering import Filter
 from lehr.sdk.wire import Problem
 from lehr.store import Store
 
@@ -39,6 +40,7 @@ _WORTH_PACKING = 1400
 """Bytes that go into one packet anyway."""
 
 _JSON = "application/json"
+_LOOPBACK = ("127.0.0.1", "::1")
 
 
 class Application:
@@ -50,8 +52,7 @@ class Application:
 
     def __init__(
         self,
-        readers: Readers,
-        whole: Readers,
+        readers: Pools,
         watches: Watches,
         installation: Installation,
         clock: Clock,
@@ -61,14 +62,9 @@ class Application:
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
     ) -> None:
-        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them.
-
-        Args:
-            whole: for questions about everything, so that they hold up no others.
-        """
+        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them."""
         self.watches = watches
         self._readers = readers
-        self._whole = whole
         self._installation = installation
         self._clock = clock
         self._limits = limits
@@ -131,19 +127,30 @@ class Application:
             tags = request.headers.get("if-none-match", "")
             packed = takes_gzip(request.headers.get("accept-encoding", ""))
             self._outgoing.require_room()
-            whole = resource.whole and not getattr(asked, "asset", "")
-            readers = self._whole if whole else self._readers
+            client = _client(request)
+            readers = await self._pool(resource, asked, client)
             response = await readers.ask(
-                lambda store: self._answer(resource, asked, store, tags, packed=packed)
+                lambda store: self._answer(resource, asked, store, tags, packed=packed), client
             )
             self._outgoing.require_room()  # for whoever waited together with others
             return response
 
         return answer
 
+    async def _pool(self, resource: Resource, asked: Any, client: str) -> Readers:
+        """Who answers, so that no question holds up those that take less."""
+        if resource.apart:
+            return self._readers.apart
+        if resource.whole and not getattr(asked, "asset", ""):
+            return self._readers.whole
+        text = getattr(asked, "filter", "")
+        if text and await self._readers.plain.ask(lambda _store: is_heavy(text), client):
+            return self._readers.filtering
+        return self._readers.plain
+
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
         """In a thread: all that takes time, packing included."""
-        question = Question(store, self._clock, self._limits, self._installation)
+        question = Question(store, self._clock, self._limits, self._installation, self._readers.sieves)
         answer = resource.answer(question, asked)
         headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
         if answer.tag:
@@ -173,6 +180,22 @@ class Application:
             await Response(media_type=MEDIA_TYPE)(scope, receive, send)
             return
         await self.watches.serve(asked, receive, send, lambda last: self._abort(scope, last))
+
+
+def is_heavy(text: str) -> bool:
+    """Whether a filter is asked in a process of its own. One that cannot be understood is none."""
+    try:
+        return Filter(text).heavy
+    except LehrError:
+        return False
+
+
+def _client(request: Request) -> str:
+    """Who takes turns: an address; on this machine, a connection."""
+    if request.client is None:
+        return ""
+    host, port = request.client
+    return f"{host}:{port}" if host in _LOOPBACK else host
 
 
 class _Watching:

@@ -50,14 +50,20 @@ def health(run_state: RunStates) -> Resource:
         return Answer(lambda: Health("ok", len(question.store.intent.partitions()), run_state().active))
 
     summary = "Whether the server answers, and its store does."
-    return Resource(HEALTH_PATH, "health", summary, NoParameters, Health, answer)
+    return Resource(HEALTH_PATH, "health", summary, NoParameters, Health, answer, apart=True)
 
 
 def run_resource(run_state: RunStates) -> Resource:
     """How the `lehr run` of the state is, and when it last looked at the source and at production."""
     summary = "The `lehr run` of this state: whether it is active, and when it last looked."
     return Resource(
-        RUN_PATH, "run", summary, NoParameters, RunState, lambda _question, _asked: Answer(run_state)
+        RUN_PATH,
+        "run",
+        summary,
+        NoParameters,
+        RunState,
+        lambda _question, _asked: Answer(run_state),
+        apart=True,
     )
 
 

@@ -20,6 +20,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         stall_seconds: that somebody may take to read a share of an answer.
         line_seconds: that what one incarnation has changed may be filtered for who watches.
         page_seconds: after which a page ends where it is, and goes on at its cursor.
+        page_work: operations of the filter of a page, over all assets; after them, the same.
+        filter_processes: that heavy filters of pages are asked in; one more for watches.
+        filter_seconds: that a heavy filter may take for one asset, which then does not match.
         page_assets: the most in a page.
         heartbeat_seconds: between signs of life of a watch.
     """
@@ -34,7 +37,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float = 30.0
     stall_seconds: float = 30.0
     line_seconds: float = 2.0
-    page_seconds: float = 5.0
+    page_seconds: float = 2.0
+    page_work: int = 20_000_000
+    filter_processes: int = 2
+    filter_seconds: float = 1.0
     page_assets: int = 10_000
     heartbeat_seconds: float = 10.0
 

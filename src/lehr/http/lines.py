@@ -12,13 +12,14 @@ from lehr.base.clock import Clock
 from lehr.http.asking import incarnation_at
 from lehr.http.limits import Limits
 from lehr.http.resources import wanted_of
+from lehr.http.sieves import Sieves
 from lehr.model.asset import Asset, Partition
 from lehr.query.listing import Wanted
 from lehr.query.reading import Reading
 from lehr.query.watching import Feed, PartitionWatch
 from lehr.sdk.watch import ListAgainError
 from lehr.sdk.wire import encode_batch
-from lehr.store import Store
+from lehr.store import Row, Store
 
 _KEPT_BYTES = 64 * 2**20
 """Of lines, for watchers that come by at about the same time."""
@@ -56,6 +57,7 @@ class Lines:
         self._lines: OrderedDict[tuple[Wish, int], bytes] = OrderedDict()
         self._bytes = 0
         self._making: dict[tuple[Wish, int], asyncio.Task[bytes]] = {}
+        self._sieves = Sieves(limits)
         # In the thread:
         self._store: Store | None = None
         self._feeds: dict[Partition, Feed] = {}
@@ -92,6 +94,7 @@ class Lines:
             making.cancel()
         await asyncio.gather(*self._making.values(), return_exceptions=True)
         await self._blocking.run(self._drop)
+        self._sieves.close()
         self._blocking.close()
 
     def _forget(self, key: tuple[Wish, int], done: asyncio.Task[bytes]) -> None:
@@ -131,7 +134,7 @@ class Lines:
         def matches(asset: Asset) -> bool:
             if self._clock.monotonic() > deadline:
                 raise ListAgainError(sequence - 1, "to filter what has changed since takes too long")
-            return wanted.matches(asset)
+            return self._matches(wanted, asset)
 
         try:
             store = self._opened()
@@ -146,6 +149,16 @@ class Lines:
         except BaseException:
             self._drop()  # whatever it was, the next one begins anew
             raise
+
+    def _matches(self, wanted: Wanted, asset: Asset) -> bool:
+        if wanted.selector is not None and not wanted.selector.matches(asset):
+            return False
+        if wanted.filter is None:
+            return True
+        if not wanted.filter.heavy:
+            return wanted.filter.matches(asset)
+        row = Row(asset.id, asset.type, asset.body, asset.digest, None)
+        return bool(self._sieves.sift(wanted.filter, (row,), self._limits.page_work).matched)
 
     def _condition(self, wish: Wish) -> Wanted:
         found = self._conditions.pop(wish, None) or wanted_of(wish.filter, wish.types, wish.selector)

@@ -14,6 +14,7 @@ from lehr.http.problems import meaning
 from lehr.model.asset import Partition
 from lehr.model.types import Registry
 from lehr.query.joined import History
+from lehr.query.listing import Sieve
 from lehr.query.reading import Inert, Reading, choose_partition
 from lehr.store import Store
 
@@ -58,6 +59,7 @@ class Question(NamedTuple):
     clock: Clock
     limits: Limits
     installation: Installation
+    sieve: Sieve | None = None
 
     def reading(self, partition: str) -> Reading:
         """The partition.
@@ -91,6 +93,7 @@ class Resource(NamedTuple):
         parameters: a struct, those of the path included.
         answers: what comes, for the description.
         whole: it is about everything there is, unless one asset is named.
+        apart: it is answered at once, whatever else is asked.
     """
 
     path: str
@@ -100,6 +103,7 @@ class Resource(NamedTuple):
     answers: Any
     answer: Callable[[Question, Any], Answer]
     whole: bool = False
+    apart: bool = False
 
 
 class NoParameters(msgspec.Struct, frozen=True):

@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from lehr.base.blocking import Blocking
+from lehr.base.blocking import Blocking, Threads
+from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError
+from lehr.http.sieves import Sieves
 from lehr.store import Store
 
 T = TypeVar("T")
 
 
+class _Turns:
+    """A few places, and clients that take turns: whoever asks much waits for its own questions."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    async def take(self, client: str) -> None:
+        """Wait for a place."""
+        if self._free and not self._waiting:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave()  # it was given at the same moment
+            raise
+
+    def leave(self) -> None:
+        """Give the place to the client that has waited longest for its turn."""
+        while self._waiting:
+            client, turns = self._waiting.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[client] = turns  # behind all others
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
 class Readers:
-    """Answers what is asked of a store, several at a time, and no more than that wait.
+    """Answers what is asked of a store, several at a time, clients by turns, and no more than that wait.
 
     Each thread that reads has a store for itself while it does.
     """
 
-    def __init__(self, open_store: Callable[[], Store], blocking: Blocking, most: int) -> None:
-        """At most `most` questions wait or are answered at a time."""
+    def __init__(self, open_store: Callable[[], Store], blocking: Blocking, most: int, places: int) -> None:
+        """At most `most` questions wait or are answered at a time.
+
+        Args:
+            places: threads of `blocking`.
+        """
+        self._turns = _Turns(places)
         self._open = open_store
         self._blocking = blocking
         self._most = most
@@ -27,8 +70,11 @@ class Readers:
         self._idle: list[Store] = []
         self._closed = False
 
-    async def ask(self, question: Callable[[Store], T]) -> T:
+    async def ask(self, question: Callable[[Store], T], client: str = "") -> T:
         """What `question` makes of a store.
+
+        Args:
+            client: who asks; each has its turn after all others.
 
         Raises:
             ProblemError: too many are waiting.
@@ -39,7 +85,11 @@ class Readers:
             )
         self._asked += 1
         try:
-            return await self._blocking.run(self._answer, question)
+            await self._turns.take(client)
+            try:
+                return await self._blocking.run(self._answer, question)
+            finally:
+                self._turns.leave()
         finally:
             self._asked -= 1
 
@@ -62,3 +112,31 @@ class Readers:
         self._blocking.close()
         while self._idle:
             self._idle.pop().close()
+
+
+class Pools:
+    """Who answers which questions.
+
+    Attributes:
+        plain: those that take little.
+        filtering: pages whose filter is heavy.
+        whole: questions about everything.
+        apart: whether the server is well.
+        sieves: what heavy filters of pages are asked in.
+    """
+
+    def __init__(self, open_store: Callable[[], Store], limits: Limits) -> None:
+        def readers(name: str, threads: int) -> Readers:
+            return Readers(open_store, Threads(name, threads), limits.asked, threads)
+
+        self.plain = readers("http", limits.threads)
+        self.filtering = readers("http-filter", limits.filter_processes)
+        self.whole = readers("http-whole", 1)
+        self.apart = readers("http-apart", 1)
+        self.sieves = Sieves(limits)
+
+    def close(self) -> None:
+        """Close them all."""
+        for pool in (self.plain, self.filtering, self.whole, self.apart):
+            pool.close()
+        self.sieves.close()

@@ -141,6 +141,8 @@ def _assets(question: Question, asked: OfAssets) -> Answer:
                 cursor=begun,
                 limit=asked.limit,
                 enough=lambda: question.clock.monotonic() > deadline,
+                most_work=question.limits.page_work,
+                sieve=question.sieve,
             )
         except LehrError as error:
             raise error if type(error) is not LehrError else understood(error, "cursor") from error

@@ -24,7 +24,7 @@ from lehr.http.limits import Limits
 from lehr.http.lines import Lines
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation
-from lehr.http.readers import Readers
+from lehr.http.readers import Pools
 from lehr.http.watching import Watches
 from lehr.query.run_state import idle
 from lehr.store import Store
@@ -162,16 +162,13 @@ async def serving(
         listening = opened.enter_context(_listening(address))
         store = open_store()
         opened.callback(store.close)
-        readers = Readers(open_store, Threads("http", limits.threads), limits.asked)
+        readers = Pools(open_store, limits)
         opened.callback(readers.close)
-        whole = Readers(open_store, Threads("http-whole", 1), limits.asked)
-        opened.callback(whole.close)
         watches = Watches(store, Lines(open_store, Threads("http-watch", 1), clock, limits), clock, limits)
         config = _config(limits)
         server = _Server(config)
         application = Application(
             readers,
-            whole,
             watches,
             installation,
             clock,

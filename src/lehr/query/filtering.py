@@ -7,7 +7,7 @@ of whose body only those parts are decoded that it asks for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from lehr.base.cel import Compiled, NoAnswerError, compile_question, no_condition
 from lehr.base.cel.closures import closure_of, framed
-from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
+from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable, folds_within, walk
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset
 from lehr.store import Row
@@ -26,6 +26,34 @@ _EXAMPLE = "type == 'lehr.File' && payload.mode == '0600'"
 
 Strings = frozenset[str]
 Kept = Asset | Row
+
+
+LIBRARY_WORK = 2_000
+"""Operations that asking the library of one asset counts for."""
+
+_HEAVY = 100
+"""Operations of a filter without macros, from which on it is heavy."""
+
+
+class TookTooLongError(Exception):
+    """Raised into a filter that takes too long for one asset, which then has no answer."""
+
+
+class Sifted(msgspec.Struct, frozen=True, array_like=True):
+    """What a filter made of some assets, one after the other.
+
+    Attributes:
+        looked_at: how many of them it was asked of, from the first on: at least one.
+        matched: places of those that match.
+        work: operations that it took, about.
+        unanswered: how many it had no answer for; and why, for the first.
+    """
+
+    looked_at: int
+    matched: tuple[int, ...]
+    work: int
+    unanswered: int = 0
+    why: str = ""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -61,8 +89,10 @@ class Filter:
         text: as it was written.
         bounds: where to look.
         fast: False if the library has to be asked, which takes several times as long.
+        heavy: it may take long for each asset: it has macros, needs the library, or is long.
         unanswered: why it had no answer for some assets, which then do not match: the first reason, and
             how many they were.
+        work: operations that it has taken so far, about: the same for the same assets, on any machine.
     """
 
     def __init__(self, text: str) -> None:
@@ -82,20 +112,46 @@ class Filter:
             ) from error
         self.fast = compiled.fast
         self.bounds = ANYWHERE if compiled.tree is None else _bounds(compiled.tree)
-        self._answer = _answer_of(compiled)
+        parts = [] if compiled.tree is None else list(walk(compiled.tree))
+        folds, size = [part for part in parts if isinstance(part, Fold)], len(parts) or 1
+        self.heavy = bool(folds) or not self.fast or size > _HEAVY
+        self._each = size if self.fast else size + LIBRARY_WORK
+        self._within = max((_size(fold.goes_on) + _size(fold.step) for fold in folds), default=0)
+        self._steps = [0]
+        self._answer = _answer_of(compiled, self._steps)
+        self.work = 0
         self.unanswered: tuple[str, int] = ("", 0)
 
     def matches(self, asset: Kept) -> bool:
         """True if the condition holds of `asset`; False also where it has no answer."""
+        matches = self._matches(asset)
+        self.work += self._each + self._steps[0] * self._within
+        self._steps[0] = 0
+        return matches
+
+    def sift(self, assets: Sequence[Kept], most_work: int, enough: Callable[[], bool]) -> Sifted:
+        """Ask of `assets`, until `most_work` operations are done or `enough` says so."""
+        self.work, self.unanswered = 0, ("", 0)
+        matched = []
+        place = -1
+        for place, asset in enumerate(assets):
+            if self.matches(asset):
+                matched.append(place)
+            if self.work >= most_work or (self.heavy and enough()):
+                break
+        why, unanswered = self.unanswered
+        return Sifted(place + 1, tuple(matched), self.work, unanswered, why)
+
+    def _matches(self, asset: Kept) -> bool:
         try:
             answer = self._answer(asset)
-        except NoAnswerError as error:
+        except (NoAnswerError, TookTooLongError) as error:
             return self._no_answer(asset, error)
         if answer is True or answer is False:
             return answer
         return self._no_answer(asset, no_condition(answer))
 
-    def _no_answer(self, asset: Kept, error: NoAnswerError) -> bool:
+    def _no_answer(self, asset: Kept, error: Exception) -> bool:
         why, count = self.unanswered
         self.unanswered = why or f"{asset.id}: {error}", count + 1
         return False
@@ -103,6 +159,10 @@ class Filter:
     def of(self, assets: Iterable[Asset]) -> Iterator[Asset]:
         """Those of `assets` that match."""
         return filter(self.matches, assets)
+
+
+def _size(node: Node) -> int:
+    return sum(1 for _ in walk(node))
 
 
 # --- where to look -------------------------------------------------------------------------
@@ -159,11 +219,17 @@ def _within(one: Strings | None, other: Strings | None) -> Strings | None:
 # --- what to decode ------------------------------------------------------------------------
 
 
-def _answer_of(compiled: Compiled) -> Callable[[Kept], Any]:
-    """What asks the filter of an asset, decoding as little as possible."""
+def _answer_of(compiled: Compiled, steps: list[int]) -> Callable[[Kept], Any]:
+    """What asks the filter of an asset, decoding as little as possible.
+
+    Args:
+        steps: of macros, which are counted there.
+    """
     answer, tree, fast = compiled
     if tree is None or not fast:
         return lambda asset: answer(_whole(asset))
+    if folds_within(tree):
+        return _counted(tree, steps)
     used: dict[str, set[str] | None] = {}
     _collect(tree, used)
     fields = used.get("payload", set())
@@ -196,6 +262,21 @@ def _collect(node: Node, used: dict[str, set[str] | None]) -> None:
         case Fold():
             for part in (node.over, node.initial, node.goes_on, node.step, node.result):
                 _collect(part, used)
+
+
+def _counted(tree: Node, steps: list[int]) -> Callable[[Kept], Any]:
+    """The answer of a filter with macros, which counts how many items they look at."""
+    answer, rest = framed(tree, VARIABLES)
+
+    def counted(asset: Kept) -> Any:
+        values = _whole(asset)
+        frame = [*(values[name] for name in VARIABLES), *rest]
+        try:
+            return answer(frame)
+        finally:
+            steps[0] += rest[0] - frame[len(VARIABLES)]
+
+    return counted
 
 
 class _Body(msgspec.Struct):

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -19,7 +20,7 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
-from lehr.query.filtering import ANYWHERE, Bounds, Filter
+from lehr.query.filtering import ANYWHERE, Bounds, Filter, Sifted
 from lehr.query.reading import Reading
 from lehr.store import WHOLE, Row, Span, StoredIntent
 
@@ -27,9 +28,28 @@ _AT_ONCE = 256
 """Assets that are looked at between two looks at the clock."""
 
 _FIRST = 16
+_UNBOUNDED = sys.maxsize
 
 Enough = Callable[[], bool]
 """Whether a page has taken long enough, and is to end where it is."""
+
+
+class Sieve(Protocol):
+    """Asks filters of assets. Implementations: `Here`, and a child process behind HTTP."""
+
+    def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
+        """What `filter` makes of the first of `rows`, at least of one."""
+        ...
+
+
+class Here:
+    """In this process, until `enough`."""
+
+    def __init__(self, enough: Enough) -> None:
+        self._enough = enough
+
+    def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
+        return filter.sift(rows, most_work, self._enough)
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
@@ -115,10 +135,9 @@ class Wanted(msgspec.Struct, frozen=True):
             self.filter is None or self.filter.matches(asset)
         )
 
-    def picked(self, rows: Iterable[Row]) -> Iterator[Asset]:
-        """Those of `rows` that are."""
-        matching = rows if self.filter is None else filter(self.filter.matches, rows)
-        assets = map(_asset_of, matching)
+    def selected(self, rows: Iterable[Row]) -> Iterator[Asset]:
+        """Those of `rows` that the selector selects, whatever the filter says."""
+        assets = map(_asset_of, rows)
         return assets if self.selector is None else filter(self.selector.matches, assets)
 
 
@@ -147,11 +166,16 @@ def page(
     cursor: str = "",
     limit: int | None = None,
     enough: Enough = lambda: False,
+    most_work: int | None = None,
+    sieve: Sieve | None = None,
 ) -> Page:
     """The first `limit` assets that are wanted, or those behind `cursor`.
 
     Args:
         enough: asked now and then; a page may then end with fewer than `limit`, and go on at its cursor.
+        most_work: operations that the filter may take for this page, over all assets; the page then ends in
+            the same way. None for any number.
+        sieve: asks the filter; None for here.
 
     Raises:
         LehrError: there is no such incarnation, it was pruned, or the cursor is none.
@@ -165,30 +189,63 @@ def page(
             fix="list again from the beginning",
         )
     after = "" if begun is None else begun.last
-    found: list[Asset] = []
-    looked_at = 0
-    last = None
-    unanswered = 0 if wanted.filter is None else wanted.filter.unanswered[1]
     candidates = wanted.candidates(reading.intent, reading.partition, header.sequence, after)
-    for share in _shares(candidates):
-        if len(found) == limit or (looked_at and enough()):
-            last = after
-            break
-        looked_at += len(share)
-        after = share[-1].id
-        found += wanted.picked(share)
-        if limit is not None and len(found) > limit:
-            last = found[limit - 1].id
-            del found[limit:]
-            break
+    looking = _Looking(wanted, sieve or Here(enough), enough, most_work)
+    found, last = looking.look(_shares(candidates), limit, after)
     plan = None
     if wanted.filter is not None:
-        why, count = wanted.filter.unanswered
         told = tuple(wanted.bounds().told())
-        asked = wanted.filter
-        plan = Plan(asked.text, told, asked.fast, looked_at, len(found), count - unanswered, why)
+        asked, unanswered, why = wanted.filter, looking.unanswered, looking.why
+        plan = Plan(asked.text, told, asked.fast, looking.looked_at, len(found), unanswered, why)
     ahead = "" if last is None else Cursor(header.sequence, header.digest[:16], last).text()
     return Page(header, tuple(found), ahead, plan)
+
+
+class _Looking:
+    """One page's way through the assets.
+
+    Attributes:
+        looked_at: how many it has looked at.
+        unanswered: how many the filter had no answer for; and why, for the first.
+    """
+
+    def __init__(self, wanted: Wanted, sieve: Sieve, enough: Enough, most_work: int | None) -> None:
+        self.looked_at = 0
+        self.unanswered = 0
+        self.why = ""
+        self._wanted = wanted
+        self._sieve = sieve
+        self._enough = enough
+        self._work_left = _UNBOUNDED if most_work is None else most_work
+
+    def look(
+        self, shares: Iterable[tuple[Row, ...]], limit: int | None, after: str
+    ) -> tuple[list[Asset], str | None]:
+        """What is wanted, and the id of the last asset of the page; None if there is nothing behind it."""
+        found: list[Asset] = []
+        for share in shares:
+            rest: Sequence[Row] = share
+            while rest:
+                if len(found) == limit or (self.looked_at and (self._enough() or self._work_left <= 0)):
+                    return found, after
+                matching, count = self._sifted(rest)
+                self.looked_at += count
+                after, rest = rest[count - 1].id, rest[count:]
+                found += self._wanted.selected(matching)
+                if limit is not None and len(found) > limit:
+                    return found[:limit], found[limit - 1].id
+        return found, None
+
+    def _sifted(self, rows: Sequence[Row]) -> tuple[Sequence[Row], int]:
+        """Those that the filter matches of the first of `rows`, and how many were looked at."""
+        asked = self._wanted.filter
+        if asked is None:
+            return rows, len(rows)
+        sifted = self._sieve.sift(asked, rows, self._work_left)
+        self._work_left -= sifted.work
+        self.unanswered += sifted.unanswered
+        self.why = self.why or sifted.why
+        return [rows[place] for place in sifted.matched], sifted.looked_at
 
 
 def _shares(candidates: Iterator[Row]) -> Iterator[tuple[Row, ...]]:

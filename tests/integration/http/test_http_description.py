@@ -36,7 +36,6 @@ def routes() -> list[Route]:
     application = Application(
         nothing,
         nothing,
-        nothing,
         INSTALLATION,
         clock,
         limits,

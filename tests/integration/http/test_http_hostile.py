@@ -218,7 +218,7 @@ def test_a_filter_that_looks_at_too_much_has_no_answer_and_says_so(tmp_path: Pat
         assert plan["unanswered"] == plan["looked_at"] > 0
         assert f"{MOST_STEPS:,}" in plan["why"]
 
-    play(tmp_path, story, assets=3)
+    play(tmp_path, story, assets=3, filter_seconds=60.0)
 
 
 def test_a_watch_whose_filter_takes_too_long_is_told_to_list(tmp_path: Path) -> None:
