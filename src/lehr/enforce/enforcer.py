@@ -417,11 +417,18 @@ class Enforcer:
             ledger = slot.state.ledger
             slot.state, effects = step(slot.state, event)
             if slot.state.ledger is not ledger:
-                self._viewer.entered(slot)
+                self._entered(slot)
             event = None
             for effect in effects:
                 answer = self._carry_out(slot, effect)
                 event = None if answer is None else await answer
+
+    def _entered(self, slot: Slot) -> None:
+        """There is a new entry in the ledger."""
+        self._viewer.entered(slot)
+        ledger, id = slot.state.ledger, slot.key.id
+        if ledger is not None and ledger.goal is Goal.ABSENT:
+            self._wake_all(self._readers.of(id), f"{id}, which it reads, was removed")
 
     def _carry_out(self, slot: Slot, effect: Effect) -> Coroutine[Any, Any, Event] | None:
         """Do what `effect` says, or return what will, and answers with an event."""
@@ -445,10 +452,8 @@ class Enforcer:
         return None
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
-        read = self._reader(target.incarnation)
+        read = self._reader(slot, target.incarnation)
         asset = self._intent.asset(slot.key, target.incarnation)
-        if asset is not None:
-            read.know(asset)
         event = await slot.lane.diff(target, asset, read)
         if isinstance(event, Diffed):
             self.looked_at = self._clock.now()
@@ -464,8 +469,13 @@ class Enforcer:
                 self._wake(slot, "intent has changed while it was looked at", urgent=True)
         return event
 
-    def _reader(self, sequence: int) -> RecordingReader:
-        return RecordingReader(self._intent, self._registry, self.partition, sequence)
+    def _reader(self, slot: Slot, sequence: int) -> RecordingReader:
+        """For the asset of `slot`, which is read also after its removal."""
+        read = self._neighbours.reader(sequence)
+        asset = self._intent.asset(slot.key, sequence)
+        if asset is not None:
+            read.know(asset)
+        return read
 
     async def _check(self, slot: Slot, view: View, diff: Diff) -> Checked:
         assert slot.governance is not None
@@ -553,7 +563,7 @@ class Enforcer:
 
     async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
         try:
-            outcome = await slot.lane.push(target, self._reader(target.incarnation), push)
+            outcome = await slot.lane.push(target, self._reader(slot, target.incarnation), push)
         except Exception as error:
             log.exception("a push broke", asset=slot.key.id)
             outcome = Outcome(Result.UNKNOWN, brief(error))

@@ -63,11 +63,29 @@ class Neighbours:
         lane = self._lanes.get(asset.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        read = RecordingReader(self._intent, self._registry, self._partition, sequence)
-        found = await lane.diff(Target(self._partition, id, asset.type, sequence), asset, read)
+        read = self.reader(sequence)
+        read.know(asset)
+        target = Target(self._partition, id, asset.type, sequence, self._reached(asset))
+        found = await lane.diff(target, asset, read)
         if isinstance(found, DiffFailed):
             return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
         return found.diff, newest
+
+    def reader(self, sequence: int) -> RecordingReader:
+        """Reads incarnation `sequence`, without what was removed from production by its turndown."""
+        return RecordingReader(self._intent, self._registry, self._partition, sequence, self._removed)
+
+    def _removed(self, asset: Asset) -> bool:
+        return self._reached(asset) is Goal.ABSENT
+
+    def _reached(self, asset: Asset) -> Goal:
+        """How far the turndown that `asset` asks for has come; PRESENT without one."""
+        if TURNDOWN not in addon_names(asset) or self._registry.inert(asset.type):
+            return Goal.PRESENT
+        slot = self._slots.get(asset.id)
+        if slot is None:
+            return Goal.ABSENT  # it has left, and intent has let go of it since
+        return Goal.PRESENT if slot.state.ledger is None else slot.state.ledger.goal
 
     def referrers(self, id: AssetId, sequence: int, controls: Sequence[Control] = ()) -> list[Referrer]:
         """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left.

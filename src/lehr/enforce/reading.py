@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from lehr.base.digest import Digest, digest_all
@@ -80,8 +80,15 @@ class RecordingReader:
     """
 
     def __init__(
-        self, intent: RememberedIntent, registry: Registry, partition: Partition, sequence: int
+        self,
+        intent: RememberedIntent,
+        registry: Registry,
+        partition: Partition,
+        sequence: int,
+        removed: Callable[[Asset], bool] = lambda asset: False,
     ) -> None:
+        """Read incarnation `sequence`, in which what was `removed` by its turndown is not there."""
+        self._removed = removed
         self._intent = intent
         self._registry = registry
         self._partition = partition
@@ -109,7 +116,7 @@ class RecordingReader:
         return content_digest(asset, self.reads) if self.others(asset.id) else asset.digest
 
     def know(self, asset: Asset) -> None:
-        """Spare a look-up: `asset` is how it stands in this incarnation."""
+        """Spare a look-up: `asset` is how it stands in this incarnation, and is read although removed."""
         self._assets[asset.id] = asset
 
     def asset(self, id: AssetId) -> Asset | None:
@@ -117,6 +124,8 @@ class RecordingReader:
             return self._assets[id]
         except KeyError:
             asset = self._intent.asset(AssetKey(self._partition, id), self._sequence)
+            if asset is not None and self._removed(asset):
+                asset = None
             self._assets[id] = asset
             return asset
 

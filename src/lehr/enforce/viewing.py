@@ -127,12 +127,16 @@ class Viewer:
             ages.since(ledger.goal, ledger.at)
 
     def _referrers(self, key: AssetKey) -> list[AssetId]:
-        """Who still refers to the asset: also who is being turned down, until it is gone."""
+        """Who still needs the asset: also who is being turned down, until it is gone.
+
+        Not who merely follows it: that one is pushed again once the asset has been removed.
+        """
         found: list[AssetId] = []
         for id in self._intent.once_mentioned_by(key):
             if id == key.id or self._left(id):
                 continue
             last = self._intent.last(AssetKey(key.partition, id))
-            if last and any(mention.target == key.id for mention in self._registry.mentions(last[0])):
+            mentions = self._registry.mentions(last[0]) if last else ()
+            if any(mention.target == key.id and not mention.follows for mention in mentions):
                 found.append(id)
         return found

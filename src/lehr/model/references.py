@@ -24,10 +24,14 @@ class Reference(msgspec.Struct, frozen=True):
     Use it as `Annotated[str, Reference(("lehr.File",))]`, in any field, list or map, also for a map's keys.
     An empty `types` allows an asset of any type. With `goes_first`, the asset that is named is a
     dependency: it is pushed before the one that names it.
+
+    With `follows`, the one that names it takes up what it becomes, also that it is removed: it does not
+    keep the asset from being turned down, and is pushed again after the removal.
     """
 
     types: tuple[str, ...] = ()
     goes_first: bool = False
+    follows: bool = False
 
 
 AnyReference = Annotated[str, Reference()]
@@ -35,6 +39,9 @@ AnyReference = Annotated[str, Reference()]
 
 Dependency = Annotated[str, Reference(goes_first=True)]
 """A field that names an asset of whatever type, which is to be pushed first."""
+
+Followed = Annotated[str, Reference(goes_first=True, follows=True)]
+"""A `Dependency` whose changes are taken up, the last of which is its removal."""
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -45,12 +52,14 @@ class Mention(msgspec.Struct, frozen=True):
         target: the id that is named.
         types: types it must have; empty allows any.
         goes_first: True when the asset named is pushed before the one that names it.
+        follows: True when the asset named may be removed before the one that names it lets go of it.
     """
 
     path: str
     target: AssetId
     types: tuple[str, ...]
     goes_first: bool = False
+    follows: bool = False
 
 
 class External(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,7 +112,7 @@ def external_leaf(kind: Any) -> Extract | None:
 def mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
     """The reference that `value` is, if it is text."""
     if isinstance(value, str):
-        yield Mention(path, AssetId(value), mark.types, mark.goes_first)
+        yield Mention(path, AssetId(value), mark.types, mark.goes_first, mark.follows)
 
 
 def external(value: Any, path: str) -> Iterator[Named]:

@@ -44,7 +44,11 @@ class Reader(Protocol):
         ...
 
     def asset(self, id: AssetId) -> Asset | None:
-        """The asset, or None if the incarnation has none of this id (that is recorded too)."""
+        """The asset, or None if the incarnation has none of this id (that is recorded too).
+
+        None also once its turndown has removed it, of which whoever names it in a field that
+        `follows` must take notice; another reference keeps it from being removed.
+        """
         ...
 
     def payload(self, id: AssetId, kind: type[T]) -> T:

@@ -58,13 +58,14 @@ def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL004, a warning: nothing that stays depends on what is being turned down."""
     for asset, mention in proposal.changed_mentions():
         target = proposal.asset(mention.target)
-        if target is not None and is_turned_down(target) and mention.goes_first and not is_turned_down(asset):
+        needs = mention.goes_first and not mention.follows
+        if target is not None and is_turned_down(target) and needs and not is_turned_down(asset):
             yield _on_turned_down(proposal, asset, mention)
     for change in proposal.changes():
         if change.after is None or not is_turned_down(change.after) or is_turned_down(change.before):
             continue
         for asset, mention in proposal.mentioned_by_others(change.id):
-            if mention.goes_first and not is_turned_down(asset):
+            if mention.goes_first and not mention.follows and not is_turned_down(asset):
                 yield _on_turned_down(proposal, asset, mention)
 
 

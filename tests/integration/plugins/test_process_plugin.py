@@ -15,10 +15,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from lehr.base.blocking import Inline, Threads
 from lehr.base.clock import SystemClock
+from lehr.base.digest import Digest
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Diff, Goal
@@ -510,6 +512,13 @@ def test_an_asset_in_restart_on_is_read_and_rolls_the_replicas(site: Site, ports
     found, outcome, _ = site.run(lambda plugin: pushed(plugin, settings("b")))
     assert [change.path for change in found.changes] == ["replicas/0/content"]
     assert outcome == DONE
+    owned = msgspec.structs.replace(settings("b"), digest=Digest("of other addons"))
+    assert site.run(lambda plugin: pushed(plugin, owned))[0].empty, "its payload has not changed"
+
+
+def test_letting_go_of_what_was_removed_rolls_nothing(site: Site, ports: int) -> None:
+    site.apply(web(ports, replicas=1, restart_on=["settings"]))  # no reader has it any more
+    assert site.diff(web(ports, replicas=1)).empty
 
 
 def progress(site: Site) -> Progress:

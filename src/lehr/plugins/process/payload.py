@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from lehr.model.secret import Secret
-from lehr.model.types import AssetType, Dependency
+from lehr.model.types import AssetType, Followed
 
 PROCESS = "lehr.Process"
 
@@ -62,7 +62,8 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             which it is by default; it must exist.
         group: name of the supervisord that runs it; by default that of the partition.
         restart_on: ids of assets whose change rolls the replicas (a configuration file, say).
-            They are dependencies: they are pushed first.
+            They are dependencies: they are pushed first. One that is turned down is removed first,
+            and then the replicas are rolled.
         version: what people call this content. A change rolls the replicas.
     """
 
@@ -77,7 +78,7 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     stop_timeout_seconds: Seconds = 10.0
     directory: Argument = ""
     group: str = ""
-    restart_on: list[Dependency] = []
+    restart_on: list[Followed] = []
     version: str = ""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
-from lehr.base.digest import Digest
+from lehr.base.digest import Digest, digest
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
@@ -215,9 +215,8 @@ def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     digests: list[Digest] = []
     for name in payload.restart_on:
         asset = read.asset(AssetId(name))
-        if asset is None:
-            raise StalledError(f"`restart_on` names {name}, which does not exist")
-        digests.append(asset.digest)
+        if asset is not None:  # otherwise it has been removed: as if `restart_on` did not name it
+            digests.append(digest((asset.type, asset.document()["payload"])))
     return render(payload, target.partition, base, digests)
 
 
