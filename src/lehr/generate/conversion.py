@@ -88,7 +88,7 @@ def convert(
             at = Stated("/version", "/payload")
             payload, resisting = _upgraded(payload, value["version"], type_name, registry, at)
         if resisting is None:
-            typed, found = typed_value(payload, item.payload, id, "/payload", place)
+            typed, found = typed_value(payload, item.payload, type_name, id, "/payload", place)
             diagnostics += found
         else:
             diagnostics.append(_diagnostic("GEN017", resisting, id, place))
@@ -118,7 +118,7 @@ def _inner_problems(value: Any, subject: str, registry: Registry, place: Place) 
     found: list[Diagnostic] = []
     item = registry.types.get(value["type"]) if isinstance(value.get("type"), str) else None
     if item is not None and "payload" in value and "version" not in value:
-        found += typed_value(value["payload"], item.payload, subject, "/payload", place)[1]
+        found += typed_value(value["payload"], item.payload, item.name, subject, "/payload", place)[1]
     if isinstance(value.get("addons"), dict) and "versions" not in value:
         for name, addon in value["addons"].items():
             found += typed_addon(name, addon, registry, subject, place)[1]
@@ -156,7 +156,7 @@ def typed_addon(
     kind = registry.addons.get(name)
     path = pointer(["addons", name])
     if kind is not None:
-        return typed_value(value, kind, subject, path, place)
+        return typed_value(value, kind, name, subject, path, place)
     fix = did_you_mean(name, registry.addons, f"known addons: {', '.join(sorted(registry.addons))}")
     problem = Problem(
         path, f"there is no addon type {quoted(name)}", "an addon that nothing reads is a mistake", fix
@@ -164,25 +164,27 @@ def typed_addon(
     return None, [_diagnostic("GEN006", problem, subject, place)]
 
 
-def typed_value(value: Any, kind: Any, subject: str, path: str, place: Place) -> tuple[Any, list[Diagnostic]]:
-    """`value` as `kind`, or None and everything that keeps it from being one."""
+def typed_value(
+    value: Any, kind: Any, name: str, subject: str, path: str, place: Place
+) -> tuple[Any, list[Diagnostic]]:
+    """`value` as `kind`, whose type is called `name`; or None and everything that keeps it from being one."""
     try:
         if not is_sensitive(kind):  # nearly no type is
-            return _typed_value(value, kind, subject, path, place)
-        return _screened_value(value, kind, subject, path, place)
+            return _typed_value(value, kind, name, subject, path, place)
+        return _screened_value(value, kind, name, subject, path, place)
     except RecursionError:  # what generators yield has no bound of its own
         problem = Problem("", "it is nested too deeply", "it is looked through to its end", "make it flatter")
-        return None, [_misfit(problem, "its type", subject, path, place)]
+        return None, [_misfit(problem, name, subject, path, place)]
 
 
 def _screened_value(
-    value: Any, kind: Any, subject: str, path: str, place: Place
+    value: Any, kind: Any, name: str, subject: str, path: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema) and kind.form is Form.PROTOBUF and kind.secrets:
         # A field that is sensitive is so by whichever name; problems point to the name that it has.
         value, place = renamed(value, kind.document), _as_written(place, value, path)
     value, refused = screened(value, kind, path)
-    typed, diagnostics = _typed_value(value, kind, subject, path, place)
+    typed, diagnostics = _typed_value(value, kind, name, subject, path, place)
     if not refused:
         return typed, diagnostics
     diagnostics += [refusal(subject, pointer, why, place(pointer)) for pointer, why in refused]
@@ -194,24 +196,24 @@ def _as_written(place: Place, value: Any, path: str) -> Place:
 
 
 def _typed_value(
-    value: Any, kind: Any, subject: str, path: str, place: Place
+    value: Any, kind: Any, name: str, subject: str, path: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema):
         if kind.form is Form.PROTOBUF:
-            whole, problems = normalised(value, kind.document)
+            whole, problems = normalised(value, kind.document, name)
         else:
             whole = with_defaults(value, kind.document)
-            problems = schema_problems(whole, kind)
-        return whole, [_misfit(item, "the type's schema", subject, path, place) for item in problems]
+            problems = schema_problems(whole, kind, name)
+        return whole, [_misfit(item, name, subject, path, place) for item in problems]
     try:
         return msgspec.convert(value, kind), []
     except (msgspec.ValidationError, RecursionError):
-        problems = problems_of(value, kind)
-        return None, [_misfit(item, f"`{kind.__name__}`", subject, path, place) for item in problems]
+        problems = problems_of(value, kind, name)
+        return None, [_misfit(item, name, subject, path, place) for item in problems]
 
 
-def _misfit(problem: Problem, kind: str, subject: str, path: str, place: Place) -> Diagnostic:
-    why, fix = f"it does not fit {kind}", f"write a value that {kind} takes"
+def _misfit(problem: Problem, name: str, subject: str, path: str, place: Place) -> Diagnostic:
+    why, fix = f"it does not fit {name}", f"write a value that {name} takes"
     whole = Problem(path + problem.pointer, problem.what, problem.why or why, problem.fix or fix)
     return _diagnostic("GEN007", whole, subject, place)
 

@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from lehr.generate.message_values import CANONICAL, UnfitError
-from lehr.generate.problems import Problem, did_you_mean, pointer, quoted, show
+from lehr.generate.problems import Problem, did_you_mean, pointer, quoted, show, unknown_field
 
 Node = Mapping[str, Any]
 Path = tuple[str | int, ...]
 
 
-def normalised(value: Any, schema: Node) -> tuple[Any, list[Problem]]:
+def normalised(value: Any, schema: Node, of: str = "") -> tuple[Any, list[Problem]]:
     """`value` as it is stored, and everything that keeps it from being a message of this schema.
 
     The places of problems are those in `value`, however its fields are called there.
+
+    Args:
+        of: name of the message's type in problems.
     """
-    reading = _Reading(schema)
+    reading = _Reading(schema, of)
     return reading.value(value, schema, ()), reading.problems
 
 
@@ -74,8 +77,9 @@ def _resolved(node: Node, root: Node) -> Node:
 class _Reading:
     """One value on its way."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: Node, of: str) -> None:
         self._root = root
+        self._of = of
         self.problems: list[Problem] = []
 
     def value(self, value: Any, node: Node, path: Path) -> Any:
@@ -104,8 +108,7 @@ class _Reading:
         for written, item in value.items():
             name, here = names.get(written, written), (*path, written)
             if name not in properties:
-                fix = did_you_mean(written, properties, f"it may have: {', '.join(properties)}")
-                self._wrong(here, f"{_dotted(here)} is not known here", fix if properties else "delete it")
+                self.problems.append(unknown_field(path, written, list(properties), self._of))
             elif name in fields:
                 self._wrong(here, f"{_dotted(here)} is given twice, by both of its names", "delete one")
             elif item is not None or self._takes_null(properties[name]):

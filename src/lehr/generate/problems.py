@@ -50,12 +50,16 @@ class Problem(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-def problems_of(value: Any, kind: Any) -> list[Problem]:
-    """Everything that keeps plain data `value` from being converted to `kind`; empty if nothing does."""
+def problems_of(value: Any, kind: Any, of: str = "") -> list[Problem]:
+    """Everything that keeps plain data `value` from being converted to `kind`; empty if nothing does.
+
+    Args:
+        of: name of the type in messages (`lehr.Process`).
+    """
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as err:
-        return _listed(value, kind) or [_from_message(str(err))]
+        return _listed(value, kind, of) or [_from_message(str(err), of)]
     except RecursionError:
         return [Problem("", "it is nested too deeply", fix="make it flatter")]
     return []
@@ -64,6 +68,18 @@ def problems_of(value: Any, kind: Any) -> list[Problem]:
 def pointer(parts: Iterable[str | int]) -> str:
     """The JSON pointer (RFC 6901) of a path of keys and indexes."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of: str) -> Problem:
+    """The problem of a field that what is at `path` does not have; it has those that are `known`.
+
+    Args:
+        of: name of the type of the whole value, if it has one.
+    """
+    inside = " of ".join(filter(None, (f"`{_dotted(path)}`" if path else "", of)))
+    fix = did_you_mean(name, known, f"its fields: {', '.join(known)}" if known else "delete it")
+    what = f"unknown field {quoted(name)}" + (f" in {inside}" if inside else "")
+    return Problem(pointer((*path, name)), what, fix=fix)
 
 
 def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
@@ -115,13 +131,13 @@ def _meta_schema() -> Any:
     return jsonschema_rs.Draft202012Validator({"$ref": _DRAFT}, validate_formats=True)
 
 
-def schema_problems(value: Any, schema: Schema) -> list[Problem]:
-    """Everything that keeps plain data `value` from fitting a declared type."""
+def schema_problems(value: Any, schema: Schema, of: str = "") -> list[Problem]:
+    """Everything that keeps plain data `value` from fitting a declared type, called `of` in messages."""
     validator = _declared.get(schema)
     if validator is None:
         validator = _declared[schema] = _validator(schema.document)
     document = dict(schema.document)
-    return _first(item for error in _errors(validator, value) for item in _explain(error, document, ()))
+    return _first(item for error in _errors(validator, value) for item in _explain(error, document, (), of))
 
 
 def _errors(validator: Any, value: Any) -> Iterable[Any]:
@@ -151,24 +167,46 @@ def _no_retrieval(uri: str) -> NoReturn:
 @functools.lru_cache(maxsize=256)
 def _schema(kind: Any) -> tuple[dict[str, Any], Any] | None:
     try:
-        schema = msgspec.json.schema(kind)
+        # What a schema cannot describe fits, for this judge: msgspec has the last word.
+        schema = _understood(msgspec.json.schema(kind, schema_hook=lambda unknown: {}))
         return schema, jsonschema_rs.Draft202012Validator(schema)
     except (TypeError, ValueError, NameError):  # a type that no JSON schema describes
         return None
 
 
-def _listed(value: Any, kind: Any) -> list[Problem]:
+def _understood(schema: Any) -> Any:
+    """`schema` without patterns that only Python understands: one of them would hide all other problems."""
+    if isinstance(schema, list):
+        return [_understood(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _understood(item)
+        for key, item in schema.items()
+        if key != "pattern" or not isinstance(item, str) or _is_pattern(item)
+    }
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": text})
+    except jsonschema_rs.ValidationError:
+        return False
+    return True
+
+
+def _listed(value: Any, kind: Any, of: str) -> list[Problem]:
     known = _schema(kind)
     if known is None:
         return []
     schema, validator = known
     try:
-        return _first(item for error in _errors(validator, value) for item in _explain(error, schema, ()))
+        return _first(item for error in _errors(validator, value) for item in _explain(error, schema, (), of))
     except (ValueError, TypeError, RecursionError):  # not JSON; msgspec has said what is wrong
         return []
 
 
-def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...]) -> Iterator[Problem]:
+def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...], of: str) -> Iterator[Problem]:
     path = (*base, *error.instance_path)
     at = pointer(path)
     field = f"`{_dotted(path)}`" if path else "it"
@@ -179,24 +217,21 @@ def _explain(error: Any, schema: dict[str, Any], base: tuple[str | int, ...]) ->
         case "additionalProperties":
             fields = list(_parent(schema, error.schema_path).get("properties", ()))
             for name in kind.unexpected:
-                fix = did_you_mean(
-                    name, fields, f"it may have: {', '.join(fields)}" if fields else "delete it"
-                )
-                yield Problem(at + pointer([name]), f"{_dotted((*path, name))} is not known here", fix=fix)
+                yield unknown_field(path, name, fields, of)
         case "type":
             wanted = " or ".join(NAMES.get(item, item) for item in kind.types)
             yield Problem(at, f"{field} is {show(error.instance)}, not {wanted}", fix=f"write {wanted}")
         case "anyOf":
-            yield from _any_of(error, schema, path)
+            yield from _any_of(error, schema, path, of)
         case _:
             yield Problem(at, f"{field}: {_cut(error.message)}")
 
 
-def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...]) -> Iterator[Problem]:
+def _any_of(error: Any, schema: dict[str, Any], path: tuple[str | int, ...], of: str) -> Iterator[Problem]:
     branches = [branch for branch in error.kind.context if not _only_null(branch)]
     if len(branches) == 1:
         for inner in branches[0]:
-            yield from _explain(inner, schema, path[: len(path) - len(error.instance_path)])
+            yield from _explain(inner, schema, path[: len(path) - len(error.instance_path)], of)
         return
     wanted: list[str] = []
     for branch in branches:
@@ -260,14 +295,17 @@ def _cut(text: str) -> str:
 
 
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-def _from_message(message: str) -> Problem:
+def _from_message(message: str, of: str) -> Problem:
     """The problem in one message of msgspec (``Expected `int` - at `$.ports[0]` ``)."""
     found = _MESSAGE.fullmatch(message)
     assert found is not None  # the pattern matches every text
     steps = [name or int(index) for name, index in _STEP.findall(found["path"] or "")]
+    if unknown := _UNKNOWN.fullmatch(found["what"]):
+        return unknown_field(steps, unknown["name"], (), of)
     what = _short_message(found["what"])
     return Problem(pointer(steps), f"`{_dotted(steps)}`: {what}" if steps else what)
 

@@ -90,7 +90,7 @@ def test_ten_thousand_documents_in_one_file_are_as_good_as_ten_thousand_files(tm
     workspace.write("assets/all.yaml", assets.replace("content: x", "contend: x"))
     done = workspace.lehr("validate", str(workspace.repository))
     done.failed(
-        "contend is not known here",
+        "unknown field `contend` in lehr.File",
         "did you mean `content`?",
         "error[GEN036]: assets/all.yaml has more than 1,000 problems",
         "1001 errors",
@@ -108,4 +108,4 @@ def test_a_workspace_file_of_a_megabyte_is_read_and_its_problems_are_told_up_to_
     assert "is valid: 1 asset" in workspace.lehr("validate", str(workspace.repository)).err
     workspace.write("lehr.yaml", "partition: shop\n" + lines.replace("  old", "old"))
     done = workspace.lehr("validate", str(workspace.repository))
-    done.failed("error[GEN002]: lehr.yaml: old-0 is not known here", "--> lehr.yaml:2:1", "1001 errors")
+    done.failed("error[GEN002]: lehr.yaml: unknown field `old-0`", "--> lehr.yaml:2:1", "1001 errors")

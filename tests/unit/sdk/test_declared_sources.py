@@ -26,7 +26,7 @@ BAD = [
     ({"git": "a", "directory": "b"}, "does not say what kind"),
     ({"got": "a"}, "does not say what kind"),
     ([], "does not say what kind"),
-    ({"git": "a", "brunch": "b"}, "brunch is not known here"),
+    ({"git": "a", "brunch": "b"}, "unknown field `brunch`"),
     ({"sql": "sqlite:a", "query": "SELECT 1"}, "key is missing"),
     ({"sql": "mysql://h/d", "query": "SELECT 1", "key": ["a"]}, "starts with postgresql:// or sqlite:"),
     ({"sql": "postgresql://u:x@h/d", "query": "SELECT 1", "key": ["a"]}, "holds a password"),
