@@ -5,7 +5,10 @@ A test is slow if its id begins with a line of `tests/slow.txt`; so each is in e
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +30,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(beginnings):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No test touches the state of whoever runs the tests."""
+    home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="lehr-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+
+
+@pytest.fixture(autouse=True)
+def _free_claims() -> None:
+    """A free port is given to many tests in turn: the claims of one are not in another's way."""
+    for file in Path(os.environ["XDG_STATE_HOME"], "lehr").glob("claims-*"):
+        file.unlink(missing_ok=True)
 
 
 @pytest.fixture

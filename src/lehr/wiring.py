@@ -14,6 +14,7 @@ Imports stand inside the functions, because commands that only read must not pay
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from lehr.sdk.validator import DatabaseRule, LookUp
     from lehr.sources import CompositeSource
     from lehr.store import CheckableStore
+    from lehr.store.claims import HostClaims
+    from lehr.store.sqlite.claims import ClaimFile
 
 STATE_FILE = "state.sqlite"
 MEMO_FILE = "generate/memo.sqlite"
@@ -345,7 +348,45 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         blocking=Threads("store", 1),
         reading=Threads("reading", 1),
         look_up=look_up(deployment.base),
+        claims=claims(deployment, store_place(deployment.state, store_address)),
     )
+
+
+def claims(deployment: Deployment, store: str) -> HostClaims:
+    """What this user's control planes claim on this host, as the one of `deployment` sees it.
+
+    Args:
+        store: where its store is. Two state folders with one store are one owner.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.store.claims import HostClaims
+
+    return HostClaims(
+        claim_register(),
+        os.path.realpath(store) if store.startswith("/") else store,
+        deployment.state,
+        deployment.base,
+        Threads("claimed paths", 4),
+        Threads("claims", 1),
+    )
+
+
+def claim_register() -> ClaimFile:
+    """The register of claims of this user on this host."""
+    import socket
+
+    from lehr.store.opening import is_gone
+    from lehr.store.sqlite.claims import ClaimFile
+
+    return ClaimFile(
+        _states() / f"claims-{socket.gethostname()}.sqlite",
+        lambda state: not is_gone(Path(state) / STATE_FILE),
+    )
+
+
+def _states() -> Path:
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(home) if home.startswith("/") else Path("~/.local/state").expanduser()) / "lehr"
 
 
 def _installed(group: str) -> list[EntryPoint]:

@@ -28,6 +28,7 @@ from lehr.publish import Publisher
 from lehr.publish.locating import with_excerpts
 from lehr.query.run_state import RunState
 from lehr.sdk.check import CheckPlugin
+from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.source import Source
@@ -63,6 +64,7 @@ class Parts(msgspec.Struct, frozen=True):
         blocking: runs what writes to the store.
         reading: runs what looks at the source, and judges what comes of it: a source that hangs, or a million
             changes, hold up no push (invariant I9).
+        claims: the register of claims of this host; None where no other partition can be.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -78,6 +80,7 @@ class Parts(msgspec.Struct, frozen=True):
     blocking: Blocking
     reading: Blocking
     look_up: LookUp | None = None
+    claims: Claims | None = None
 
 
 class NotPublishableError(LehrError):
@@ -114,6 +117,7 @@ class ControlPlane:
             parts.checks,
             parts.clock,
             parts.chance,
+            parts.claims,
         )
         self._publisher = Publisher(
             partition,
@@ -126,6 +130,7 @@ class ControlPlane:
             parts.clock,
             parts.reading,
             parts.look_up,
+            parts.claims,
         )
         self._refreshing = asyncio.Lock()
         commander = Commander(

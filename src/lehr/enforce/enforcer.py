@@ -16,6 +16,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.client.agenda import Agenda
 from lehr.enforce.checking import Looking, ask_all
+from lehr.enforce.claims import give_up, take_before_push
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
 from lehr.enforce.failing import brief
@@ -61,6 +62,7 @@ from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, Referrer
+from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
 from lehr.store.interface import Head
@@ -94,8 +96,10 @@ class Enforcer:
         checks: Sequence[CheckPlugin],
         clock: Clock,
         chance: Chance,
+        claims: Claims | None = None,
     ) -> None:
         self.partition = partition
+        self._claims = claims
         self._store = store
         self._committer = committer
         self._intent = RememberedIntent(store.intent)
@@ -414,8 +418,11 @@ class Enforcer:
                 self._listen(slot, view.course.wait_for)
             event = Begin(view)
         while event is not None:
-            ledger = slot.state.ledger
+            ledger, left = slot.state.ledger, slot.state.left
             slot.state, effects = step(slot.state, event)
+            if slot.state.left and not left and self._claims is not None:
+                # Before it is written down that nothing is left to do: after that, nobody would come back.
+                await give_up(self._claims, slot.key)
             if slot.state.ledger is not ledger:
                 self._entered(slot)
             event = None
@@ -536,13 +543,22 @@ class Enforcer:
             self._free_place(lane)
             return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
         try:
-            [refused] = await self._committer.ask(effect.admit)
+            refused = await self._claimed_elsewhere(slot)
+            if refused is None:
+                [refused] = await self._committer.ask(effect.admit)
         except LehrError as error:
             refused = Refused("StoreUnavailable", str(error))
         if refused is None:
             return Admitted(effect.admit.operation)
         self._free_place(lane)
         return NotAdmitted(refused)
+
+    async def _claimed_elsewhere(self, slot: Slot) -> Refused | None:
+        """Why what a push would change is another partition's; None if it is not."""
+        turn = slot.state.turn
+        if self._claims is None or turn is None or turn.view.asset is None:
+            return None
+        return await take_before_push(self._claims, slot.key, self._registry.claims(turn.view.asset))
 
     def _free_place(self, lane: Lane[Slot]) -> None:
         lane.free_place()

@@ -442,6 +442,10 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         unblock = approve if refused.reason == "ApprovalMissing" else "time, or a wider limit"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
+    if refused.reason == "ClaimedElsewhere":
+        unblock = "claim something else; or turn it down, or let it go, in that partition (lehr claims)"
+        condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
+        return conclude(state, condition, delay=_LOOK_AT_LEAST)
     # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
     count = state.refused + 1
     delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)

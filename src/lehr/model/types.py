@@ -68,7 +68,9 @@ class AssetType(msgspec.Struct, frozen=True):
             intent without a turndown.
         claims: names of the things in production that an asset with this payload alone may
             change (`file:/etc/motd`, `port:8080`). Two assets that claim one thing would undo
-            each other for ever, so validation refuses them.
+            each other for ever, so validation refuses them, in all partitions of this host: a
+            name has to mean the same thing everywhere on it. Paths of `file:` and `folder:` may
+            be relative to the base folder.
         evolution: which version of the type `payload` is, and how former ones become it.
     """
 

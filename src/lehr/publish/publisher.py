@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -21,17 +21,19 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
+from lehr.publish.claims import Claimed, claims_of, register_unusable, take, take_up
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.overtaking import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
+from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.source import RefusedRevisionError, Snapshot, Source, SourcesError, revisions_of
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
-from lehr.validate import NOT_ASKED, DeltaProposal, judge
+from lehr.validate import CLAIMED_ELSEWHERE, NOT_ASKED, DeltaProposal, judge
 
 log = structlog.get_logger()
 
@@ -54,6 +56,8 @@ class _Pass(msgspec.Struct):
     candidate: Candidate | None = None
     changes: tuple[AssetChange, ...] = ()
     answers: Answers = {}
+    claimed: Claimed = {}
+    conflicts: Sequence[Conflict] = ()
     proposal: DeltaProposal | None = None
     incarnation: Incarnation | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -67,7 +71,7 @@ class Publisher:
     `refresh` may not run twice at a time.
     """
 
-    STEPS = ("read", "generate", "compare", "consult", "validate", "confirm", "publish")
+    STEPS = ("read", "generate", "compare", "consult", "validate", "confirm", "claim", "publish")
     """The steps of a pass, by the names of their methods. A step may end the pass."""
 
     def __init__(
@@ -82,6 +86,7 @@ class Publisher:
         clock: Clock,
         blocking: Blocking,
         look_up: LookUp | None = None,
+        claims: Claims | None = None,
     ) -> None:
         """Publish from `source` to `store`.
 
@@ -90,6 +95,7 @@ class Publisher:
             ask: commits one write and returns the store's answer.
             blocking: runs what looks at the source, compares and judges.
             look_up: asks a database that is to judge a change; None where none can be asked.
+            claims: the register of the host; None where no other partition can be.
         """
         self._partition = partition
         self._source = source
@@ -101,6 +107,7 @@ class Publisher:
         self._clock = clock
         self._blocking = blocking
         self._look_up = look_up
+        self._claims = claims
         self._unpublished: set[AssetId] | None = None
 
     async def refresh(self) -> Attempt:
@@ -179,6 +186,8 @@ class Publisher:
         last = self._store.records.attempt(self._partition)
         if last is None or last.sources != _sources(work.snapshot) or last.sequence != self._newest():
             return  # what an incarnation came from may not be recorded, and the source may have gone back
+        if any(item.code == CLAIMED_ELSEWHERE for item in last.diagnostics):
+            return  # who has it may have let it go
         if last.publication is Publication.REFUSED:
             self._end(work, Publication.REFUSED, *last.diagnostics)
         elif last.publication is not Publication.UNREADABLE:
@@ -257,6 +266,14 @@ class Publisher:
         assert work.generated is not None
         limits = work.generated.limits or Limits()
         work.answers = await consult(limits, work.changes, self._look_up)
+        if self._claims is None:
+            return
+        try:
+            await take_up(self._claims, self._partition, self._store.intent, self._registry, self._blocking)
+            work.claimed = await self._blocking.run(claims_of, work.changes, self._registry)
+            work.conflicts = await self._claims.conflicts(self._partition, work.claimed)
+        except LehrError as error:
+            self._end(work, Publication.UNREADABLE, register_unusable(error))
 
     async def _validate(self, work: _Pass) -> None:
         await self._blocking.run(self._judge, work)
@@ -273,6 +290,7 @@ class Publisher:
             StoredPredecessor(self._store.intent, self._registry, self._partition),
             Locator(work.snapshot),
             work.answers,
+            work.conflicts,
         )
         judgement = judge(work.proposal)
         work.diagnostics += tuple(judgement.diagnostics)
@@ -300,6 +318,14 @@ class Publisher:
         if differing or errors(clean.diagnostics):
             work.diagnostics += (_not_confirmed(differing),)
             self._refuse(work)
+
+    async def _claim(self, work: _Pass) -> None:
+        """Keep other partitions from publishing the same claims, from now on."""
+        if self._claims is None:
+            return
+        problem = await take(self._claims, self._partition, work.changes, work.claimed)
+        if problem is not None:
+            self._end(work, Publication.UNREADABLE, problem)
 
     async def _publish(self, work: _Pass) -> None:
         """Make it the newest incarnation."""

@@ -26,6 +26,19 @@ def has_store(file: Path) -> bool:
     return file.is_file() or _note_of(file).is_file()
 
 
+def is_gone(file: Path) -> bool:
+    """Whether there is no store any more. What cannot be looked at counts as there."""
+    for path in (file, _note_of(file)):
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return False
+        return False
+    return True
+
+
 def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -> CheckableStore:
     """The store in the state file `file`, or where its folder says, or at the address `named`.
 

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
+from lehr.sdk.claims import Conflict
 from lehr.validate.proposal import DeltaProposal
+
+CLAIMED_ELSEWHERE = "VAL031"
+"""The one refusal that does not rest on the source alone: it is tried again, as others may let go."""
 
 
 def claimed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -42,6 +46,46 @@ def _both_claim(proposal: DeltaProposal, asset: Asset, other: AssetId, claim: st
         what=f"`{other}` and `{asset.id}` both claim {kind} {name}",
         why="each would undo the other's pushes for ever",
         fix=f"give one of them another {kind}, or make them one asset",
+        subject=asset.id,
+        at=proposal.place(asset),
+    )
+
+
+def claimed_elsewhere(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL031: no asset claims what another partition of this host holds, or another asset by another name."""
+    reported: set[tuple[AssetId, object]] = set()
+    for conflict in proposal.conflicts:
+        asset, holder = proposal.asset(conflict.asset), conflict.holder
+        if asset is None or (holder.ours and not _still_claims(proposal, conflict)):
+            continue
+        pair = (conflict.asset, holder.asset if holder.ours else (holder.partition, holder.state))
+        if pair not in reported:
+            reported.add(pair)
+            yield _held(proposal, asset, conflict)
+
+
+def _still_claims(proposal: DeltaProposal, conflict: Conflict) -> bool:
+    """Whether an asset of our own partition holds it by another name; VAL030 reports the same name."""
+    other = proposal.asset(conflict.holder.asset)
+    return other is not None and conflict.claim not in proposal.registry.claims(other)
+
+
+def _held(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagnostic:
+    holder = conflict.holder
+    kind = conflict.claim.partition(":")[0]
+    who = f"`{holder.asset}`" if holder.ours else f"partition {holder.partition} (its asset `{holder.asset}`)"
+    fix = f"give it another {kind}, or make them one asset"
+    if not holder.ours:
+        fix = (
+            f"give it another {kind}; or turn `{holder.asset}` down or let it go there; if that workspace is"
+            f" gone for good: lehr claims --release {holder.state}"
+        )
+    return Diagnostic(
+        code=CLAIMED_ELSEWHERE,
+        what=f"`{asset.id}` claims {conflict.what}, which {who} holds",
+        why="two writers would undo each other's pushes"
+        + ("" if holder.ours else f"; the state of that partition is in {holder.state}"),
+        fix=fix,
         subject=asset.id,
         at=proposal.place(asset),
     )

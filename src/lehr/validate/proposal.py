@@ -11,6 +11,7 @@ from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention, Registry
+from lehr.sdk.claims import Conflict
 from lehr.sdk.validator import Answers, Limits
 
 Locate = Callable[[Asset, str], Position | None]
@@ -105,6 +106,7 @@ class DeltaProposal:
         changes: every asset that differs from the predecessor. What does not differ is left out.
         locate: finds the line of a value; without it, diagnostics point to where an asset starts.
         answers: of the databases that are to judge the changes.
+        conflicts: claims of the changes that something else holds on this host.
     """
 
     def __init__(
@@ -116,8 +118,10 @@ class DeltaProposal:
         predecessor: Predecessor,
         locate: Locate | None = None,
         answers: Answers | None = None,
+        conflicts: Collection[Conflict] = (),
     ) -> None:
         self.answers: Answers = answers or {}
+        self.conflicts = conflicts
         self._partition = partition
         self._registry = registry
         self._limits = limits

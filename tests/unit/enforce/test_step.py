@@ -659,3 +659,13 @@ def test_a_decision_says_what_it_rested_on() -> None:
 def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -> None:
     with pytest.raises(AssertionError):
         after(State(), event)
+
+
+def test_what_another_partition_holds_is_not_pushed_and_said() -> None:
+    asking, [ask] = after(checking(), ALLOWED)
+    assert isinstance(ask, AskAdmission)
+    refused = Refused("ClaimedElsewhere", "file /x belongs to `motd` of partition blog")
+    _, effects = after(asking, NotAdmitted(refused))
+    assert said(effects) == (Status.WAITING, "ClaimedElsewhere")
+    assert condition(effects).message == refused.message
+    assert rest(effects).delay == 60.0

@@ -12,9 +12,10 @@ from lehr.plugins.file.payload import FILE, File
 from lehr.plugins.file.payload import TYPES as FILE_TYPES
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
+from lehr.sdk.claims import Conflict, Holder
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
-from lehr.validate.claims import claimed_twice
+from lehr.validate.claims import claimed_elsewhere, claimed_twice
 
 REGISTRY = Registry((*FILE_TYPES, *PROCESS_TYPES))
 
@@ -56,3 +57,48 @@ def test_ports_are_claimed_for_every_replica_and_reported_once_for_a_pair() -> N
     assert check([], [process("a", 8000, 2), process("b", 8002, 2)]) == []
     (found,) = check([], [process("a", 8000, 4), process("b", 8002, 2)])
     assert "port 8002" in found.what
+
+
+# --- what others hold -----------------------------------------------------------------
+
+
+def held(asset: str, claim: str, by: str, *, ours: bool = False, real: str = "") -> Conflict:
+    holder = Holder(Partition("test" if ours else "blog"), "/var/lib/lehr/blog", AssetId(by), ours)
+    return Conflict(AssetId(asset), claim, real or claim, holder)
+
+
+def elsewhere(after: Iterable[Asset], *conflicts: Conflict) -> list[Diagnostic]:
+    changes = [AssetChange(asset.id, None, asset) for asset in after]
+    predecessor = MappingPredecessor({}, REGISTRY)
+    proposal = DeltaProposal(Partition("test"), REGISTRY, Limits(), changes, predecessor, conflicts=conflicts)
+    return list(claimed_elsewhere(proposal))
+
+
+def test_what_another_partition_holds_names_partition_asset_and_state() -> None:
+    (found,) = elsewhere([file("a", "/x")], held("a", "file:/x", "motd"))
+    assert (found.code, found.subject) == ("VAL031", "a")
+    assert found.what == "`a` claims file /x, which partition blog (its asset `motd`) holds"
+    assert "/var/lib/lehr/blog" in found.why
+    assert "lehr claims --release /var/lib/lehr/blog" in found.fix
+
+
+def test_a_path_that_leads_elsewhere_says_where() -> None:
+    (found,) = elsewhere([file("a", "x")], held("a", "file:x", "motd", real="path:/srv/x"))
+    assert "file x (that is, /srv/x)" in found.what
+
+
+def test_of_many_claims_of_one_holder_the_first_is_reported() -> None:
+    conflicts = [held("a", f"port:{port}", "web") for port in (8000, 8001, 8002)]
+    (found,) = elsewhere([process("a", 8000, 3)], *conflicts)
+    assert found.what == "`a` claims port 8000, which partition blog (its asset `web`) holds"
+
+
+def test_two_assets_with_one_file_by_two_names_are_reported_as_such() -> None:
+    conflict = held("b", "file:/srv/x", "a", ours=True)
+    (found,) = elsewhere([file("a", "x"), file("b", "/srv/x")], conflict)
+    assert found.what == "`b` claims file /srv/x, which `a` holds"
+    assert not elsewhere([file("a", "/srv/x"), file("b", "/srv/x")], conflict), "that is VAL030"
+
+
+def test_what_an_asset_held_that_is_gone_is_in_nobodys_way() -> None:
+    assert not elsewhere([file("b", "/x")], held("b", "file:/x", "gone", ours=True))

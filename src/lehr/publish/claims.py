@@ -1,0 +1,88 @@
+"""What a candidate claims in production: asked about before it is judged, taken before it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lehr.base.blocking import Blocking
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.errors import LehrError
+from lehr.model.addons import TURNDOWN
+from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.incarnation import AssetChange
+from lehr.model.types import Registry, addon_names
+from lehr.sdk.claims import Claims, Conflict
+from lehr.store import StoredIntent
+
+Claimed = Mapping[AssetId, Sequence[str]]
+
+
+def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
+    """All that each changed asset claims from now on; of what leaves production, nothing more than it has."""
+    return {change.id: _claims_of(change.after, registry) for change in changes}
+
+
+def _claims_of(asset: Asset | None, registry: Registry) -> Sequence[str]:
+    return () if asset is None or leaves(asset) else registry.claims(asset)
+
+
+async def take(
+    claims: Claims, partition: Partition, changes: Iterable[AssetChange], claimed: Claimed
+) -> Diagnostic | None:
+    """Take what stays in production claims; or why that cannot be.
+
+    What leaves production gives its claims up when it is out of it, and not before.
+    """
+    staying = {change.id: claimed[change.id] for change in changes if not leaves(change.after)}
+    try:
+        conflicts = await claims.take(partition, staying, only=True)
+    except LehrError as error:
+        return register_unusable(error)
+    return taken_meanwhile(conflicts) if conflicts else None
+
+
+def leaves(asset: Asset | None) -> bool:
+    """Whether an asset is let go or turned down."""
+    return asset is None or TURNDOWN in addon_names(asset)
+
+
+async def take_up(
+    claims: Claims, partition: Partition, intent: StoredIntent, registry: Registry, blocking: Blocking
+) -> None:
+    """Have a register that does not know this partition learn what the newest incarnation claims.
+
+    It was lost, or the partition was published before there was one. What others hold stays theirs; pushes
+    of those assets wait.
+    """
+    newest = intent.newest(partition)
+    if newest is None or await claims.known(partition):
+        return
+
+    def claimed() -> Claimed:
+        types = sorted(name for name, item in registry.types.items() if item.claims is not None)
+        assets: Iterable[Asset] = intent.assets(partition, newest.sequence, types)
+        return {asset.id: registry.claims(asset) for asset in assets}
+
+    await claims.take_free(partition, await blocking.run(claimed))
+
+
+def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
+    """Another partition was faster, between validation and publication."""
+    first = conflicts[0]
+    return Diagnostic(
+        code="PUB008",
+        what=f"partition {first.holder.partition} has just claimed {first.what}",
+        why=f"`{first.asset}` claims it, too; nothing is published before that is settled",
+        fix="the next look at the source reports it at its line",
+        subject=first.asset,
+    )
+
+
+def register_unusable(error: LehrError) -> Diagnostic:
+    """It is not known what other partitions of this host claim."""
+    return Diagnostic(
+        code="PUB008",
+        what=f"claims cannot be compared with those of other partitions: {error}",
+        why="two partitions could push against each other",
+        fix=error.fix,
+    )

@@ -1,0 +1,90 @@
+"""Who may change what in production, among all control planes of a host.
+
+A claim names a thing in production (`file:/etc/motd`, `port:8080`). Within a partition validation sees to it
+that each thing has one asset; between partitions a register does that all control planes of the host share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lehr.model.asset import AssetId, Partition
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who holds a claim.
+
+    Attributes:
+        state: the state folder of the partition's control plane.
+        ours: whether that is the partition that asks.
+    """
+
+    partition: Partition
+    state: str
+    asset: AssetId
+    ours: bool = False
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """An asset claims what something else holds.
+
+    Attributes:
+        claim: as the asset's type words it; `real` with links resolved.
+    """
+
+    asset: AssetId
+    claim: str
+    real: str
+    holder: Holder
+
+    @property
+    def what(self) -> str:
+        """The thing in words (`file /etc/motd`), and where it really is if that is elsewhere."""
+        return f"{' '.join(self.claim.split(':', 1))}{self.led_to}"
+
+    @property
+    def led_to(self) -> str:
+        """Where the name really leads; empty if it leads where it says."""
+        name, real = self.claim.partition(":")[2], self.real.partition(":")[2]
+        return "" if name == real else f" (that is, {real})"
+
+
+class Claims(Protocol):
+    """The register of a host, as one control plane sees it.
+
+    Every method raises `TransientError` when the register cannot be used.
+    """
+
+    async def known(self, partition: Partition) -> bool:
+        """Whether the partition has claimed anything yet."""
+        ...
+
+    async def conflicts(
+        self, partition: Partition, claims: Mapping[AssetId, Collection[str]]
+    ) -> Sequence[Conflict]:
+        """What keeps `claims`, all that these assets claim from now on, from being taken.
+
+        Of our own partition, every other asset counts as a holder.
+        """
+        ...
+
+    async def take(
+        self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
+    ) -> Sequence[Conflict]:
+        """Take all `claims`, or, if another partition holds one of them, none.
+
+        Args:
+            only: whether these are all that the assets claim, and what else they held is released.
+        """
+        ...
+
+    async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
+        """Take those of `claims` that nobody else holds."""
+        ...
+
+    async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
+        """Give up all that `assets` hold."""
+        ...

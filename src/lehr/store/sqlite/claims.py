@@ -1,0 +1,175 @@
+"""The register of claims in a file that all control planes of one user on one host share.
+
+Each call that takes claims is one transaction that holds the file's write lock from its beginning, so that of
+two that claim the same thing at the same time one is refused. Who only looks waits for nobody. A crash leaves
+the file as it was before a call, or after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+
+from lehr.base.errors import TransientError
+from lehr.model.asset import AssetId, Partition
+from lehr.sdk.claims import Holder
+from lehr.store.claims import Claimed, Owner
+
+_BUSY_SECONDS = 5.0
+_TABLE = """CREATE TABLE IF NOT EXISTS claim (
+    name TEXT PRIMARY KEY,
+    store TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    state TEXT NOT NULL,
+    asset TEXT NOT NULL
+) WITHOUT ROWID"""
+_INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
+_OURS = "store = ? AND partition = ?"
+
+
+class ClaimFile:
+    """`lehr.store.claims.Register` in a file of SQLite, made when it is first needed.
+
+    Args:
+        there: whether a state folder is still there.
+    """
+
+    def __init__(self, path: Path, there: Callable[[str], bool]) -> None:
+        self._path = path
+        self._there = there
+        self._open: sqlite3.Connection | None = None
+        self._open_inode = 0
+
+    def known(self, owner: Owner) -> bool:
+        with self._transaction("DEFERRED") as db:
+            found = db.execute(f"SELECT 1 FROM claim WHERE {_OURS} LIMIT 1", _key(owner))  # noqa: S608
+            return found.fetchone() is not None
+
+    def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
+        with self._transaction("DEFERRED") as db:
+            return self._holders(db, owner, names)
+
+    def take(
+        self, owner: Owner, names: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
+    ) -> dict[str, Holder]:
+        with self._transaction() as db:
+            wanted = [name for claimed in names.values() for name in claimed]
+            holders = self._holders(db, owner, wanted)
+            others = {name: holder for name, holder in holders.items() if not holder.ours}
+            if others and not free:
+                return others
+            if only:
+                self._release(db, owner, names)
+            rows = [
+                (name, owner.store, owner.partition, owner.state, id)
+                for id, claimed in names.items()
+                for name in claimed
+                if name not in others
+                and (only or holders.get(name) != Holder(owner.partition, owner.state, id, ours=True))
+            ]
+            if rows:  # nearly every push finds that it holds all, and a transaction without a write is cheap
+                db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
+            return others
+
+    def release(self, owner: Owner, assets: Collection[AssetId]) -> None:
+        with self._transaction() as db:
+            self._release(db, owner, assets)
+
+    def all(self) -> list[Claimed]:
+        """All claims, by name. Those of states that are gone are removed first."""
+        with self._transaction() as db:
+            for (state,) in db.execute("SELECT DISTINCT state FROM claim").fetchall():
+                if not self._there(state):
+                    db.execute("DELETE FROM claim WHERE state = ?", (state,))
+            rows = db.execute("SELECT name, partition, state, asset FROM claim ORDER BY name")
+            return [
+                Claimed(name, Holder(Partition(partition), state, AssetId(asset)))
+                for name, partition, state, asset in rows
+            ]
+
+    def release_state(self, state: str) -> int:
+        """Give up all that was claimed from a state folder. Returns how many claims."""
+        with self._transaction() as db:
+            return db.execute("DELETE FROM claim WHERE state = ?", (state,)).rowcount
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _release(self, db: sqlite3.Connection, owner: Owner, assets: Collection[AssetId]) -> None:
+        db.executemany(
+            f"DELETE FROM claim WHERE {_OURS} AND asset = ?",  # noqa: S608
+            ((*_key(owner), id) for id in assets),
+        )
+
+    def _holders(self, db: sqlite3.Connection, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
+        found: dict[str, Holder] = {}
+        there = functools.cache(self._there)
+        for name in names:
+            row = db.execute(
+                "SELECT store, partition, state, asset FROM claim WHERE name = ?", (name,)
+            ).fetchone()
+            if row is None:
+                continue
+            store, partition, state, asset = row
+            ours = (store, partition) == _key(owner)
+            if not ours and not there(state):
+                continue  # whoever takes it overwrites it
+            found[name] = Holder(Partition(partition), state, AssetId(asset), ours)
+        return found
+
+    @contextlib.contextmanager
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        try:
+            db = self._connection()
+            db.execute(f"BEGIN {kind}")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise TransientError(
+                f"the register of claims {self._path} cannot be used",
+                why=str(error),
+                fix="see to its disk; if the file is damaged, remove it: Lehr makes it again",
+            ) from error
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is not None and self._is_same_file(self._open_inode):
+            return self._open
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        made = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # What a crash of the machine takes of it is taken again before the next push.
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX):
+                made.execute(statement)
+        except BaseException:
+            made.close()
+            raise
+        self._open, self._open_inode = made, self._path.stat().st_ino
+        return made
+
+    def _is_same_file(self, inode: int) -> bool:
+        """Whether nobody has removed the file: others would make another one, and not see this one's rows."""
+        try:
+            return self._path.stat().st_ino == inode
+        except FileNotFoundError:
+            return False
+
+
+def _key(owner: Owner) -> tuple[str, str]:
+    return owner.store, owner.partition
