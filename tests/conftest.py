@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,11 @@ import pytest
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
+
+# Tests start some thousand processes. Each would compile all that it imports: half of what the tests cost.
+# So compiled code is kept, also where the environment turns that off, as images for containers do.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def slow() -> tuple[str, ...]:
