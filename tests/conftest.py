@@ -1,6 +1,7 @@
 """Two tiers of tests: those that `make test` runs, and the slow rest, which `make test-rest` runs.
 
-A test is slow if its id begins with a line of `tests/slow.txt`; so each is in exactly one tier.
+A test is slow if its id begins with a line of `tests/slow.txt`; so each is in exactly one tier. No test
+touches what belongs to whoever runs the tests: all state goes to a folder of the run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ ROOT = TESTS.parent
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+_STATES = pytest.StashKey[tuple[Path, list[str], Path]]()
+
 
 def slow() -> tuple[str, ...]:
     """Beginnings of the ids of slow tests: a folder, a file, a test, or one case of it."""
@@ -36,12 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(beginnings):
             item.add_marker(pytest.mark.slow)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """No test touches the state of whoever runs the tests."""
-    home = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="lehr-tests-")
-    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +57,30 @@ def default_signals() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have all state go to a folder of this run. States of tests do not meet: each has its own workspace."""
+    os.environ.pop("STATE_DIRECTORY", None)
+    os.environ.pop("LEHR_STATE", None)
+    real = Path("/var/lib/lehr") if os.geteuid() == 0 else Path("~/.local/state/lehr").expanduser()
+    home = Path(tempfile.mkdtemp(prefix="lehr-tests-"))
+    os.environ["XDG_STATE_HOME"] = str(home)
+    config.stash[_STATES] = (real, _listed(real), home)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A test that forgot it is found at the end, and not by the one whose home it is."""
+    real, before, home = session.config.stash[_STATES]
+    shutil.rmtree(home, ignore_errors=True)
+    new = sorted({*_listed(real)} - {*before})
+    if new:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        sys.stderr.write(f"\ntests made state outside of their own folder: {real}: {', '.join(new)}\n")
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []

@@ -16,6 +16,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.client import Reconciler, controller_of
+from lehr.control.state_folder import named_state, require_own
 from lehr.model.asset import Partition
 from lehr.sdk.watch import Watchable
 from lehr.store import Store
@@ -46,7 +47,7 @@ def open_watch(
     """The intent of a partition, to be listed and watched.
 
     Args:
-        place: the state folder of a `lehr run`, or the URL of a `lehr serve`.
+        place: the workspace or state folder of a `lehr run`, or the URL of a `lehr serve`.
         partition: may be left out where there is only one. What has none yet may be watched by name.
         types: of the assets that are wanted; all of them if there are none.
         store: URL of the store, if it is not in the state folder.
@@ -57,7 +58,9 @@ def open_watch(
     if str(place).startswith(_SERVERS):
         yield _of_server(str(place), partition, types)
         return
-    opened = wiring.open_store(Path(place), store, read_only=True)
+    state = named_state(Path(place))
+    require_own(state)
+    opened = wiring.open_store(state, store, read_only=True)
     try:
         yield _of_store(opened, partition, types)
     finally:

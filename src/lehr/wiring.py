@@ -36,14 +36,13 @@ if TYPE_CHECKING:
     from lehr.sdk.secrets import Secrets
     from lehr.sdk.source import Rows
     from lehr.sdk.validator import DatabaseRule, LookUp
-    from lehr.sources import CompositeSource
+    from lehr.sources import CompositeSource, DirectorySource, GitSource
     from lehr.store import CheckableStore
     from lehr.store.claims import HostClaims
     from lehr.store.sqlite.claims import ClaimFile
 
 STATE_FILE = "state.sqlite"
 MEMO_FILE = "generate/memo.sqlite"
-STATE_FOLDER = ".lehr"
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +168,7 @@ def source(deployment: Deployment) -> CompositeSource:
 
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
-    from lehr.sources import CompositeSource, Means, open_declared, open_source, signers_in
+    from lehr.sources import CompositeSource, Means, open_declared
 
     clock = SystemClock()
     means = Means(
@@ -181,10 +180,24 @@ def source(deployment: Deployment) -> CompositeSource:
         functools.partial(_released, deployment.base),
         deployment.lender,
     )
-    primary = open_source(
+    primary = primary_source(deployment)
+    return CompositeSource(primary, lambda name, declared: open_declared(name, declared, means))
+
+
+def primary_source(deployment: Deployment) -> GitSource | DirectorySource:
+    """The source of truth alone, in which `lehr.yaml` is.
+
+    Raises:
+        StalledError: as `source`.
+    """
+    from lehr.base.blocking import Threads
+    from lehr.base.clock import SystemClock
+    from lehr.sources import open_source, signers_in
+
+    return open_source(
         deployment.location,
         deployment.state,
-        clock=clock,
+        clock=SystemClock(),
         kind=deployment.kind,
         branch=deployment.branch,
         path=deployment.path,
@@ -192,7 +205,6 @@ def source(deployment: Deployment) -> CompositeSource:
         blocking=Threads("source", 1),
         signers=None if deployment.signed_by is None else signers_in(deployment.signed_by),
     )
-    return CompositeSource(primary, lambda name, declared: open_declared(name, declared, means))
 
 
 def _rows(base: Path, place: SqlPlace) -> Rows:
@@ -202,12 +214,13 @@ def _rows(base: Path, place: SqlPlace) -> Rows:
 
 
 def _released(base: Path, place: PartitionPlace) -> list[Asset]:
+    from lehr.control.state_folder import named_state
     from lehr.query.released import released_in, released_in_archive
 
     if place.archive is not None:
         return released_in_archive(base / Path(place.archive).expanduser(), place)
     assert place.state is not None
-    store = open_store(base / Path(place.state).expanduser(), read_only=True)
+    store = open_store(named_state(base / Path(place.state).expanduser()), read_only=True)
     try:
         return released_in(store, place)
     finally:
@@ -375,18 +388,14 @@ def claim_register() -> ClaimFile:
     """The register of claims of this user on this host."""
     import socket
 
+    from lehr.control.state_folder import states
     from lehr.store.opening import is_gone
     from lehr.store.sqlite.claims import ClaimFile
 
     return ClaimFile(
-        _states() / f"claims-{socket.gethostname()}.sqlite",
+        states() / f"claims-{socket.gethostname()}.sqlite",
         lambda state: not is_gone(Path(state) / STATE_FILE),
     )
-
-
-def _states() -> Path:
-    home = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(home) if home.startswith("/") else Path("~/.local/state").expanduser()) / "lehr"
 
 
 def _installed(group: str) -> list[EntryPoint]:

@@ -49,7 +49,7 @@ def serving(folder: Path) -> Iterator[str]:
     lehr = (sys.executable, "-m", "lehr")
     for arguments in (("init", "hello"), ("run", "hello", "--once")):
         subprocess.run([*lehr, *arguments], cwd=folder, check=True, capture_output=True, timeout=50)
-    command = [*lehr, "serve", "--state", str(folder / "hello/.lehr"), "--listen", "127.0.0.1:0"]
+    command = [*lehr, "serve", "--state", str(folder / "hello"), "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

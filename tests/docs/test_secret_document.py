@@ -11,6 +11,7 @@ from pathlib import Path
 
 import yaml
 
+from lehr.control.state_folder import default_state
 from lehr.generate.plain import read_assets
 from lehr.model.secret import Secret
 from lehr.wiring import registry
@@ -79,5 +80,5 @@ def test_the_commands_run(tmp_path: Path) -> None:
         assert program == "lehr"
         done = lehr(tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
-    assert (tmp_path / ".lehr/age-identity.txt").exists()
+    assert (default_state(tmp_path) / "age-identity.txt").exists()
     assert (tmp_path / "secrets/db.yaml.age").read_text().startswith("-----BEGIN AGE")

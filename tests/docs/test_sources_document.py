@@ -41,7 +41,7 @@ def test_the_page_on_promotion_is_run(tmp_path: Path) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     said = run(PROMOTE, folder)
-    assert "sources: {staging: {partition: staging, state: ../staging/.lehr, incarnation: 1, " in said
+    assert "sources: {staging: {partition: staging, state: ../staging, incarnation: 1, " in said
     assert "production@2: production is as intended" in said
     assert "archive: ../staging-2.incarnation}}" in said
     assert (folder / "production" / "production" / "hello.txt").read_text() == "Good day."

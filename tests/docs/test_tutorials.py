@@ -57,6 +57,7 @@ def run(markdown: str, folder: Path) -> str:
     }
     environment |= {
         "HOME": str(folder.parent),
+        "XDG_STATE_HOME": str(folder.parent / "states"),
         "PATH": f"{folder.parent}:{os.environ['PATH']}",
         "GIT_AUTHOR_NAME": "you",
         "GIT_AUTHOR_EMAIL": "you@localhost",
@@ -91,7 +92,7 @@ def stop(shell: subprocess.Popen[bytes], folder: Path) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(shell.pid, signal.SIGTERM)
     shell.wait(timeout=10)
-    for record in folder.glob("**/.lehr/supervisor/*/supervisord.pid"):
+    for record in folder.parent.glob("states/lehr/*/supervisor/*/supervisord.pid"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may be about to end already
             os.kill(int(record.read_text()), signal.SIGTERM)
 

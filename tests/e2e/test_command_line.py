@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from lehr.control.state_folder import default_state
+
 WORKSPACE = "partition: shop\n"
 GREETING = """\
 id: greeting
@@ -311,11 +313,11 @@ def test_commands_that_change_something_say_when_nobody_carries_them_out(workspa
 
 def test_the_state_is_found_from_a_folder_below(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
-    state = workspace.folder / ".lehr"
+    state, above = default_state(workspace.folder), workspace.folder.parent
     workspace.folder = workspace.folder / "assets"
     assert workspace.lehr("get", "assets", "-o", "name").stdout == "greeting\n"
-    workspace.folder = state.parents[1]
-    assert "there is no .lehr folder here" in workspace.lehr("get", "assets", code=1).stderr
+    workspace.folder = above
+    assert "neither this folder nor one above it has state" in workspace.lehr("get", "assets", code=1).stderr
     assert workspace.lehr("get", "assets", "-o", "name", LEHR_STATE=str(state)).stdout == "greeting\n"
 
 
@@ -329,9 +331,10 @@ def test_a_call_that_is_wrong_ends_with_2_and_names_what_was_meant(workspace: Wo
 
 def test_nobody_is_shown_a_traceback_who_does_not_ask_for_one(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
-    (workspace.folder / ".lehr" / "state.sqlite").write_bytes(b"not a database" * 1000)
+    state = default_state(workspace.folder)
+    (state / "state.sqlite").write_bytes(b"not a database" * 1000)
     for suffix in ("-wal", "-shm"):
-        (workspace.folder / ".lehr" / f"state.sqlite{suffix}").unlink(missing_ok=True)
+        (state / f"state.sqlite{suffix}").unlink(missing_ok=True)
     told = workspace.lehr("why", "--all", code=1).stderr
     assert "fix: restore it from a backup" in told
     assert "Traceback" not in told

@@ -20,6 +20,7 @@ from lehr.cli.demo.hello.serving import HELLO
 from lehr.cli.demo.hello.stage import HelloStage
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.stage import SceneError
+from lehr.control.state_folder import default_state
 
 LEHR = [sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())"]
 PATIENCE = 30.0
@@ -105,7 +106,7 @@ def test_an_interruption_ends_everything_that_was_started(tmp_path: Path, number
         text=True,
     )
     deadline = time.monotonic() + PATIENCE
-    while not list(folder.glob("hello/.lehr/supervisor/*/supervisord.pid")):
+    while not list(default_state(folder / "hello").glob("supervisor/*/supervisord.pid")):
         assert demo.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -16,8 +16,9 @@ from click.testing import CliRunner, Result
 
 from lehr.base.clock import SystemClock
 from lehr.cli.main import READING, SECTIONS, cli
+from lehr.control.state_folder import default_state
 from lehr.store import SqliteStore
-from lehr.wiring import STATE_FILE, STATE_FOLDER
+from lehr.wiring import STATE_FILE
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/hello"
 LEHR = (sys.executable, "-m", "lehr")
@@ -50,7 +51,7 @@ class State(NamedTuple):
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     folder = tmp_path_factory.mktemp("example") / "hello"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns(STATE_FOLDER, "production"))
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("production"))
     limits = folder / "assets/limits.yaml"
     in_three_days = (dt.datetime.now(dt.UTC) + dt.timedelta(days=3)).strftime("%a").lower()
     limits.write_text(limits.read_text().replace("mon, tue, wed, thu, fri, sat, sun", in_three_days))
@@ -66,7 +67,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[State]:
     files = folder / "assets/files.yaml"
     files.write_text(files.read_text() + MORE)
     publish(folder, "one file more")
-    store = SqliteStore(folder / STATE_FOLDER / STATE_FILE, read_only=True)
+    store = SqliteStore(default_state(folder) / STATE_FILE, read_only=True)
     [partition] = store.intent.partitions()
     headers = [store.intent.incarnation(partition, number) for number in (1, 2)]
     store.close()
@@ -187,7 +188,7 @@ def test_what_is_read_over_http_is_what_is_read_here(
     case: str, state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemClock, "now", lambda _clock: state.now)
-    here = asked(state, case, at=("--state", str(state.folder / STATE_FOLDER)))
+    here = asked(state, case, at=("--state", str(state.folder)))
     there = asked(state, case, "--server", state.url)
     assert there.stdout == here.stdout
     assert there.stderr == here.stderr
@@ -203,7 +204,7 @@ def test_every_command_that_reads_is_compared() -> None:
 
 
 def test_pages_go_on_elsewhere_where_they_ended_here(state: State) -> None:
-    at = ("--state", str(state.folder / STATE_FOLDER))
+    at = ("--state", str(state.folder))
     first = asked(state, "get assets --fields payload --limit 3 -o name", at=at)
     cursor = first.stderr.split()[-1]
     rest = asked(state, f"get assets --fields payload -o name --cursor {cursor}", "--server", state.url)
@@ -230,7 +231,7 @@ def test_ids_are_completed_from_a_server(by_option: bool, state: State, tmp_path
 
 def test_the_status_of_a_server_says_where_it_is(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SystemClock, "now", lambda _clock: state.now)
-    here = asked(state, "status", at=("--state", str(state.folder / STATE_FOLDER))).stdout.splitlines()
+    here = asked(state, "status", at=("--state", str(state.folder))).stdout.splitlines()
     there = asked(state, "status", "--server", state.url).stdout.splitlines()
     differ = [line for line, other in zip(there, here, strict=True) if line != other]
     assert differ == [f"state       {state.url}"]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from lehr.control.state_folder import default_state
 from lehr.plugins.process import procfs
 from tests.e2e.bad_input.workspace import Workspace, until
 
@@ -104,7 +105,7 @@ WHAT = ("assets", "incarnations", "decisions", "operations")
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    workspace = Workspace(tmp_path, state=tmp_path / "intent" / ".lehr")
+    workspace = Workspace(tmp_path, state=default_state(tmp_path / "intent"))
     shutil.rmtree(workspace.repository)
     del workspace.environment["LEHR_STATE"]  # which is what it would be anyway
     stage = Stage(workspace, [])
@@ -132,7 +133,7 @@ def contents(stage: Stage) -> Iterator[tuple[str, bytes]]:
     """Everything that Lehr and git keep; production itself left out."""
     state = stage.workspace.state
     for path in (*state.rglob("*"), *(stage.workspace.repository / "secrets").rglob("*")):
-        if path.is_file() and not is_production(path.relative_to(stage.workspace.repository)):
+        if path.is_file() and not is_production(path):
             content = path.read_bytes()
             yield str(path), gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
     for repository in (stage.workspace.repository, *(state / "sources").glob("*.git")):
@@ -141,7 +142,7 @@ def contents(stage: Stage) -> Iterator[tuple[str, bytes]]:
 
 def is_production(path: Path) -> bool:
     """What starts the program, and what it has written to its log: the program's own."""
-    return path.match(".lehr/supervisor/*/assets/*/0.*")
+    return path.match("supervisor/*/assets/*/0.*")
 
 
 def assert_nowhere_else(stage: Stage) -> None:

@@ -92,7 +92,7 @@ def test_every_command_that_reads_says_the_same_over_http(folder: Path, tmp_path
     subprocess.run([*LEHR, "run", "--once"], cwd=folder, check=True, capture_output=True, timeout=50)
     with serving(folder) as (url, _process):
         for command in COMMANDS:
-            here = CliRunner().invoke(cli, [*command, "--state", str(folder / ".lehr")])
+            here = CliRunner().invoke(cli, [*command, "--state", str(folder)])
             there = CliRunner().invoke(cli, ["--server", url, *command])
             assert there.exit_code == here.exit_code == 0, (command, there.output, here.output)
             assert there.stdout == here.stdout, command
@@ -104,7 +104,7 @@ def test_every_command_that_reads_says_the_same_over_http(folder: Path, tmp_path
 def test_what_is_not_there_is_told_as_it_is_here(folder: Path) -> None:
     with serving(folder) as (url, _process):
         for command in (("why", "web/motdd"), ("get", "assets", "--incarnation", "99")):
-            here = CliRunner().invoke(cli, [*command, "--state", str(folder / ".lehr")])
+            here = CliRunner().invoke(cli, [*command, "--state", str(folder)])
             there = CliRunner().invoke(cli, ["--server", url, *command])
             assert (there.exit_code, str(there.exception)) == (here.exit_code, str(here.exception))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lehr.cli.init import KINDS
+from lehr.control.state_folder import default_state
 from tests.ports import free_ports
 
 _PORTS = re.compile(r"\bport: (8\d\d\d)\b")
@@ -27,7 +28,7 @@ ALONE = [name for name, template in KINDS.items() if not template.needs]
 def folder(tmp_path: Path) -> Iterator[Path]:
     """Where the workspace is made; what was started there is ended."""
     yield tmp_path / "new"
-    for record in (tmp_path / "new").glob(".lehr/supervisor/*/supervisord.pid"):
+    for record in default_state(tmp_path / "new").glob("supervisor/*/supervisord.pid"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int(record.read_text()), signal.SIGTERM)
 

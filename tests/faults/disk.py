@@ -13,7 +13,7 @@ from typing import Protocol
 from tests.e2e.bad_input.test_full_disk import may_mount
 from tests.e2e.bad_input.workspace import Running
 
-_SIZE = "size=16m"
+_SIZE = "size=16m,mode=0700"
 _PAGE = 4096
 
 

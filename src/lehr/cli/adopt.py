@@ -14,7 +14,6 @@ from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import STATE_VARIABLE, registry
-from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.cli.adopting import Draft
@@ -58,7 +57,7 @@ _WORKSPACE = "lehr.yaml"
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     envvar=STATE_VARIABLE,
-    help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in the workspace.",
+    help=f"State folder; else {STATE_VARIABLE}, else that of the workspace.",
 )
 @output_option("yaml", "json")
 def adopt(

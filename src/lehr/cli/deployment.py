@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from lehr import wiring
-from lehr.wiring import STATE_FOLDER, Deployment
+from lehr.cli.stored import workspace_state
+from lehr.wiring import Deployment
 
 
 def deployment_of(
@@ -22,8 +23,8 @@ def deployment_of(
 ) -> Deployment:
     """The deployment of the workspace at `location`.
 
-    Beside a workspace on this machine lie its state and what relative paths in intent mean. A
-    bare repository or one elsewhere has no place for them: there it is the current directory.
+    Relative paths in intent mean what they mean in the workspace, and the state is that of the workspace.
+    A bare repository or one elsewhere is no folder to work in: there it is the current directory.
 
     Args:
         location: directory, or path or URL of a git repository.
@@ -40,7 +41,7 @@ def deployment_of(
     base = folder.absolute() if _is_work_tree(folder) else Path.cwd()
     return Deployment(
         location=location,
-        state=(base / STATE_FOLDER if state is None else state).absolute(),
+        state=workspace_state(base, state),
         base=base,
         kind=kind,
         branch=branch,

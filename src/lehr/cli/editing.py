@@ -13,10 +13,9 @@ import msgspec
 
 from lehr.cli import terminal
 from lehr.cli.output import output_option, show_document
-from lehr.cli.stored import registry
+from lehr.cli.stored import registry, workspace_state
 from lehr.cli.validate import beside
 from lehr.sdk.declared_sources import WORKSPACE_FILE
-from lehr.wiring import STATE_FOLDER
 
 if TYPE_CHECKING:
     from lehr.base.diagnostics import Diagnostic
@@ -58,7 +57,7 @@ _OPTIONS = (
         "--state",
         type=click.Path(path_type=Path, file_okay=False),
         envvar="LEHR_STATE",
-        help=f"State folder to validate against; else LEHR_STATE, else {STATE_FOLDER} beside the workspace.",
+        help="State folder to validate against; else LEHR_STATE, else that of the workspace.",
     ),
     output_option("text", "json"),
 )
@@ -101,6 +100,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         from lehr import wiring
         from lehr.cli.deployment import deployment_of
         from lehr.cli.working_tree import look_at_snapshot
+        from lehr.control.state_folder import default_state
         from lehr.publish.locating import with_excerpts
         from lehr.sdk.source import SourcesError
 
@@ -108,7 +108,8 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
             return ()
         folder = workspace or Path()
         # A `lehr run` may use the mirrors of the state folder itself.
-        lender = None if state is not None else folder / wiring.STATE_FOLDER
+        lender = None if state is not None else default_state(folder)
+        (scratch / "editing").mkdir(mode=0o700, parents=True, exist_ok=True)
         own = deployment_of(str(folder), scratch / "editing", kind="directory", lender=lender)
         try:
             whole = wiring.source(own).mounted(snapshot)
@@ -124,7 +125,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
 def scratch_folder(state: Path | None) -> Iterator[Path]:
     """Where to keep what is fetched: beside the state, so that the next edit fetches less."""
     if state is not None:
-        yield state
+        yield workspace_state(Path(), state)
         return
     with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
         yield Path(folder)

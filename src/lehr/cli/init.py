@@ -153,7 +153,7 @@ def first_commit(directory: Path, paths: Sequence[str]) -> bool:
 
 def _made_by_running(path: Path) -> bool:
     """What a run in the template's own folder leaves there, and git ignores."""
-    return path.parts[0] in (".lehr", "production") or "__pycache__" in path.parts
+    return path.parts[0] == "production" or "__pycache__" in path.parts
 
 
 def _named(workspace: str, directory: Path) -> str:
@@ -183,7 +183,7 @@ def _say_what_is_next(directory: Path, template: str, written: Sequence[str], *,
     click.echo(f"{directory} is a workspace now, made from template {template}, with {what}.")
     repository = (directory / ".git").exists()
     if _IGNORE not in written:
-        click.echo(f"Add /.lehr/ and /production/ to your {_IGNORE}.")
+        click.echo(f"Add /production/ to your {_IGNORE}.")
     if repository and not commits:
         click.echo("Commit the new files first: of a git repository, Lehr reads what is committed.")
     here = "" if directory.resolve() == Path.cwd() else f"cd {directory} && "

@@ -70,6 +70,7 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
         "secret": Lazy("lehr.cli.secret:secret", "Encrypt, edit and rotate secrets, and make keys."),
     },
     "Keep the state": {
+        "state": Lazy("lehr.cli.state:state", "Show where the state is, and move it."),
         "claims": Lazy("lehr.cli.claims:claims", "List what partitions hold on this host, and release it."),
         "store": Lazy("lehr.cli.store:store", "Check, prune, export and import what Lehr keeps."),
     },

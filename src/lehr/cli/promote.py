@@ -49,9 +49,9 @@ class Chosen(msgspec.Struct, frozen=True):
     \b
     Examples:
       lehr promote staging@42 -m "Passed its tests"             in the workspace of production
-      lehr promote staging@latest --from ../staging/.lehr -m "The first time"
+      lehr promote staging@latest --from ../staging -m "The first time"
       lehr promote staging@42 --from staging-42.incarnation --unconverged "Proved in the old cell" -m "..."
-      lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging/.lehr -m "..."
+      lehr promote staging@42 --in ssh://git@example.org/production.git --from /srv/staging -m "..."
 
     Ends with 1 when it is refused; nothing was written then.
     """
@@ -62,8 +62,8 @@ class Chosen(msgspec.Struct, frozen=True):
     "--from",
     "origin",
     type=click.Path(path_type=Path),
-    metavar="STATE|FILE",
-    help="State folder of that partition, or a file that it was exported to; else what lehr.yaml says.",
+    metavar="DIR|FILE",
+    help="Workspace or state folder of that partition, or an exported file; else what lehr.yaml says.",
 )
 @click.option(
     "--to", "file", default=WORKSPACE_FILE, show_default=True, metavar="FILE", help="The file to write it to."
@@ -244,7 +244,7 @@ def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
     raise LehrError(
         f"it is not known where partition {partition} is",
         why=f"no source in {target.file} says so" if path else "the workspace is not on this machine",
-        fix="name its state folder, or a file that it was exported to, with --from",
+        fix="name its workspace or state folder, or a file that it was exported to, with --from",
     )
 
 
@@ -257,6 +257,7 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
     from lehr import wiring
     from lehr.base.clock import SystemClock
     from lehr.cli.stored import inert_in
+    from lehr.control.state_folder import named_state
     from lehr.query.promoting import not_in_production
     from lehr.query.reading import Reading, choose_partition
     from lehr.store.archive import open_archive
@@ -269,7 +270,9 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
                 f"{origin} holds {header.name}, not {partition}@{number}", fix="name another file"
             )
         return Chosen(header, "archive", origin, ("an exported file does not say what production has",))
-    store = wiring.open_store(origin, read_only=True)  # not the one of LEHR_STORE, which is this partition's
+    store = wiring.open_store(
+        named_state(origin), read_only=True
+    )  # not the one of LEHR_STORE, which is this partition's
     try:
         known = choose_partition(store.intent.partitions(), partition)
         reading = Reading(store, known, SystemClock().now(), inert_in(store, known))

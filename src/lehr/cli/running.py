@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.ending import EndedError, Ending, tell
+from lehr.cli.new_state import prepare
 from lehr.cli.output import print_lines
 from lehr.cli.stored import inert_in, installation, named_store, open_store_of
 from lehr.cli.told_all import refused, tell_overview
 from lehr.control.heartbeat import beating
 from lehr.control.lock import exclusive
 from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts, partition_of
+from lehr.control.state_folder import write_record
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
 from lehr.query.reading import Reading
@@ -205,16 +208,28 @@ async def _answering(
 # --- start and end ---------------------------------------------------------------
 
 
+async def _prepared(deployment: Deployment, ended: Ending) -> None:
+    threads = Threads("state", 1)
+    try:
+        await ended.unless(threads.run(prepare, deployment))
+    except EndedError:
+        interrupt_sources()
+        raise
+    finally:
+        threads.close()
+
+
 @contextlib.asynccontextmanager
 async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[ControlPlane, Parts]]:
     """A control plane that may be started; holds the state folder."""
+    await _prepared(deployment, ended)
     async with contextlib.AsyncExitStack() as held:
         held.enter_context(exclusive(deployment.state))
         await held.enter_async_context(beating(deployment.state, SystemClock()))
-        _hide_from_git(deployment)
         made_of = parts(deployment, named_store())
         try:
             partition = await ended.unless(partition_of(made_of))
+            write_record(deployment.state, deployment.base, str(partition))
             yield ControlPlane(made_of, partition, _Teller()), made_of
         except NotPublishableError as error:
             from lehr.cli.diagnostics import render
@@ -227,18 +242,6 @@ async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[C
                 async with asyncio.timeout(_CLOSE_SECONDS):
                     await made_of.generation.close()
             made_of.store.close()
-
-
-def _hide_from_git(deployment: Deployment) -> None:
-    """The state is nothing to commit, wherever it lies."""
-    ignore = deployment.state / ".gitignore"
-    try:
-        if not ignore.exists() or not ignore.stat().st_size:  # a full disk leaves it empty
-            ignore.write_text("*\n")
-    except OSError as error:
-        raise LehrError(
-            f"{ignore} cannot be written", why=error.strerror or str(error), fix="see to its disk"
-        ) from error
 
 
 # --- what people see ----------------------------------------------------------------

@@ -14,7 +14,14 @@ import click
 from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli.main import SERVER_VARIABLE
-from lehr.wiring import STATE_FOLDER
+from lehr.control.state_folder import (
+    UNUSED,
+    default_state,
+    named_state,
+    require_not_moved,
+    require_own,
+    states,
+)
 
 if TYPE_CHECKING:
     from lehr.http.questions import Installation
@@ -57,18 +64,18 @@ def state_option(function: Function) -> Function:
         "--state",
         type=click.Path(path_type=Path),
         envvar=STATE_VARIABLE,
-        help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} here or in a folder above.",
+        help=f"State folder; else {STATE_VARIABLE}, else that of the workspace here or in a folder above.",
     )
     return option(_store_option(function))
 
 
 def workspace_state_option(function: Function) -> Function:
-    """The same for one that looks at a workspace, whose state lies beside it."""
+    """The same for one that looks at a workspace, and at the state which belongs to it."""
     option = click.option(
         "--state",
         type=click.Path(path_type=Path, file_okay=False),
         envvar=STATE_VARIABLE,
-        help=f"State folder; else {STATE_VARIABLE}, else {STATE_FOLDER} in DIR.",
+        help=f"State folder; else {STATE_VARIABLE}, else that of DIR.",
     )
     return option(_store_option(function))
 
@@ -99,33 +106,55 @@ def has_store(state: Path) -> bool:
 
 
 def found_state(named: Path | None) -> Path | None:
-    """The state folder: `named`, or `.lehr` in the current directory or one above; None if there is none.
+    """The state folder: `named`, or that of the current directory or one above; None if there is none.
 
     Where the command names a store or a server, there need be no folder: this machine may be another one.
     """
     if named is not None:
-        return named
+        return _own(named_state(named))
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if wiring.has_store(folder / STATE_FOLDER):
-            return folder / STATE_FOLDER
-    return here / STATE_FOLDER if named_store() or named_server() else None
+        if wiring.has_store(state := default_state(folder)):
+            return _own(state)
+    return _own(default_state(here)) if named_store() or named_server() else None
+
+
+def workspace_state(directory: Path, named: Path | None) -> Path:
+    """The state folder of the workspace in `directory`, or the one that is named. It need not exist.
+
+    Raises:
+        LehrError: it is not this user's alone.
+    """
+    return _own(default_state(directory) if named is None else named_state(named))
+
+
+def _own(state: Path) -> Path:
+    for repaired in require_own(state):
+        click.echo(f"note: {repaired}", err=True)
+    return state.absolute()
 
 
 def state_folder(named: Path | None) -> Path:
     """As `found_state`.
 
     Raises:
-        LehrError: there is none.
+        LehrError: there is none, or it is not this user's alone.
     """
     state = found_state(named)
     if state is None:
-        raise LehrError(
-            f"there is no {STATE_FOLDER} folder here, nor in a folder above",
-            why="`lehr run` makes it beside the workspace, and keeps there what it knows",
-            fix="go to the workspace, start `lehr run`, or name the folder with --state",
-        )
+        raise _no_state(Path.cwd())
     return state
+
+
+def _no_state(here: Path) -> LehrError:
+    require_not_moved(here)
+    unused = next((up / UNUSED for up in (here, *here.parents) if (up / UNUSED).exists()), None)
+    ignored = f"; {unused} is not used, since git writes there" if unused else ""
+    return LehrError(
+        "neither this folder nor one above it has state",
+        why=f"`lehr run` makes it, below {states()}{ignored}",
+        fix="go to the workspace, start `lehr run` there, or name a state folder with --state",
+    )
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ import click
 
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option
-from lehr.cli.stored import has_store, open_store, registry, workspace_state_option
-from lehr.wiring import MEMO_FILE, STATE_FOLDER
+from lehr.cli.stored import has_store, open_store, registry, workspace_state, workspace_state_option
+from lehr.wiring import MEMO_FILE
 
 if TYPE_CHECKING:
     from lehr.cli.working_tree import WorkingTree
@@ -55,7 +55,7 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     from lehr.cli.working_tree import look_at
 
     with beside(directory, state) as store:
-        memo = (directory / STATE_FOLDER if state is None else state) / MEMO_FILE
+        memo = workspace_state(directory, state) / MEMO_FILE
         kept = memo if clean and memo.exists() else None
         tree = asyncio.run(look_at(directory, store, registry(), twice=clean, memo=kept))
     if form == "json":
@@ -70,8 +70,8 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
 
 @contextlib.contextmanager
 def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
-    """The store that belongs to a workspace: that of `state`, or beside the workspace; None for none."""
-    folder = directory / STATE_FOLDER if state is None else state
+    """The store that belongs to a workspace: that of `state`, or its own; None for none."""
+    folder = workspace_state(directory, state)
     if state is None and not has_store(folder):
         yield None
         return

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.cli.deployment import deployment_of
+from lehr.control.state_folder import default_state
 from lehr.generate.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
@@ -89,7 +90,7 @@ async def look_at(
         TransientError, StalledError: the directory cannot be read, or generation broke down.
     """
     with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
-        lender = directory / wiring.STATE_FOLDER
+        lender = default_state(directory)
         deployment = deployment_of(str(directory), Path(scratch), kind="directory", lender=lender)
         newest, look_up = wiring.source(deployment).newest(), wiring.look_up(deployment.base)
         kept = None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lehr.base.errors import LehrError
+from lehr.control.state_folder import make, require_own
 
 _NAME = "lock"
 
@@ -18,10 +19,12 @@ def exclusive(state: Path) -> Iterator[None]:
     """Hold the state folder; the kernel lets go of it when the process ends, however it ends.
 
     Raises:
-        LehrError: another process holds it, or the folder cannot be written.
+        LehrError: another process holds it, the folder cannot be written, or others can write it.
     """
+    require_own(state)
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make(state)
+        require_own(state)  # somebody else may have been faster
         handle = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise _unusable(state, error) from error

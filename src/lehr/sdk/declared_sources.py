@@ -4,7 +4,7 @@ sources:
   catalogue: {git: ssh://git@example.org/catalogue.git, branch: main, path: services}
   shared: {directory: ../shared}
   rows: {sql: "sqlite:inventory.sqlite", query: SELECT name, size FROM cluster, key: [name]}
-  staging: {partition: staging, state: ../staging/.lehr, incarnation: 42, digest: 6f1a...}
+  staging: {partition: staging, state: ../staging, incarnation: 42, digest: 6f1a...}
 
 The files of each are in the snapshot below `sources/NAME/`. Pure: nothing here reads a source.
 """

@@ -130,5 +130,5 @@ def test_a_place_with_nothing_in_it_says_what_to_do(shop: Workspace) -> None:
     shop.once().failed("has no commit yet", "fix: commit to it")
     shop.write("notes.txt", "nothing to see\n")
     shop.commit()
-    shop.once().failed("error[GEN001]: there is no lehr.yaml here", "lehr init", "cannot be published")
-    shop.lehr("get", "assets").failed("nothing was published yet")
+    shop.once().failed("is not a workspace", "there is no lehr.yaml in it", "lehr init")
+    shop.lehr("get", "assets").failed("there is no state file")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.bad_input.workspace import Running, Workspace, until
 
-SPACE = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=2m none "$0" && exec "$@"')
+SPACE = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=2m,mode=0700 none "$0" && exec "$@"')
 """Starts a program that sees a file system of 2 MB of its own at a folder."""
 
 

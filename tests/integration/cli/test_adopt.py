@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from lehr.base import documents
 from lehr.base.errors import LehrError
 from lehr.cli.adopt import adopt
+from lehr.control.state_folder import default_state
 from tests.ports import free_ports
 
 PASSWORD = "hunter2" * 4
@@ -97,7 +98,7 @@ def test_programs_whose_intent_was_lost_are_adopted_without_a_restart(shop: Path
         assert "production is as intended" in lehr("run", "--once")
         assert len(json.loads(lehr("get", "operations", "-o", "json"))) == 1
     finally:
-        for record in shop.glob(".lehr/supervisor/*/supervisord.pid"):
+        for record in default_state(shop).glob("supervisor/*/supervisord.pid"):
             os.kill(int(record.read_text()), signal.SIGTERM)
     adopted = values((shop / "assets" / "adopted-process.yaml").read_text())[1]["payload"]
     assert (adopted["command"], adopted["environment"]) == (command, {"WHERE": "at {port}"})

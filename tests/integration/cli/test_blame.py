@@ -108,7 +108,7 @@ class Place:
     def publish(self, location: str | None = None) -> None:
         from lehr.cli.deployment import deployment_of
 
-        self.state.mkdir(exist_ok=True)
+        self.state.mkdir(mode=0o700, exist_ok=True)
         source = wiring.source(deployment_of(location or str(self.repository), self.state))
         asyncio.run(publish(source, self.state / wiring.STATE_FILE))
 

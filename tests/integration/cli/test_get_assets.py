@@ -33,7 +33,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "lehr.yaml").write_text("partition: hello\n")
     (folder / "assets/all.yaml").write_text(ASSETS)
     lehr("run", str(folder), "--once")
-    return str(folder / ".lehr")
+    return str(folder)
 
 
 def names(done: Result) -> list[str]:

@@ -70,7 +70,7 @@ def test_a_workspace_shows_its_generators_in_order_also_the_idle_ones(folder: Pa
 
 def test_a_state_shows_what_made_its_assets(folder: Path) -> None:
     lehr("run", str(folder), "--once")
-    state = ("--state", str(folder / ".lehr"))
+    state = ("--state", str(folder))
     found = json.loads(lehr("graph", "--incarnation", "latest", "-o", "json", *state))
     assert [node["name"] for node in found["generators"]] == [
         "generators/sites.py:sites",

@@ -99,7 +99,7 @@ def test_a_repository_that_exists_gets_files_and_no_commit(tmp_path: Path) -> No
     result = run(str(tmp_path))
     assert result.exit_code == 0
     assert "Commit the new files first" in result.output
-    assert "Add /.lehr/ and /production/" in result.output
+    assert "Add /production/ to your" in result.output
     assert (tmp_path / ".gitignore").read_text() == "mine\n"
     assert git(tmp_path, "log", "--all", "--format=%H") == ""
 

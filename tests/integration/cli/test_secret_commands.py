@@ -18,6 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from lehr.cli.secret import secret
+from lehr.control.state_folder import default_state
 from lehr.secrets import IDENTITY_FILE, age
 from lehr.secrets.keeping import Keeping
 from lehr.secrets.memory import memory_folder
@@ -33,7 +34,6 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "lehr.yaml").write_text("partition: shop\n")
-    (workspace / ".gitignore").write_text("/.lehr/\n")
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
     monkeypatch.chdir(workspace)
     return workspace
@@ -51,7 +51,7 @@ def refused(*arguments: str, given: str | bytes | None = None) -> str:
 
 
 def decrypted(path: str) -> bytes:
-    return Keeping(Path(), Path(".lehr"), os.environ).read(path)
+    return Keeping(Path(), default_state(Path()), os.environ).read(path)
 
 
 def holding_canary(folder: Path) -> list[Path]:
@@ -66,7 +66,7 @@ def keys(workspace: Path) -> str:
 
 def test_a_key_pair_is_made_with_a_private_key_for_its_owner_alone(workspace: Path) -> None:
     made = run("keygen", "--add", "--name", "build server")
-    identity = workspace / ".lehr" / "age-identity.txt"
+    identity = default_state(workspace) / "age-identity.txt"
     assert stat.S_IMODE(identity.stat().st_mode) == 0o600
     assert "AGE-SECRET-KEY" not in made.output
     recipient = made.stdout.strip()
@@ -76,9 +76,9 @@ def test_a_key_pair_is_made_with_a_private_key_for_its_owner_alone(workspace: Pa
 
 
 def test_a_private_key_is_never_overwritten_nor_put_where_git_takes_it(workspace: Path, keys: str) -> None:
-    before = (workspace / ".lehr/age-identity.txt").read_text()
+    before = (default_state(workspace) / "age-identity.txt").read_text()
     assert "is there already" in refused("keygen")
-    assert (workspace / ".lehr/age-identity.txt").read_text() == before
+    assert (default_state(workspace) / "age-identity.txt").read_text() == before
     assert "does not ignore it" in refused("keygen", "--output", "secrets/key.txt")
     assert not (workspace / "secrets/key.txt").exists()
 
@@ -156,7 +156,7 @@ def test_every_line_that_is_no_public_key_is_shown_and_a_private_one_is_not(work
         assert "secrets/recipients.txt:2:1" in said
         assert "secrets/recipients.txt:4:1" in said
         assert private not in said
-    assert not (workspace / ".lehr").exists()
+    assert not default_state(workspace).exists()
 
 
 def test_rotating_encrypts_for_those_who_are_recipients_then(
@@ -288,11 +288,11 @@ def test_the_doctor_says_whether_a_private_key_can_be_used(
     from lehr.cli.doctor import doctor
 
     def said() -> dict[str, str]:
-        result = CliRunner().invoke(doctor, ["-o", "json", "--state", str(workspace / ".lehr")])
+        result = CliRunner().invoke(doctor, ["-o", "json", "--state", str(default_state(workspace))])
         return next(item for item in json.loads(result.stdout) if item["name"] == "secrets")
 
     assert "private keys of age: 1" in said()["said"]
-    (workspace / ".lehr/age-identity.txt").chmod(0o644)
+    (default_state(workspace) / "age-identity.txt").chmod(0o644)
     assert said()["level"] == "WARN"
-    (workspace / ".lehr/age-identity.txt").unlink()
+    (default_state(workspace) / "age-identity.txt").unlink()
     assert "no private key" in said()["said"]

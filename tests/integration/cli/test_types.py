@@ -51,7 +51,7 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> str:
     for text in (FIRST, SECOND):
         (folder / "types/team.yaml").write_text(text)
         lehr("run", str(folder), "--once")
-    return str(folder / ".lehr")
+    return str(folder)
 
 
 def told(*arguments: str) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.cli.working_tree import look_at
+from lehr.control.state_folder import default_state
 
 HEAD = "from lehr.sdk.generator import annotate, asset, for_each_asset, for_each_file\n"
 SAME = """
@@ -120,4 +121,4 @@ def test_what_a_control_plane_has_kept_must_be_what_is_made_now(
     said = lehr("validate", "--clean", code=1)
     assert "GEN038" in said
     assert '/payload/content of a is "2" in one build and "1" in another' in said
-    assert f"{workspace}/.lehr/generate/memo.sqlite" in said
+    assert f"{default_state(workspace)}/generate/memo.sqlite" in said

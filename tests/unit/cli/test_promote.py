@@ -18,13 +18,13 @@ DIGEST = digest_bytes(b"42")
 HERE = Path("/srv/production")
 
 
-def chosen(field: str = "state", place: str = "/srv/staging/.lehr") -> Chosen:
+def chosen(field: str = "state", place: str = "/srv/staging") -> Chosen:
     header = Incarnation(Partition("staging"), 42, DIGEST, DIGEST, (), DIGEST, 0.0, 1)
     return Chosen(header, field, Path(place), ())
 
 
 def entry(**more: Any) -> dict[str, Any]:
-    return {"partition": "staging", "state": "../staging/.lehr", "incarnation": 41, "digest": "0" * 40} | more
+    return {"partition": "staging", "state": "../staging", "incarnation": 41, "digest": "0" * 40} | more
 
 
 def test_the_pin_of_the_one_source_of_the_partition_is_replaced_and_nothing_else() -> None:
@@ -47,19 +47,19 @@ def test_a_file_takes_the_place_of_a_state_and_a_state_of_a_file() -> None:
     assert by_file["archive"] == "../s-42"
     assert "state" not in by_file
     back = pin(chosen(), None, HERE)({"tried": by_file})["tried"]
-    assert back["state"] == "../staging/.lehr"
+    assert back["state"] == "../staging"
     assert "archive" not in back
 
 
 def test_a_place_that_is_the_same_stays_as_it_is_written() -> None:
-    before = {"tried": entry(state="./../staging/x/../.lehr")}
-    assert pin(chosen(), None, HERE)(before)["tried"]["state"] == "./../staging/x/../.lehr"
+    before = {"tried": entry(state="./../staging/x/..")}
+    assert pin(chosen(), None, HERE)(before)["tried"]["state"] == "./../staging/x/.."
     assert pin(chosen(place="/srv/other"), None, HERE)(before)["tried"]["state"] == "../other"
 
 
 def test_elsewhere_a_state_stays_what_it_is_called_there() -> None:
     assert pin(chosen(), None, None)({"tried": entry(state="../s")})["tried"]["state"] == "../s"
-    assert pin(chosen(), None, None)({})["staging"]["state"] == "/srv/staging/.lehr"
+    assert pin(chosen(), None, None)({})["staging"]["state"] == "/srv/staging"
 
 
 def test_another_file_replaces_the_file_before() -> None:

@@ -15,11 +15,11 @@ from lehr.base.errors import LehrError
 from lehr.cli.demo.repository import environment
 from lehr.cli.stored import inert_in, open_store
 from lehr.control.client import SOCKET
+from lehr.control.state_folder import default_state
 from lehr.model.attempt import Attempt
 from lehr.query.reading import Reading
 from lehr.query.selecting import rows
 from lehr.query.waiting import not_converged
-from lehr.wiring import STATE_FOLDER
 
 LEHR = (sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())")
 """The program that this one is, whether it is installed or only importable."""
@@ -28,7 +28,7 @@ _STOP_SECONDS = 20.0
 
 
 class Plane:
-    """`lehr run` on the workspace at `folder`, and the state that it keeps there.
+    """`lehr run` on the workspace at `folder`, and the state that it keeps of it.
 
     Args:
         log: file that takes what it prints.
@@ -39,7 +39,7 @@ class Plane:
         self._log = log
         self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
-        self.state = folder / STATE_FOLDER
+        self.state = default_state(folder)
 
     @property
     def process(self) -> int:

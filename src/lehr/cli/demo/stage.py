@@ -31,7 +31,7 @@ class SceneError(LehrError):
 
 
 class Stage:
-    """Everything that one demo has started and made, all of it below `folder`.
+    """Everything that one demo has started and made, all of it below `folder` but for the state.
 
     Args:
         example: name of the template that the workspace is made from.
@@ -60,11 +60,12 @@ class Stage:
         return await self.repository.commit("Ports that are free on this machine", changed)
 
     async def close(self, *, keep: bool) -> None:
-        """End all that was started, and nothing else; delete the folder unless it is to be kept."""
+        """End all that was started, and nothing else; delete folder and state unless they are to be kept."""
         await self.plane.stop()
         await self.plane.stop_production()
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.plane.state, ignore_errors=True)
 
     # --- doing -----------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
         raise LehrError(
             f"{target} is in a git repository that does not ignore it",
             why="a private key that is committed is one no more",
-            fix="add it to .gitignore (`/.lehr/` for the state folder), or name another file with --output",
+            fix="name a file outside of the repository with --output, or add this one to .gitignore",
         )
     made = age.generate()
     _write_new(target, f"# public key: {made.recipient}\n{made.line}\n")

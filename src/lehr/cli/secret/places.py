@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import click
 
 from lehr.base.errors import LehrError
-from lehr.cli.stored import STATE_VARIABLE
-from lehr.wiring import STATE_FOLDER
+from lehr.cli.stored import STATE_VARIABLE, workspace_state
 
 if TYPE_CHECKING:
     from lehr.secrets.keeping import Keeping
@@ -22,7 +21,7 @@ state_option = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
     envvar=STATE_VARIABLE,
-    help=f"State folder, with the private key; else {STATE_VARIABLE}, else {STATE_FOLDER} in the workspace.",
+    help=f"State folder, with the private key; else {STATE_VARIABLE}, else that of the workspace.",
 )
 
 
@@ -53,7 +52,7 @@ def place_of(file: Path, state: Path | None) -> Place:
             why="secrets are kept in a workspace",
             fix="go to the workspace; `lehr init` makes one",
         )
-    return Place(workspace, workspace / STATE_FOLDER if state is None else state)
+    return Place(workspace, workspace_state(workspace, state))
 
 
 def require_recipients(place: Place) -> None:

@@ -8,7 +8,7 @@ import click
 
 from lehr.base.errors import LehrError
 from lehr.cli.snapshots import IMPORTED, open_snapshot
-from lehr.cli.stored import found_state, named_store, partition_option, running, state_option
+from lehr.cli.stored import named_store, partition_option, running, state_folder, state_option
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -45,7 +45,7 @@ def export(incarnation: str, file: Path, force: bool, state: Path | None, partit
     epilog="""
     \b
     Examples:
-      lehr store import shop.incarnation --state .lehr
+      lehr store import shop.incarnation --state ~/archive
       lehr get assets --incarnation imported:shop@41
       lehr diff imported:shop@41 latest
     """,
@@ -62,9 +62,8 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
     from lehr.base.clock import SystemClock
     from lehr.control.lock import exclusive
     from lehr.store.writes import Import, Refused
-    from lehr.wiring import STATE_FOLDER
 
-    folder = found_state(state) or Path(STATE_FOLDER)
+    folder = state_folder(state)
     if running(folder):
         raise LehrError(
             f"a `lehr run` uses state folder {folder}",

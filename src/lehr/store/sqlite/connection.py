@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,8 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
             why="Lehr makes a file there, and that cannot be made",
             fix="move it away, or name another state folder with --state",
         )
+    if not read_only:
+        _make_private(path)
     with translated(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         connection = sqlite3.connect(
@@ -106,6 +109,12 @@ def _empty(connection: sqlite3.Connection) -> bool:
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _make_private(path: Path) -> None:
+    """Make the file for its owner alone; SQLite gives its journal the same mode."""
+    with contextlib.suppress(OSError):  # SQLite says in its own words what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:

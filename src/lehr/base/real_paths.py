@@ -1,0 +1,119 @@
+"""Where a path really leads, and who can change where it leads.
+
+Names are links: two paths may be one file, and a folder that looks like one's own may be reached through a
+link of somebody else. What compares or trusts paths therefore resolves them here first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import NamedTuple
+
+_MOST_LINKS = 40
+
+
+def real_entry(path: str | os.PathLike[str]) -> str:
+    """The directory entry that `path` names: links in its folders are resolved, one at its end is not.
+
+    This is what a rename to `path`, or a removal of it, changes. The path need not exist.
+    """
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def real_target(path: str | os.PathLike[str]) -> str:
+    """The file that opening `path` would read or write: all links are resolved. It need not exist."""
+    return os.path.realpath(path)
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or below it; both are resolved already."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+class Weakness(NamedTuple):
+    """A component of a path at which another user can put something else.
+
+    Attributes:
+        path: the component.
+        why: what is wrong with it.
+        fix: a command that ends that; empty where there is none.
+    """
+
+    path: str
+    why: str
+    fix: str = ""
+
+
+def weakness(path: str | os.PathLike[str], user: int, *, itself: bool = True) -> Weakness | None:
+    """The first component on the way to `path` that users other than `user` and root can replace.
+
+    Every folder and every symbolic link that the kernel goes through is looked at. What does not exist yet
+    is not a weakness: whoever makes it looks again.
+
+    Args:
+        itself: False to leave out the folder in which the way ends.
+
+    Raises:
+        OSError: a folder on the way cannot be looked into, or the links go round in a circle.
+    """
+    # In a user namespace root may have another number; whoever owns `/` can replace anything anyway.
+    trusted = {user, 0, os.lstat("/").st_uid}
+    current, links = "/", 0
+    pending = _components(os.path.join(os.getcwd(), path))
+    while pending:
+        name = pending.pop()
+        if name == "..":
+            current = os.path.dirname(current)
+            continue
+        here = os.path.join(current, name)
+        try:
+            status = os.lstat(here)
+        except FileNotFoundError:
+            return None
+        link = stat.S_ISLNK(status.st_mode)
+        if (pending or link or itself) and (found := _weak(here, status, trusted, user)):
+            return found
+        if not link:
+            current = here
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), here)
+        target = os.readlink(here)
+        current = "/" if target.startswith("/") else current
+        pending.extend(_components(target))
+    return None
+
+
+def _components(path: str) -> list[str]:
+    """The last one first. `..` stays: after a link it leads elsewhere than it looks."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+def _weak(path: str, status: os.stat_result, trusted: set[int], user: int) -> Weakness | None:
+    if status.st_uid not in trusted:
+        kind = "symbolic link" if stat.S_ISLNK(status.st_mode) else "folder"
+        return Weakness(path, f"the {kind} belongs to user {status.st_uid}")
+    # What is in a sticky folder can be replaced by its owner alone, who is looked at next.
+    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+        return None
+    if status.st_mode & stat.S_IWOTH:
+        return Weakness(path, "every user may write in it", f"chmod o-w {path}")
+    if status.st_mode & stat.S_IWGRP and not _private_group(status.st_gid, user):
+        return Weakness(path, f"the group {status.st_gid} may write in it", f"chmod g-w {path}")
+    return None
+
+
+def _private_group(group: int, user: int) -> bool:
+    """Whether `group` is the one that many systems make for each user, of whom it is the only member."""
+    import grp  # noqa: PLC0415 - needed only where a group may write
+    import pwd  # noqa: PLC0415
+
+    try:
+        owner, found = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == owner.pw_name and not set(found.gr_mem) - {owner.pw_name}

@@ -1,0 +1,126 @@
+"""`lehr state move`: take the state along after moving a workspace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from lehr.base.errors import LehrError
+from lehr.control.lock import exclusive
+from lehr.control.socket import connected
+from lehr.control.state_folder import (
+    WORKSPACE_FILE,
+    Record,
+    default_state,
+    record_of,
+    require_own,
+    require_partition,
+    states,
+    write_record,
+)
+
+
+@click.command(
+    epilog="""
+    \b
+    Examples:
+      mv ~/shop /srv/shop
+      cd /srv/shop && lehr state move ~/shop
+
+    End `lehr run` and the processes that it manages first.
+    """
+)
+@click.argument("old", metavar="OLD", type=click.Path(path_type=Path))
+@click.argument("new", metavar="[NEW]", default=".", type=click.Path(path_type=Path, file_okay=False))
+def move(old: Path, new: Path) -> None:
+    """Give the workspace in NEW the state that it had when it was in OLD.
+
+    OLD must be gone: two workspaces with one history would push against each other.
+    """
+    if not (new / WORKSPACE_FILE).is_file():
+        raise LehrError(f"{new.absolute()} is not a workspace", why=f"there is no {WORKSPACE_FILE} in it")
+    source, target = _state_of(old), default_state(new)
+    require_own(source)
+    require_own(target)
+    record = record_of(source)
+    if record is None:
+        raise LehrError(
+            f"there is no state of {old.absolute()}",
+            why=f"{source} is not there, or does not say whose it is",
+            fix="see `lehr state show` in the old place, or name the folder with --state",
+        )
+    _require_gone(record)
+    if target.is_dir() and any(target.iterdir()):
+        raise LehrError(
+            f"the workspace in {new.absolute()} has state already",
+            why=f"{target} is not empty",
+            fix="remove that folder if nothing in it is needed",
+        )
+    if record.partition and (partition := _partition_in(new)):
+        require_partition(source, partition)
+    with exclusive(source):
+        _require_no_processes(source)
+        _rename(source, target)
+        write_record(target, new, record.partition)
+    click.echo(f"the state of {record.partition or record.path} is in {target} now")
+
+
+def _state_of(old: Path) -> Path:
+    """By the path that the workspace had. Links that led to it may be gone, too."""
+    usual, real = default_state(old), Path(os.path.realpath(old))
+    if not usual.is_dir():
+        for folder, record in _known():
+            if record.path in (real, old.absolute()):
+                return folder
+    return usual
+
+
+def _known() -> Iterator[tuple[Path, Record]]:
+    above = states()
+    for folder in sorted(above.iterdir()) if above.is_dir() else ():
+        if folder.is_dir() and (record := record_of(folder)) is not None:
+            yield folder, record
+
+
+def _require_gone(record: Record) -> None:
+    if (record.path / WORKSPACE_FILE).exists():
+        raise LehrError(
+            f"{record.path} is still a workspace",
+            why="two workspaces with one history would push against each other",
+            fix="remove or rename that one first",
+        )
+
+
+def _partition_in(workspace: Path) -> str | None:
+    from lehr.generate.workspace import read_workspace
+
+    found, _problems = read_workspace((workspace / WORKSPACE_FILE).read_bytes())
+    return None if found is None else str(found.partition)
+
+
+def _require_no_processes(state: Path) -> None:
+    """Managed processes know the folder by its path; after a move nobody could find or restart them."""
+    for socket in sorted(state.glob("supervisor/*/supervisor.sock")):
+        try:
+            connected(socket, 1.0).close()
+        except OSError:
+            continue
+        raise LehrError(
+            f"processes run from state folder {state}",
+            why="they know it by its path",
+            fix=f"stop them: kill $(cat {socket.with_name('supervisord.pid')}); `lehr run` starts them again",
+        )
+
+
+def _rename(source: Path, target: Path) -> None:
+    try:
+        source.rename(target)
+    except OSError as error:
+        raise LehrError(
+            f"{source} cannot be moved to {target}",
+            why=error.strerror or str(error),
+            fix="move it by hand, and name it with --state",
+        ) from error

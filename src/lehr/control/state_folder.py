@@ -1,0 +1,306 @@
+"""Where the state of a workspace is, and whether it may be trusted.
+
+    $STATE_DIRECTORY/<name>-<digest>           where systemd sets it
+    $XDG_STATE_HOME/lehr/<name>-<digest>       where that is set; else
+    /var/lib/lehr/<name>-<digest>              for root
+    ~/.local/state/lehr/<name>-<digest>        for everybody else
+
+<name> is the workspace's folder, <digest> that of its real path. The state is never in the workspace: git
+writes there, and overwrites and deletes what it ignores, so whoever can commit could put a state there.
+
+Architecture invariants: every command finds the state through this module; nothing in a state folder is
+read before `require_own` has seen that it is this user's alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.digest import digest_bytes, short
+from lehr.base.errors import LehrError
+from lehr.base.real_paths import weakness
+
+UNUSED = ".lehr"
+"""A folder of this name in a workspace is not read, only reported."""
+
+WORKSPACE_FILE = "lehr.yaml"
+
+_RECORD = "workspace.json"
+_KEY = "age-identity.txt"  # whoever uses it refuses a mode that is too wide: somebody may have read it
+_SYSTEM = Path("/var/lib/lehr")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Whose state it is, as a file in the state folder says.
+
+    Attributes:
+        folder: the workspace, as a `file:` URL, which can hold any path.
+        partition: whose incarnations are in it; empty while that is not known.
+        device, inode: of the workspace; they stay the same when it is moved within a file system.
+    """
+
+    folder: str
+    partition: str = ""
+    device: int = 0
+    inode: int = 0
+
+    @property
+    def path(self) -> Path:
+        """The workspace."""
+        return Path(os.fsdecode(urllib.parse.unquote_to_bytes(urllib.parse.urlsplit(self.folder).path)))
+
+
+# --- where it is ------------------------------------------------------------------
+
+
+def states(environment: Mapping[str, str] | None = None) -> Path:
+    """The folder of all states of this user.
+
+    Raises:
+        LehrError: the user has no home.
+    """
+    known = os.environ if environment is None else environment
+    given = known.get("STATE_DIRECTORY", "").split(":")[0]  # systemd can name several
+    if given.startswith("/"):
+        return Path(given)
+    home = known.get("XDG_STATE_HOME", "")
+    if home.startswith("/"):  # the specification has relative ones ignored
+        return Path(home) / "lehr"
+    if os.geteuid() == 0:
+        return _SYSTEM
+    try:
+        return Path("~/.local/state/lehr").expanduser().absolute()
+    except RuntimeError as error:
+        raise LehrError(
+            "there is no place for state",
+            why="this user has no home directory",
+            fix="set XDG_STATE_HOME, or name a folder with --state",
+        ) from error
+
+
+def default_state(folder: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """The state folder of the workspace in `folder`. It need not exist."""
+    real = os.path.realpath(folder)
+    name = _NOT_IN_NAMES.sub("-", os.path.basename(real))[:40].strip(".-") or "workspace"
+    return states(environment) / f"{name}-{short(digest_bytes(os.fsencode(real)))}"
+
+
+def named_state(place: Path) -> Path:
+    """The state folder that `place` names: itself, or that of the workspace which it is."""
+    return default_state(place) if (place / WORKSPACE_FILE).is_file() else place
+
+
+# --- whether it may be trusted ----------------------------------------------------
+
+
+def require_own(state: Path) -> tuple[str, ...]:
+    """See that a state folder, if it exists, is this user's alone, and that nobody else can replace it.
+
+    A folder of mode 0755 in the default place is made 0700: before there was a place of its own, others
+    made the folder above. One that was named explicitly may be shared on purpose, so that is refused.
+
+    Returns:
+        What was repaired, for people.
+
+    Raises:
+        LehrError: it is not; or git writes there.
+    """
+    state = state.absolute()
+    _require_outside_git(state)
+    user = os.geteuid()
+    try:
+        found = weakness(state, user, itself=False)
+        status = state.stat() if found is None and state.exists() else None
+    except OSError as error:
+        raise LehrError(
+            f"state folder {state} cannot be used",
+            why=error.strerror or str(error),
+            fix="choose another with --state, or make it one that this user can write to",
+        ) from error
+    if found is not None:
+        raise _replaceable(state, found.path, found.why, found.fix)
+    if status is None:
+        return ()
+    if not stat.S_ISDIR(status.st_mode):
+        raise LehrError(f"state folder {state} is not a folder", fix="name another one with --state")
+    if status.st_uid != user:
+        raise LehrError(
+            f"state folder {state} belongs to user {status.st_uid}",
+            why="whoever owns it decides what is in it",
+            fix="ask as that user, or name another folder with --state",
+        )
+    return (*_require_mode(state, status), *_require_files(state, user))
+
+
+def _require_outside_git(state: Path) -> None:
+    """Where git has a work tree, a commit can replace a file of the state, and `git clean` deletes it.
+
+    A home that is a work tree is its owner's own: states are in it, as all that its owner has.
+    """
+    real, home = Path(os.path.realpath(state)), Path(os.path.realpath(os.path.expanduser("~")))
+    for folder in (real, *real.parents):
+        if folder.name == ".git" or (folder.joinpath(".git").exists() and not home.is_relative_to(folder)):
+            raise LehrError(
+                f"state folder {state} is in the git work tree {folder}",
+                why="pulling a commit can overwrite state there, and `git clean` can delete it",
+                fix="name a folder outside of it with --state, or leave --state out",
+            )
+
+
+def _is_default(state: Path) -> bool:
+    """Whether it is where nobody has to name it."""
+    try:
+        return state.parent == states()
+    except LehrError:
+        return False
+
+
+def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
+    mode = stat.S_IMODE(status.st_mode)
+    if not mode & 0o077:
+        return ()
+    if not _is_default(state):
+        raise LehrError(
+            f"others may look into state folder {state}",
+            why=f"its mode is {mode:04o}; state is its owner's alone",
+            fix=f"chmod 700 {state}",
+        )
+    os.chmod(state, 0o700)
+    return (f"others could look into {state} (mode {mode:04o}); its mode is 0700 now",)
+
+
+def _require_files(state: Path, user: int) -> tuple[str, ...]:
+    """The files of the folder itself; what is in folders below is behind its mode."""
+    wide = []
+    with os.scandir(state) as entries:
+        found = list(entries)
+    for entry in found:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # a running `lehr run` takes files of its own away
+            continue
+        if stat.S_ISLNK(status.st_mode) or status.st_uid != user:
+            what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else f"of user {status.st_uid}"
+            raise _replaceable(state, entry.path, f"it is {what}", f"rm {entry.path}")
+        if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077 and entry.name != _KEY:
+            os.chmod(entry.path, 0o600)
+            wide.append(entry.name)
+    return (f"files in {state} are mode 0600 now: {', '.join(sorted(wide))}",) if wide else ()
+
+
+def _replaceable(state: Path, path: str, why: str, fix: str) -> LehrError:
+    return LehrError(
+        f"state folder {state} is not safe to use",
+        why=f"{path}: {why}, so that another user could put another state there",
+        fix=fix or "name another folder with --state",
+    )
+
+
+def make(state: Path) -> None:
+    """Make a state folder, for its owner alone; and the folder of all states, if it is in that one.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if _is_default(state):
+        state.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+# --- whose it is ------------------------------------------------------------------
+
+
+def record_of(state: Path) -> Record | None:
+    """Whose state it is; None if it does not say.
+
+    Raises:
+        LehrError: it cannot be read.
+    """
+    path = state / _RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Record)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise LehrError(
+            f"{path} cannot be read", why=str(error), fix="remove it; the next `lehr run` writes it again"
+        ) from error
+
+
+def write_record(state: Path, folder: Path, partition: str) -> None:
+    """Remember that `state` is that of the workspace in `folder`.
+
+    Raises:
+        LehrError: it cannot be written.
+    """
+    real = Path(os.path.realpath(folder))
+    path, half = state / _RECORD, state / f".{_RECORD}.half"
+    try:
+        status = real.stat()
+        record = Record(real.as_uri(), partition, status.st_dev, status.st_ino)
+        if record == record_of(state):
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(half, flags, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(record))
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    except OSError as error:
+        raise LehrError(
+            f"{path} cannot be written", why=error.strerror or str(error), fix="see to its disk"
+        ) from error
+
+
+def require_partition(state: Path, partition: str) -> None:
+    """See that `state` is not that of another partition.
+
+    Raises:
+        LehrError: it is.
+    """
+    record = record_of(state)
+    if record is None or not record.partition or record.partition == partition:
+        return
+    raise LehrError(
+        f"the workspace is of partition {partition}, but state folder {state} of {record.partition}",
+        why="pins, freezes and pushes under way of one partition mean nothing to another",
+        fix=f"name another folder with --state; or, if {record.partition} is gone for good, remove this one",
+    )
+
+
+def moved_from(folder: Path) -> Iterator[tuple[Path, Record]]:
+    """States of workspaces that are gone, and that `folder` may have been: it is the same inode."""
+    here = folder.stat()
+    for path in sorted(states().glob(f"*/{_RECORD}")):
+        try:
+            record = record_of(path.parent)
+        except LehrError:
+            continue  # `lehr state show` and `lehr run` there say so
+        if record is None or (record.device, record.inode) != (here.st_dev, here.st_ino):
+            continue
+        if path.parent != default_state(folder) and not record.path.exists():
+            yield path.parent, record
+
+
+def require_not_moved(folder: Path) -> None:
+    """See that a workspace which has no state yet is not one that was moved away from it.
+
+    Raises:
+        LehrError: it is.
+    """
+    for state, record in moved_from(folder):
+        raise LehrError(
+            f"{folder} has no state, but looks as if it was {record.path} before",
+            why=f"state folder {state} is that of partition {record.partition} there, which is gone",
+            fix=f"run `lehr state move {record.path}` to take its state along; "
+            f"or, to begin anew, remove {state}",
+        )
