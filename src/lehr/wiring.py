@@ -55,6 +55,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         kind, branch, path: of the source, where `location` leaves it open.
         poll: longest seconds between two looks at the source; None for the kind's default.
         lender: another state folder, which is only read: what it has of declared sources is not fetched.
+        exact: a commit that is checked out without a branch may be read, once.
         signed_by: file of public keys, one of which must have signed the newest commit; None for no
             such demand. It is no intent: who may change intent could change it along.
     """
@@ -68,6 +69,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     poll: float | None = None
     lender: Path | None = None
     signed_by: Path | None = None
+    exact: bool = False
 
 
 def registry() -> Registry:
@@ -204,6 +206,8 @@ def primary_source(deployment: Deployment) -> GitSource | DirectorySource:
         poll_seconds=deployment.poll,
         blocking=Threads("source", 1),
         signers=None if deployment.signed_by is None else signers_in(deployment.signed_by),
+        remember=True,
+        exact=deployment.exact,
     )
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="With --once: give up after so long, whatever hangs; pushes under way get 30 s more.",
 )
 @click.option("--source", "kind", type=click.Choice(["git", "directory"]), help="What DIR is, if not plain.")
-@click.option("--branch", help="Branch of the git repository; else its current one.")
+@click.option("--branch", help="Follow this branch from now on; else the one of the first run.")
 @click.option("--path", default="", help="Folder of the workspace within the git repository.")
 @click.option("--poll", callback=duration, metavar="TIME", help="Longest time between looks at the source.")
 @click.option(
@@ -82,6 +82,8 @@ def run(
     log_json: bool,
 ) -> None:
     """Make production as the workspace in DIR says, and keep it so, until ended."""
+    import msgspec
+
     from lehr.cli.deployment import deployment_of
     from lehr.cli.ending import run_until_ended
     from lehr.cli.logs import configure_logs
@@ -102,6 +104,7 @@ def run(
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
+    deployment = msgspec.structs.replace(deployment, exact=once)
     hung_up = HungUp()
     if once:
         run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
+from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.ending import EndedError, Ending, tell
@@ -26,6 +27,7 @@ from lehr.control.state_folder import write_record
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
 from lehr.query.reading import Reading
+from lehr.sdk.source import REMARK
 from lehr.wiring import Deployment, interrupt_sources, parts
 
 if TYPE_CHECKING:
@@ -252,8 +254,14 @@ class _Teller:
 
     def __init__(self) -> None:
         self._last: tuple[object, ...] = ()
+        self._remarks: tuple[Diagnostic, ...] = ()
 
     def __call__(self, attempt: Attempt) -> None:
+        remarks = tuple(item for item in attempt.diagnostics if item.code == REMARK)
+        if remarks == self._remarks:  # which are told once, and not with every commit
+            rest = tuple(item for item in attempt.diagnostics if item not in remarks)
+            attempt = replace(attempt, diagnostics=rest)
+        self._remarks = remarks
         told = (attempt.publication, attempt.sources, attempt.diagnostics)
         if told == self._last:
             return

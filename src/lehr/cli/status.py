@@ -64,6 +64,7 @@ def _lines(
     reading: Reading, overview: Overview, report: dict[str, Any] | None, run: RunState, place: str
 ) -> Iterator[str]:
     from lehr.cli.told_all import held_back_line, run_line
+    from lehr.sdk.source import REMARK
 
     now, newest = reading.now, overview.newest
     process = "" if run.process is None else f", process {run.process}"
@@ -76,6 +77,9 @@ def _lines(
         yield f"in force    {newest.name}, published {words.ago(newest.created_at, now)}"
     if overview.attempt is not None:
         yield f"newest      {_newest(overview.attempt, now)}"
+        for item in overview.attempt.diagnostics:
+            if item.code == REMARK:
+                yield f"source      {terminal.printable(item.what)}"
     yield f"last look   {_last_look(run, now)}"
     counts = ", ".join(f"{count:,} {name}" for name, count in overview.counts.items())
     yield f"assets      {counts or 'none'}"

@@ -29,7 +29,15 @@ from lehr.publish.overtaking import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.generation import Generated, Generation, OvertakenError
-from lehr.sdk.source import RefusedRevisionError, Snapshot, Source, SourcesError, revisions_of
+from lehr.sdk.source import (
+    REMARK,
+    RefusedRevisionError,
+    Remarks,
+    Snapshot,
+    Source,
+    SourcesError,
+    revisions_of,
+)
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
@@ -123,6 +131,7 @@ class Publisher:
             except OvertakenError:
                 if not left:
                     raise
+        await self._remark(work)
         attempt = self._attempt(work)
         await self._keep(attempt)
         return attempt
@@ -143,6 +152,14 @@ class Publisher:
             if work.publication is not None:
                 break
         return work
+
+    async def _remark(self, work: _Pass) -> None:
+        """Add what the source has to say besides."""
+        if isinstance(self._source, Remarks):
+            remarks = await self._blocking.run(getattr, self._source, "remarks")
+            # What a revision was refused for is told again, with what was remarked at that time.
+            kept = (item for item in work.diagnostics if item.code != REMARK)
+            work.diagnostics = (*kept, *remarks)
 
     async def _keep(self, attempt: Attempt) -> None:
         before = self._store.records.attempt(self._partition)

@@ -74,6 +74,20 @@ class Compound(Protocol):
         ...
 
 
+REMARK = "PUB009"
+"""Code of what sources remark."""
+
+
+@runtime_checkable
+class Remarks(Protocol):
+    """A source that has something to say to people, whatever comes of its newest snapshot."""
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """Warnings with the code `REMARK`, as things are now. Blocks."""
+        ...
+
+
 def revisions_of(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
     """The exact revision of each source that `snapshot` was read from."""
     return snapshot.revisions if isinstance(snapshot, Compound) else (snapshot.revision,)

@@ -17,7 +17,7 @@ from lehr.base.digest import digest_all
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
-from lehr.sdk.source import FileEntry, LeavesOut, Snapshot, Source, SourcesError
+from lehr.sdk.source import FileEntry, LeavesOut, Remarks, Snapshot, Source, SourcesError
 from lehr.sources.following import Following
 
 Open = Callable[[str, DeclaredSource], Source]
@@ -125,6 +125,11 @@ class CompositeSource:
     def name(self) -> str:
         """That of the source with `lehr.yaml`."""
         return self._primary.name
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """Those of the source with `lehr.yaml`."""
+        return self._primary.remarks if isinstance(self._primary, Remarks) else ()
 
     def newest(self) -> Snapshot:
         """The newest snapshot of every source. One call at a time.

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from lehr.base.blocking import Blocking, Inline
 from lehr.base.clock import Clock
-from lehr.base.errors import StalledError
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.errors import LehrError, StalledError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.source import RefusedRevisionError
+from lehr.sources.branch import HEADS, BranchMemory, checked_out, detached
 from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
@@ -36,6 +38,8 @@ class GitSource:
         timeout: seconds that a fetch may take.
         signers: of whom one must have signed a commit before it is read; None for no such demand.
         lender: another mirror of this repository, of which this one takes what it has.
+        memory: remembers which branch is followed where none is named; None follows HEAD, wherever that goes.
+        exact: True if HEAD may be a commit without a branch, which is then read, and not remembered.
     """
 
     def __init__(
@@ -53,6 +57,8 @@ class GitSource:
         timeout: float = 120.0,
         signers: Signers | None = None,
         lender: Path | None = None,
+        memory: BranchMemory | None = None,
+        exact: bool = False,
     ) -> None:
         directory = local_path(repository)
         self._location = repository if directory is None else str(directory)
@@ -64,6 +70,10 @@ class GitSource:
         self._mirror = Mirror(mirror, timeout=timeout, lender=lender)
         self._signers = signers
         self._last: TreeSnapshot | None = None
+        self._memory = memory if commit is None and tag is None else None
+        self._exact = exact
+        self._resolved = branch is not None or self._memory is None
+        self._remembered: str | None = None
         origin = self._origin if commit is None else None
         self._hints = Hints(
             clock,
@@ -88,7 +98,12 @@ class GitSource:
             StalledError: it is none, is empty, has no such branch, or may not be read; or nobody who may
                 has signed the commit.
         """
+        if not self._resolved:
+            self._resolve()
         commit = self._tip()
+        self._remember()
+        if self._ref == "HEAD" and self._memory is not None and self._origin is not None:
+            self._commit = commit  # exactly this one, whatever is checked out meanwhile
         if self._last is None or self._last.revision.revision != commit:
             if self._signers is not None:
                 self._signers.require(self._mirror.path, commit, self._location)
@@ -102,6 +117,37 @@ class GitSource:
         except StalledError as error:
             raise RefusedRevisionError(snapshot.revision, error) from error
         return snapshot
+
+    @property
+    def remarks(self) -> tuple[Diagnostic, ...]:
+        """That another branch than the one that is followed is checked out. Blocks."""
+        if self._memory is None or self._origin is None or self._followed or self._ref == "HEAD":
+            return ()
+        try:
+            head = self._origin.head()
+        except LehrError:
+            return ()  # whoever reads the source is told
+        return () if head == self._ref else (checked_out(public(self._location), head, self._ref),)
+
+    def _resolve(self) -> None:
+        """Find out which branch is followed: the remembered one, or else that of HEAD."""
+        assert self._memory is not None
+        self._remembered = ref = self._memory.recall()
+        if ref is None:
+            origin = self._origin
+            ref = self._mirror.head_of(self._location) if origin is None else origin.head()
+            if ref is None and origin is not None and not self._exact:
+                raise detached(public(self._location))
+        if ref is not None and not ref.startswith(HEADS):
+            raise StalledError(f"{ref} is not a branch", fix="name a branch with --branch")
+        self._ref = ref or "HEAD"
+        self._resolved = True
+
+    def _remember(self) -> None:
+        """What was read is followed from now on."""
+        if self._memory is not None and self._ref.startswith(HEADS) and self._remembered != self._ref:
+            self._memory.remember(self._ref)
+            self._remembered = self._ref
 
     def _tip(self) -> str:
         """Id of the newest commit, which is in the mirror."""

@@ -92,6 +92,21 @@ class Mirror:
             raise TransientError(f"{name} was fetched and is not there", fix="run again")
         return tip
 
+    def head_of(self, location: str) -> str | None:
+        """The full name of the default branch of the repository at `location`; None if it has none.
+
+        Raises:
+            TransientError, StalledError: it cannot be asked.
+        """
+        arguments = [f"--git-dir={self._path}", "ls-remote", "--symref", "--", location, "HEAD"]
+        _ = self.repository
+        said = run_git(arguments, timeout=self._timeout, location=location).decode(errors="surrogateescape")
+        for line in said.splitlines():
+            target, _tab, name = line.partition("\t")
+            if name == "HEAD" and target.startswith("ref: "):
+                return target.removeprefix("ref: ")
+        return None
+
     def keep(self, revision: str, target: str) -> None:
         """Never lose the commit or tree `target`, which `revision` names."""
         if self.kept(revision) is not None:

@@ -10,6 +10,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.digest import digest_bytes, short
 from lehr.base.errors import StalledError, TransientError
+from lehr.sources.branch import BranchMemory
 from lehr.sources.directory import EXCLUDED, DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.origin import local_path
@@ -32,6 +33,8 @@ def open_source(
     poll_seconds: float | None = None,
     blocking: Blocking | None = None,
     signers: Signers | None = None,
+    remember: bool = False,
+    exact: bool = False,
 ) -> GitSource | DirectorySource:
     """The source at `location`. Nothing is read before the first `newest`.
 
@@ -47,6 +50,8 @@ def open_source(
         poll_seconds: longest time between two hints; None for the kind's default.
         blocking: runs looks at file systems that may hang.
         signers: of whom one must have signed the newest commit; None for no such demand.
+        remember: follow one branch, which `state` remembers, and not whatever is checked out.
+        exact: a commit that is checked out without a branch may be read, if `state` remembers none.
 
     Raises:
         StalledError: `path` leads out of the repository; or commits are to be signed, and there are none.
@@ -77,6 +82,8 @@ def open_source(
         poll_seconds=poll_seconds or 10.0,
         blocking=blocking,
         signers=signers,
+        memory=BranchMemory(state / "sources" / "branch.json") if remember else None,
+        exact=exact,
     )
 
 

@@ -58,16 +58,38 @@ class LocalRepository:
         except (KeyError, ValueError, pygit2.GitError) as err:  # KeyError: its object is missing
             raise _unreadable(self._path, name, err) from err
 
-    def glance(self, name: str) -> Hashable:
-        """Something that differs when `name` may have moved. Costs a few calls of stat."""
+    def head(self) -> str | None:
+        """The full name of the branch that HEAD is on; None if it is on a commit.
+
+        Of a linked work tree it is that tree's own.
+
+        Raises:
+            TransientError, StalledError: as `tip`.
+        """
+        repository = self._open()
+        if repository is None:  # of a format that is too new; HEAD looks as it always did
+            found = _first_line(self._directories()[0] / "HEAD")
+            return found.removeprefix(_SYMBOLIC) if found.startswith(_SYMBOLIC) else None
+        try:
+            target = repository.lookup_reference("HEAD").target
+        except (KeyError, ValueError, pygit2.GitError) as err:
+            raise _unreadable(self._path, "HEAD", err) from err
+        return target if isinstance(target, str) else None
+
+    def _directories(self) -> tuple[Path, Path]:
+        """Where git keeps what is this work tree's, and what all work trees share."""
         git = self._path / ".git"
         directory = git if git.is_dir() else self._path
-        common = directory
-        if git.is_file():  # a linked work tree
-            directory = self._path / _first_line(git).removeprefix("gitdir: ")
-            common = directory / (_first_line(directory / "commondir") or ".")
+        if not git.is_file():
+            return directory, directory
+        directory = self._path / _first_line(git).removeprefix("gitdir: ")  # a linked work tree
+        return directory, directory / (_first_line(directory / "commondir") or ".")
+
+    def glance(self, name: str) -> Hashable:
+        """Something that differs when `name` or HEAD may have moved. Costs a few calls of stat."""
+        directory, common = self._directories()
         head = _first_line(directory / "HEAD")
-        followed = head.removeprefix("ref: ") if name == "HEAD" else name
+        followed = head.removeprefix(_SYMBOLIC) if name == "HEAD" else name
         places = (common / followed, common / "packed-refs", common / "reftable" / "tables.list")
         return (head, *map(_stamp, places))
 
@@ -99,6 +121,7 @@ def _unreadable(path: Path, name: str, err: Exception) -> TransientError:
     )
 
 
+_SYMBOLIC = "ref: "
 _TAGS = "refs/tags/"
 
 

@@ -1,0 +1,94 @@
+"""Which branch is followed: the one that was checked out at first, until somebody names another.
+
+Whoever checks out another branch in the workspace wants to look at it, and not to deploy it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from lehr.base.diagnostics import Diagnostic, Severity
+from lehr.base.errors import StalledError, TransientError
+from lehr.sdk.source import REMARK
+
+HEADS = "refs/heads/"
+
+
+class _Remembered(msgspec.Struct, frozen=True):
+    ref: str
+
+
+class BranchMemory:
+    """Keeps in the state folder which branch is followed, whatever becomes of the workspace.
+
+    Args:
+        path: the file. It is that of the one source of a state that has `lehr.yaml`, wherever that is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def recall(self) -> str | None:
+        """The full name of its ref; None before there is any.
+
+        Raises:
+            StalledError: it cannot be read. Another branch than the one that is followed may never be taken.
+        """
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Remembered).ref
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise StalledError(
+                f"{self._path}, which says which branch is followed, cannot be read",
+                why=str(error),
+                fix="name the branch with --branch: that writes it again",
+            ) from error
+
+    def remember(self, ref: str) -> None:
+        """Follow `ref` from now on, in all runs.
+
+        Raises:
+            TransientError: it cannot be written.
+        """
+        half = self._path.with_suffix(".half")
+        try:
+            half.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with half.open("wb") as file:
+                file.write(msgspec.json.encode(_Remembered(ref)))
+                file.flush()
+                os.fsync(file.fileno())
+            half.replace(self._path)
+        except OSError as error:
+            raise TransientError(
+                f"{self._path}, which says which branch is followed, cannot be written",
+                why=error.strerror or str(error),
+                fix="make room in the state folder, and let this user write to it",
+            ) from error
+
+
+def detached(location: str) -> StalledError:
+    """No branch is checked out, and nobody has said which one to follow."""
+    return StalledError(
+        f"{location} has no branch checked out, so there is none to follow",
+        why="HEAD is a commit (a tag, or a checkout in CI)",
+        fix="name the branch with --branch; `lehr run --once` takes exactly this commit",
+    )
+
+
+def checked_out(location: str, head: str | None, followed: str) -> Diagnostic:
+    """HEAD is elsewhere than the branch that is followed."""
+    name = followed.removeprefix(HEADS)
+    found = "a commit without a branch" if head is None else head.removeprefix(HEADS)
+    return Diagnostic(
+        code=REMARK,
+        what=f"Lehr follows the branch {name}, and HEAD of {location} is {found}",
+        why="Lehr follows one branch, whatever is checked out",
+        fix=f"check out {name} again"
+        + ("" if head is None else f"; to deploy {found} from now on, run `lehr run --branch {found}`"),
+        subject=location,
+        severity=Severity.WARNING,
+    )
