@@ -13,6 +13,9 @@ from lehr.cli.output import yaml_text
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.from_regex(
     r"[-+]?[0-9.eExXo_:]{1,8}", fullmatch=True
 )
+files = st.lists(st.text("ab \t#:-", max_size=6), min_size=2, max_size=6).map("\n".join)
+"""Texts of several lines, with blanks and tabs wherever these can be."""
+
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
@@ -37,3 +40,19 @@ def test_a_value_is_read_as_it_was_written(value: dict[str, Any]) -> None:
     loaded = load("x.yaml", yaml_text(value).encode())
     assert not loaded.diagnostics
     assert [document.value for document in loaded.documents] == [value]
+
+
+@settings(deadline=None, max_examples=300)
+@given(files)
+@example("\tfirst\nx")
+@example("\n\n  \n\tx\n\n")
+@example(" \n\t\n")
+@example("server {\n\tlisten 80; \n}\n")
+def test_a_text_of_several_lines_is_one_block_wherever_yaml_has_one(text: str) -> None:
+    value = {"id": "a", "payload": {"content": text, "list": [text, {"x": text}]}}
+    written = yaml_text(value)
+    [document] = load("x.yaml", written.encode()).documents
+    assert document.value == value
+    if text.strip("\n"):
+        assert "\n  content: |" in written
+        assert '"' not in written

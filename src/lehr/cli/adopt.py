@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lehr.sdk.plugin import AssetPlugin
 
 _WORKSPACE = "lehr.yaml"
+_NAMED = 3
 
 
 @click.command(
@@ -214,10 +215,23 @@ def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> Non
         click.echo(f"  {_WORKSPACE} does not read it: `assets` has {patterns}", err=True)
 
 
+def _left_out(drafts: Sequence[Draft]) -> Iterator[str]:
+    """How many were left out for each reason, and some of them."""
+    ids: dict[str, list[str]] = {}
+    for draft in drafts:
+        if draft.obstacle:
+            ids.setdefault(draft.obstacle, []).append(draft.id)
+    for reason, found in sorted(ids.items(), key=lambda item: -len(item[1])):
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        yield f"{len(found)}: {reason} ({', '.join(found[:_NAMED])}{more})"
+
+
 def _say_what_is_next(drafts: Sequence[Draft]) -> None:
     total = words.counted(len(drafts), "draft")
     left = sum(bool(draft.obstacle) for draft in drafts)
-    click.echo(f"{total}, {left} of them commented out, with the reason" if left else total, err=True)
+    click.echo(f"{total}, {left} of them commented out:" if left else total, err=True)
+    for line in _left_out(drafts):
+        click.echo(f"  {line}", err=True)
     if left < len(drafts):
         click.echo("Read them through, and commit them: nothing is pushed yet. Then", err=True)
         click.echo("  lehr plan             shows that nothing is to be done", err=True)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from lehr.cli import terminal, words
-from lehr.cli.told import value
+from lehr.cli.told import value, values
 from lehr.query.compare import AssetComparison, Comparison, FieldChange, Kind
 
 _SIGNS = {Kind.ADDED: "+", Kind.CHANGED: "~", Kind.REMOVED: "-"}
@@ -90,7 +90,8 @@ def _field(change: FieldChange) -> Iterator[str]:
     elif change.kind is Kind.REMOVED:
         yield f"{sign} {change.path}: {value(change.before)}"
     else:
-        yield f"{sign} {change.path}: {value(change.before)} -> {value(change.after)}"
+        before, after = values(change.before, change.after)
+        yield f"{sign} {change.path}: {before} -> {after}"
 
 
 def _patch(change: FieldChange) -> Iterator[str]:
@@ -99,10 +100,14 @@ def _patch(change: FieldChange) -> Iterator[str]:
         yield f"  {change.path}"
         yield from _text_patch(change)
         return
+    changed = change.kind is Kind.CHANGED
+    before, after = (
+        values(change.before, change.after) if changed else map(value, (change.before, change.after))
+    )
     if change.kind is not Kind.ADDED:
-        yield f"- {change.path}: {value(change.before)}"
+        yield f"- {change.path}: {before}"
     if change.kind is not Kind.REMOVED:
-        yield f"+ {change.path}: {value(change.after)}"
+        yield f"+ {change.path}: {after}"
 
 
 def _is_text(change: FieldChange) -> bool:

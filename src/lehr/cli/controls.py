@@ -175,7 +175,10 @@ def _pin(
 @control_options
 @click.option("--check", required=True, metavar="ID", help="Asset that configures the check.")
 def override(selector: str, reason: str, seconds: float | None, state: Path | None, check: str) -> None:
-    """Let pushes of SELECTOR through a check that may be overridden, in an emergency. It is audited."""
+    """Let pushes of SELECTOR through a check that may be overridden, in an emergency. It is audited.
+
+    The asset that configures the check has to say `override: true`.
+    """
     from lehr.control.messages import Override
 
     request = Override(selector=selector, reason=reason, seconds=seconds, check=check)

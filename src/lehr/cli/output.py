@@ -81,7 +81,18 @@ def yaml_text(document: Any) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        pass
+        """PyYAML takes no block for texts with tabs, or blanks at the ends of lines; YAML does."""
+
+        def analyze_scalar(self, scalar: str) -> Any:
+            analysis = super().analyze_scalar(scalar)
+            analysis.allow_block = analysis.allow_block or _style(scalar) == "|"
+            return analysis
+
+        def determine_block_hints(self, text: str) -> str:
+            hints = super().determine_block_hints(text)
+            # The indentation of a block cannot be told from a line that itself begins with a blank.
+            blank = text.lstrip("\n")[:1] in (" ", "\t") and not hints[:1].isdigit()
+            return f"{self.best_indent}{hints}" if blank else hints
 
     def text_of(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=_style(text))
@@ -95,10 +106,11 @@ def _style(text: str) -> str | None:
     """How `text` is written so that YAML 1.2 reads it again, which PyYAML does not know; None for its way."""
     from lehr.base.documents.scalars import resolve
 
-    if not all(line.isprintable() for line in text.split("\n")):
-        return '"'
-    if "\n" in text:
+    lines = text.split("\n")
+    if len(lines) > 1 and text.strip("\n") and all(line.replace("\t", "").isprintable() for line in lines):
         return "|"
+    if not all(line.isprintable() for line in lines):
+        return '"'
     try:
         return None if resolve(text) == text else '"'
     except ValueError:

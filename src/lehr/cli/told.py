@@ -30,6 +30,8 @@ _COLOURS = {
 }
 _MOST_CHANGES = 5
 _MOST_VALUE = 60
+_CONTEXT = 20
+"""Characters that are shown before the first difference of two long texts."""
 
 
 def tell(explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool) -> Iterator[str]:
@@ -133,11 +135,24 @@ def change_line(change: Change) -> str:
         return f"{change.path}: is missing, shall be {value(change.intended)}"
     if change.intended is None:
         return f"{change.path}: is {value(change.observed)}, shall not be"
-    return f"{change.path}: is {value(change.observed)}, shall be {value(change.intended)}"
+    observed, intended = values(change.observed, change.intended)
+    return f"{change.path}: is {observed}, shall be {intended}"
 
 
 def value(plain: Any) -> str:
     """Plain data on one line, cut if it is long."""
+    return _cut(_line(plain), 0)
+
+
+def values(before: Any, after: Any) -> tuple[str, str]:
+    """Two pieces of plain data on one line each; of long ones, the part where they begin to differ."""
+    one, other = _line(before), _line(after)
+    shorter = min(len(one), len(other))
+    same = next((at for at in range(shorter) if one[at] != other[at]), shorter)
+    return _cut(one, same - _CONTEXT), _cut(other, same - _CONTEXT)
+
+
+def _line(plain: Any) -> str:
     if (
         isinstance(plain, dict)
         and plain
@@ -146,8 +161,17 @@ def value(plain: Any) -> str:
         text = ", ".join(f"{key} {item}" for key, item in plain.items())
     else:
         text = plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()
-    shown = terminal.printable(text) if text else '""'
-    return shown if len(shown) <= _MOST_VALUE else f"{shown[: _MOST_VALUE - 1]}…"
+    return terminal.printable(text) if text else '""'
+
+
+def _cut(text: str, begin: int) -> str:
+    """At most `_MOST_VALUE` characters of `text`, among them those from `begin` on."""
+    if len(text) <= _MOST_VALUE:
+        return text
+    if begin <= 0:
+        return f"{text[: _MOST_VALUE - 1]}…"
+    rest = text[min(begin, len(text) - _MOST_VALUE + 1) :]
+    return f"…{rest}" if len(rest) < _MOST_VALUE else f"…{rest[: _MOST_VALUE - 2]}…"
 
 
 # --- how it came to be so -------------------------------------------------------
@@ -187,7 +211,8 @@ def carried_out_line(change: Change) -> str:
         return f"{change.path}: {value(change.intended)} was made"
     if change.intended is None:
         return f"{change.path}: {value(change.observed)} was taken away"
-    return f"{change.path}: {value(change.observed)} became {value(change.intended)}"
+    observed, intended = values(change.observed, change.intended)
+    return f"{change.path}: {observed} became {intended}"
 
 
 def _operation(operation: Operation, now: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import msgspec
@@ -11,13 +11,14 @@ import msgspec
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, TransientError
-from lehr.control.commands import approved, control_of, lifted, told_of
+from lehr.control.commands import approved, control_of, lifted, require_overridable, told_of
 from lehr.control.messages import (
     Answer,
     AnyRequest,
     Approve,
     Controlling,
     Lift,
+    Override,
     PruneHistory,
     Refresh,
     Report,
@@ -48,12 +49,14 @@ class Commander:
         clock: Clock,
         chance: Chance,
         run_state: Callable[[], RunState],
+        governing: Collection[str] = (),
     ) -> None:
         """Commands of `partition`.
 
         Args:
             refresh: takes a pass over the source.
             run_state: how this program is now.
+            governing: types of assets that configure checks.
         """
         self._partition = partition
         self._store = store
@@ -63,6 +66,7 @@ class Commander:
         self._clock = clock
         self._chance = chance
         self._run_state = run_state
+        self._governing = sorted(governing)
 
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
         """Carry out `request`, given by `actor`; refusals are answers too. Both are audited.
@@ -119,6 +123,13 @@ class Commander:
             now=now,
             newest=0 if newest is None else newest.sequence,
         )
+        if isinstance(request, Override):
+            assets = (
+                ()
+                if newest is None
+                else self._store.intent.assets(self._partition, newest.sequence, self._governing)
+            )
+            require_overridable(request.check, list(assets))
         ids = self._enforcer.select(control.selector)
         if not ids:
             raise LehrError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 from lehr.base.errors import LehrError
 from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, Pause, Pin
-from lehr.model.asset import AssetId, Partition
+from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.selector import Selector, parse_selector
@@ -88,6 +89,36 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
         expires_at=control.expires_at,
         diff_digest=digest,
     )
+
+
+def require_overridable(check: str, governing: Sequence[Asset]) -> None:
+    """See that an override would do something: it says nothing when it does not, and that in an emergency.
+
+    Args:
+        governing: assets that configure checks now; those that say `override: true` can be overridden.
+
+    Raises:
+        LehrError: there is no such asset, or its check cannot be overridden.
+    """
+    payloads = {str(asset.id): asset.document()["payload"] for asset in governing}
+    possible = sorted(id for id, payload in payloads.items() if payload.get("override") is True)
+    if check not in payloads:
+        close = difflib.get_close_matches(check, payloads, n=1)
+        raise LehrError(
+            f"no check is configured by `{check}`",
+            why="an override names the asset of a check",
+            fix=f"did you mean `{close[0]}`?" if close else _can_be_overridden(possible),
+        )
+    if check not in possible:
+        raise LehrError(
+            f"{check} cannot be overridden",
+            why="an override counts only for a check whose asset says `override: true`",
+            fix=f"{_can_be_overridden(possible)}; or commit `override: true`, if its type has that field",
+        )
+
+
+def _can_be_overridden(possible: Sequence[str]) -> str:
+    return f"can be overridden: {', '.join(possible[:10])}" if possible else "no check can be overridden here"
 
 
 def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:

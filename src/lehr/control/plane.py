@@ -142,6 +142,7 @@ class ControlPlane:
             parts.clock,
             parts.chance,
             self.state,
+            [name for name, item in parts.registry.types.items() if item.governs],
         )
         self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []

@@ -184,7 +184,8 @@ def test_where_nothing_can_be_adopted_there_are_comments_alone(shop: Path) -> No
     (shop / "etc" / "link").symlink_to("shop.conf")
     result = call("lehr.File", "etc/link")
     assert values(result.stdout) == []
-    assert "Not adopted: it is a symlink" in result.stdout
+    assert "Not adopted: it is a symbolic link" in result.stdout
+    assert "1: it is a symbolic link, and a lehr.File is a regular file (file/etc/link)" in result.stderr
     assert "lehr plan" not in result.stderr
 
 

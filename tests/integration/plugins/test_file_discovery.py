@@ -52,7 +52,37 @@ def test_patterns_match_files_alone_and_none_twice(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     for name in ("a/1.conf", "a/b/2.conf", "a/b/.hidden.conf", "a/other"):
         (tmp_path / name).write_text(name)
-    assert found(tmp_path, "**/*.conf", "a/*").keys() == {"a/1.conf", "a/b/2.conf", "a/other"}
+    drafts = found(tmp_path, "**/*.conf", "a/*")
+    assert {path for path, draft in drafts.items() if not draft.obstacle} == {
+        "a/1.conf",
+        "a/b/2.conf",
+        "a/other",
+    }
+
+
+def test_what_patterns_pass_over_is_named_with_the_way_to_adopt_it(tmp_path: Path) -> None:
+    (tmp_path / "a" / ".git" / "objects").mkdir(parents=True)
+    for name in ("a/shown", "a/.env", "a/.git/config", "a/.git/objects/1"):
+        (tmp_path / name).write_text(name)
+    drafts = found(tmp_path, "a/**")
+    assert {path: draft.obstacle for path, draft in drafts.items() if draft.obstacle} == {
+        "a/.env": discovering.HIDDEN,
+        "a/.git": discovering.HIDDEN,
+    }
+    assert "'a/.git/**'" in drafts["a/.git"].notes[0]
+    assert not found(tmp_path, "a/.env")["a/.env"].obstacle, "whoever names it wants it"
+
+
+def test_a_file_behind_a_link_is_drafted_once_where_it_really_is(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "x").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    drafts = found(tmp_path, "**")
+    assert not drafts["real/x"].obstacle
+    assert drafts["link"].obstacle == discovering.LINK
+    assert drafts["link"].notes == ("it leads to real",)
+    assert drafts["link/x"].obstacle == discovering.TWICE
+    assert not found(tmp_path, "link/x")["link/x"].obstacle, "it is not drafted twice"
 
 
 def test_what_is_no_text_is_kept_byte_by_byte(tmp_path: Path) -> None:
@@ -80,7 +110,7 @@ def test_an_owner_who_is_somebody_else_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda path: path.symlink_to("nowhere"), "symlink"),
+        (lambda path: path.symlink_to("nowhere"), "symbolic link"),
         (os.mkfifo, "fifo"),
         (lambda path: path.write_bytes(b"x" * 200_000), "200,000 bytes"),
         (lambda path: (path.write_text("x"), path.with_name(".x.lehr-tmp").touch()), "would remove"),

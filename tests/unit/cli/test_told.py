@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lehr.cli.told import tell
+from lehr.cli.told import tell, values
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Status
 from lehr.query.explain import Explanation
@@ -63,3 +65,21 @@ def test_nothing_is_said_of_a_next_turn_when_no_lehr_runs() -> None:
     condition = Condition(Status.WAITING, "DependencyDiffers", resync=60.0)
     lines = list(tell(Explanation(row=row(condition)), None, NOW, alive=False))
     assert not any(line.startswith("  next ") for line in lines)
+
+
+def test_of_two_long_texts_the_part_is_shown_where_they_begin_to_differ() -> None:
+    before, after = values("x" * 200 + "old" + "y" * 200, "x" * 200 + "new" + "y" * 200)
+    assert before == "…" + "x" * 20 + "old" + "y" * 35 + "…"
+    assert after == "…" + "x" * 20 + "new" + "y" * 35 + "…"
+    assert values("x" * 200, "x" * 200 + "end") == ("…" + "x" * 59, "…" + "x" * 56 + "end")
+    assert values("a" + "x" * 200, "b" + "x" * 200) == ("a" + "x" * 58 + "…", "b" + "x" * 58 + "…")
+    assert values("short", "other") == ("short", "other")
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.text(min_size=100, max_size=300))
+def test_what_differs_looks_different_and_fits(one: str, other: str, same: str) -> None:
+    before, after = values(same + one, same + other)
+    assert len(before) <= 60
+    assert len(after) <= 60
+    if one.isprintable() and other.isprintable() and same.isprintable() and one != other:
+        assert before != after

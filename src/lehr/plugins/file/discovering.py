@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import glob
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,11 @@ from lehr.sdk import plugin
 from lehr.sdk.discovering import Ids
 
 MOST_FILES = 1000
+_MOST_HIDDEN = 100_000
+
+LINK = f"it is a symbolic link, and a {FILE} is a regular file"
+TWICE = "it is reached through a symbolic link, and drafted where it really is"
+HIDDEN = "its name begins with a dot, which patterns pass over"
 
 _MOST_BYTES = MAX_ASSET_BYTES * 3 // 4  # as base64, and with the rest of the asset, they still fit
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -55,14 +61,65 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def drafts(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
-    """A draft of each of `paths`."""
+def hidden(base: str, query: Sequence[str]) -> list[str]:
+    """What patterns pass over since its name begins with a dot, relative to `base` where it is below it.
+
+    Of a hidden directory, only itself.
+    """
+    found: dict[str, None] = {}
+    for pattern in query:
+        if not glob.has_magic(pattern):
+            continue
+        matches = glob.iglob(pattern, root_dir=base, recursive=True, include_hidden=True)
+        shown = set(glob.glob(pattern, root_dir=base, recursive=True, include_hidden=False))
+        for path in itertools.islice(matches, _MOST_HIDDEN):
+            if path not in shown and (top := _hidden_part(path)):
+                found[_shown(base, top)] = None
+    return sorted(found)
+
+
+def _hidden_part(path: str) -> str:
+    """`path` up to its first part that begins with a dot; empty if none does."""
+    parts = path.split("/")
+    for end, part in enumerate(parts, 1):
+        if part.startswith(".") and part not in (".", ".."):
+            return "/".join(parts[:end])
+    return ""
+
+
+def left_out(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
+    """What is not drafted since its name begins with a dot, so that nobody takes it for adopted."""
     ids = Ids()
     for path in paths:
-        payload, notes, obstacle = _draft(os.path.join(base, path), path)
+        folder = disk.kind_of(os.path.join(base, path)) is Kind.DIRECTORY
+        name = f"'{path}/**'" if folder else path
+        yield plugin.Found(
+            id=ids.propose(f"file/{path}"),
+            type=FILE,
+            payload={"path": path},
+            notes=(f"to adopt it, name it: lehr adopt {FILE} {name}",),
+            obstacle=HIDDEN,
+        )
+
+
+def drafts(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
+    """A draft of each of `paths`; of one file that several of them lead to, for the one without links."""
+    ids = Ids()
+    real = {path: _real(base, path) for path in paths}
+    straight = {real[path] for path in paths if real[path] == os.path.normpath(os.path.join(base, path))}
+    for path in paths:
+        full = os.path.join(base, path)
+        payload, notes, obstacle = _draft(full, path)
+        if real[path] != os.path.normpath(full) and real[path] in straight and not obstacle:
+            payload, notes, obstacle = {"path": path}, (f"it is {real[path]}",), TWICE
         yield plugin.Found(
             id=ids.propose(f"file/{path}"), type=FILE, payload=payload, notes=notes, obstacle=obstacle
         )
+
+
+def _real(base: str, path: str) -> str:
+    folder, name = os.path.split(os.path.join(os.path.realpath(base), path))
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _shown(base: str, path: str) -> str:
@@ -83,6 +140,8 @@ def _draft(full: str, path: str) -> tuple[dict[str, Any], tuple[str, ...], str]:
         return payload, (), f"its path {problem}"
     if found is None:
         return payload, (), "it has gone in the meantime"
+    if found.kind is Kind.SYMLINK:
+        return payload, (f"it leads to {os.readlink(full)}",), LINK
     if found.kind is not Kind.FILE:
         return payload, (), f"it is a {found.kind}, and a {FILE} is a regular file"
     if found.size > _MOST_BYTES:

@@ -91,6 +91,9 @@ class FilePlugin(AssetPlugin):
         drafts = discovering.drafts(base, paths)
         while (draft := await self._blocking.run(next, drafts, None)) is not None:
             yield draft
+        hidden = await self._blocking.run(discovering.hidden, base, query)
+        for found in discovering.left_out(base, hidden):
+            yield found
 
     async def close(self) -> None:
         self._watch.close()
