@@ -16,6 +16,7 @@ import msgspec
 import structlog
 
 from lehr.base.blocking import Blocking
+from lehr.base.real_paths import real_entry, real_target
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict, Holder
 
@@ -89,13 +90,12 @@ def real_name(claim: str, base: Path) -> str:
     kind, _, name = claim.partition(":")
     match kind:
         case "file":
-            folder, last = os.path.split(base / name)
-            return f"path:{os.path.join(os.path.realpath(folder), last)}"
+            return f"path:{real_entry(base / name)}"
         case "folder":
-            return f"path:{os.path.realpath(base / name)}"
+            return f"path:{real_target(base / name)}"
         case "database" if name.startswith("sqlite:"):
             path, _, schema = name.removeprefix("sqlite:").rpartition("/")
-            return f"database:sqlite:{os.path.realpath(base / path)}/{schema}"
+            return f"database:sqlite:{real_target(base / path)}/{schema}"
     return claim
 
 
