@@ -33,7 +33,7 @@ def test_any_text_becomes_writable_and_stays_what_it_was_if_it_is(text: str) -> 
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_every_error_and_every_diagnostic_can_be_written_down(what: str, why: str, fix: str) -> None:
     error = StalledError(what, why=why, fix=fix)
-    assert str(error).encode()
+    assert str(error).encode().decode() == str(error)
     diagnostic = Diagnostic(code="X001", what=what, why=why, fix=fix, subject=what)
     written = msgspec.json.encode(diagnostic)
     assert msgspec.json.decode(written, type=Diagnostic) == diagnostic
