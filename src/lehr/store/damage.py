@@ -1,4 +1,4 @@
-"""What a check of the store finds."""
+"""Damage of the store: what a check finds, and what reading raises."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from lehr.base.errors import StalledError
 from lehr.model.asset import Partition
 from lehr.model.types import Registry
 
@@ -34,3 +35,25 @@ class Damage(msgspec.Struct, frozen=True):
     what: str
     why: str
     fix: str = RESTORE
+
+
+class DamagedError(StalledError):
+    """A row is not as it was written. It is not used: what it held cannot be known.
+
+    Attributes:
+        row: what it is called; `table`: where it is.
+    """
+
+    def __init__(self, row: str, table: str, fix: str = RESTORE, place: str = "") -> None:
+        self.row = row
+        self.table = table
+        where = f" in {place}" if place else ""
+        super().__init__(
+            f"{row} is damaged{where}",
+            why=f"its row in table {table} does not match its checksum",
+            fix=fix,
+        )
+
+    def at(self, place: str) -> DamagedError:
+        """The same, of the store at `place`."""
+        return DamagedError(self.row, self.table, self.fix, place)

@@ -180,7 +180,7 @@ class Prune(msgspec.Struct, frozen=True):
 
     One transaction removes a share, so that nothing waits for it for long: commit the answer's `rest`
     until there is none. What is pinned, applied, under way, or the last to hold an asset that is not
-    turned down yet, stays, whatever its age (invariant I12); so do headers, controls and the audit trail.
+    turned down yet, stays, whatever its age (invariant I12); so do headers and the audit trail.
 
     Attributes:
         keep: the newest incarnations, so many, stay in any case; at least one does.
@@ -194,7 +194,7 @@ class Prune(msgspec.Struct, frozen=True):
     before: float
     most: int = 20_000
     decisions_above: int = 0
-    operations_above: str = ""
+    operations_above: int = 0
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -202,7 +202,7 @@ class Pruned(msgspec.Struct, frozen=True):
 
     Attributes:
         incarnations: of which the header alone is left.
-        versions: of assets; `decisions`, `operations`: records.
+        versions: of assets; `decisions`, `operations`: records; `controls`: those that had ended.
         rest: the write that goes on; None when nothing is left to do.
     """
 
@@ -210,6 +210,7 @@ class Pruned(msgspec.Struct, frozen=True):
     versions: int = 0
     decisions: int = 0
     operations: int = 0
+    controls: int = 0
     rest: Prune | None = None
 
     def plus(self, other: Pruned) -> Pruned:
@@ -219,6 +220,7 @@ class Pruned(msgspec.Struct, frozen=True):
             self.versions + other.versions,
             self.decisions + other.decisions,
             self.operations + other.operations,
+            self.controls + other.controls,
             other.rest,
         )
 

@@ -16,7 +16,7 @@ from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import connect
 from lehr.store.writes import Audit
 
-INSERT = "INSERT INTO audit (partition, body) VALUES ('p', zeroblob(1000))"
+INSERT = "INSERT INTO audit (partition, body, checksum) VALUES ('p', zeroblob(1000), '')"
 
 
 def write(db: sqlite3.Connection, rows: int) -> None:

@@ -13,10 +13,10 @@ import pytest
 from lehr.base.errors import StalledError, TransientError
 from lehr.store import SqliteStore
 from lehr.store.sqlite import migrations, schema
-from lehr.testing.conformance.store.subject import PARTITION, RULE, asset, contents, key, published
+from lehr.testing.conformance.store.subject import asset, contents, key, published
 
-VERSION_2 = Path(__file__).with_name("version_2.sql")
-"""What the last Lehr of version 2 had written: two incarnations, a push, a freeze."""
+STEP = "ALTER TABLE audit ADD COLUMN note TEXT;\nCREATE INDEX audit_note ON audit (note)"
+OLD = schema.VERSION
 
 
 @contextlib.contextmanager
@@ -31,13 +31,16 @@ def version(path: Path) -> int:
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state file that the Lehr before has written."""
     path = tmp_path / "state.sqlite"
+    with contextlib.closing(SqliteStore(path)) as store:
+        published(store, 0, asset("a", "1"), asset("b", "1"))
+        published(store, 1, asset("a", "2"), removals=["b"], mentions={"a": ["c"]})
     with database(path) as db:
-        db.executescript(VERSION_2.read_text())
-        db.execute("PRAGMA user_version = 2")
-        db.execute(f"PRAGMA application_id = {0x4C656872}")
-        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    monkeypatch.setattr(schema, "VERSION", OLD + 1)
+    monkeypatch.setattr(migrations, "STEPS", {OLD: STEP})
     return path
 
 
@@ -52,67 +55,62 @@ def tables(path: Path) -> dict[str, Any]:
 
 
 def test_every_older_version_has_a_step() -> None:
-    assert list(migrations.STEPS) == list(range(migrations.OLDEST, schema.VERSION))
+    assert list(migrations.STEPS) == list(range(1, schema.VERSION))
 
 
-def test_an_older_file_is_brought_to_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
-    SqliteStore(old).close()
-    SqliteStore(tmp_path / "new").close()
-    assert version(old) == schema.VERSION
-    assert tables(old) == tables(tmp_path / "new")
-
-
-def test_what_an_older_file_knew_is_known_and_goes_on(old: Path) -> None:
+def test_an_older_file_is_brought_up_to_date_and_goes_on(old: Path) -> None:
     with contextlib.closing(SqliteStore(old)) as store:
-        assert contents(store, 1) == [asset("a", "1"), asset("b", "1"), asset("rule", "1", type=RULE)]
-        assert contents(store, 2) == [asset("a", "2"), asset("c", "1"), asset("rule", "1", type=RULE)]
+        assert contents(store, 1) == [asset("a", "1"), asset("b", "1")]
+        assert contents(store, 2) == [asset("a", "2")]
         assert store.intent.mentioned_by(key("c")) == [("a", "/payload/0")]
-        assert [item.id for item in store.records.operations(PARTITION)] == ["o1"]
-        assert [item.id for item in store.records.controls(PARTITION, 0.0)[1]] == ["c1"]
-        assert len(store.records.decisions(PARTITION)) == 2
         assert published(store, 2, asset("d", "1")).sequence == 3
+    assert version(old) == schema.VERSION
+    assert any(name == "audit_note" for name, _sql in tables(old)["indexes"])
 
 
 def test_a_copy_of_the_older_file_is_left_beside_it(old: Path) -> None:
+    with database(old) as db:
+        before = list(db.iterdump())
     SqliteStore(old).close()
-    with database(migrations.copy_of(old, 2)) as db:
-        assert migrations.version_of(db) == 2
-        assert "\n".join(db.iterdump()) + "\n" == VERSION_2.read_text()
-    assert sorted(path.name for path in old.parent.iterdir()) == ["state.sqlite", "state.sqlite.version-2"]
+    with database(migrations.copy_of(old, OLD)) as db:
+        assert migrations.version_of(db) == OLD
+        assert list(db.iterdump()) == before
+    names = sorted(path.name for path in old.parent.iterdir())
+    assert names == ["state.sqlite", f"state.sqlite.version-{OLD}"]
 
 
 def test_a_step_that_fails_leaves_the_file_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    half = {2: migrations.STEPS[2] + ";\nCREATE TABLE imported (name)"}
+    half = {OLD: STEP + ";\nCREATE TABLE imported (name)"}
     monkeypatch.setattr(migrations, "STEPS", half)
     before = tables(old)
     with pytest.raises(TransientError, match="already exists"):
         SqliteStore(old)
-    assert (version(old), tables(old)) == (2, before)
+    assert (version(old), tables(old)) == (OLD, before)
 
 
 def test_without_room_for_the_copy_nothing_is_done(old: Path) -> None:
-    migrations.copy_of(old, 2).mkdir()  # it cannot be replaced by a file
-    (migrations.copy_of(old, 2) / "x").touch()
+    migrations.copy_of(old, OLD).mkdir()  # it cannot be replaced by a file
+    (migrations.copy_of(old, OLD) / "x").touch()
     with pytest.raises(TransientError, match="cannot be copied") as caught:
         SqliteStore(old)
     assert caught.value.fix
-    assert version(old) == 2
+    assert version(old) == OLD
     assert [path.name for path in old.parent.iterdir() if "half" in path.name] == []
 
 
 def test_who_only_reads_an_older_file_is_told_what_to_do(old: Path) -> None:
     with pytest.raises(
-        StalledError, match=f"has version 2, this Lehr reads version {schema.VERSION}"
+        StalledError, match=f"has version {OLD}, this Lehr reads version {schema.VERSION}"
     ) as caught:
         SqliteStore(old, read_only=True)
     assert "start `lehr run`" in caught.value.fix
-    assert version(old) == 2
+    assert version(old) == OLD
 
 
-def test_what_is_older_than_every_step_is_refused(old: Path) -> None:
+def test_what_no_step_leads_on_from_is_refused(old: Path) -> None:
     with database(old) as db:
-        db.execute("PRAGMA user_version = 1")
-    with pytest.raises(StalledError, match="has version 1") as caught:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(StalledError, match="has version 99") as caught:
         SqliteStore(old)
     assert "run the Lehr that wrote it" in caught.value.fix
 

@@ -12,6 +12,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.incarnation import Candidate
 from lehr.model.types import Mention
 from lehr.store import SqliteStore
+from lehr.store.sql.tables import OPERATION
 from lehr.store.writes import Publish
 
 PARTITION = Partition("p")
@@ -43,10 +44,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterable[tuple[SqliteSto
     for store, size in zip(opened, (FEW, MANY), strict=True):
         publish(store, 0, map(asset, range(size)))
         publish(store, 1, (asset(number, "changed") for number in range(10)))
-        ended = ((f"{number}", PARTITION, f"{number}") for number in range(size))
+        ended = (
+            OPERATION.sealed(number, f"{number}", PARTITION, f"{number}", 0, b"{}") for number in range(size)
+        )
         assert store._writer is not None
         store._writer.execute("BEGIN")
-        store._writer.executemany("INSERT INTO operation VALUES (?, ?, ?, 0, '{}')", ended)
+        store._writer.executemany(OPERATION.insert, ended)
         store._writer.execute("COMMIT")
     yield opened
     for store in opened:

@@ -171,10 +171,10 @@ DAMAGES = {
         "incarnation one@6 is not what the digest says",
         "asset c of one is missing from the current state",
     ],
-    "INSERT INTO asset_version (partition, id, sequence, type) VALUES ('one', 'z', 2, 'odd')": [
+    "INSERT INTO asset_version (partition, id, sequence, type, checksum) VALUES ('one', 'z', 2, 'odd', '')": [
         "asset z of incarnation one@2 is a tombstone with something in it"
     ],
-    "INSERT INTO asset_version (partition, id, sequence) VALUES ('one', 'z', 9)": [
+    "INSERT INTO asset_version (partition, id, sequence, checksum) VALUES ('one', 'z', 9, '')": [
         "there are assets of incarnation one@9, which does not exist"
     ],
     "UPDATE incarnation SET header = replace(header, '\"changed\":1', '\"changed\":7') WHERE sequence = 2": [
@@ -204,19 +204,19 @@ DAMAGES = {
     "UPDATE asset_current SET bucket = bucket + 1 WHERE id = 'b'": ["asset b of one is not in the current"],
     "UPDATE asset_current SET version = 1 WHERE id = 'b'": ["asset b of one is not in the current"],
     "DELETE FROM asset_current WHERE id = 'b'": ["asset b of one is missing from the current state"],
-    "INSERT INTO asset_current VALUES ('one', 'z', 'test.Thing', 'x', 1, 1)": [
+    "INSERT INTO asset_current VALUES ('one', 'z', 'test.Thing', 'x', 1, 1, '')": [
         "asset z of one is in the current state"
     ],
     "UPDATE bucket_current SET digest = 'odd'": ["the digest of bucket"],
-    "INSERT INTO bucket_current VALUES ('one', 1, 'x')": ["the digest of bucket 1 of one is wrong"],
+    "INSERT INTO bucket_current VALUES ('one', 1, 'x', '')": ["the digest of bucket 1 of one is wrong"],
     "DELETE FROM mention WHERE until IS NULL AND target = 'd'": ["what asset a of one refers"],
     "UPDATE mention SET path = '/odd' WHERE until IS NULL AND target = 'd'": ["what asset a of one refers"],
-    "INSERT INTO mention (partition, source, path, target) VALUES ('one', 'z', '/', 'a')": [
+    "INSERT INTO mention (partition, source, path, target, checksum) VALUES ('one', 'z', '/', 'a', '')": [
         "a reference is stored of asset z of one"
     ],
     "UPDATE mention SET until = 99 WHERE source = 'c'": ["a reference of asset c of one ends with"],
     "DELETE FROM claim_current WHERE asset = 'd'": ["what asset d of one claims is stored wrongly"],
-    "INSERT INTO claim_current VALUES ('one', 'x', 'z')": ["a claim is stored of asset z of one"],
+    "INSERT INTO claim_current VALUES ('one', 'x', 'z', '')": ["a claim is stored of asset z of one"],
     "UPDATE operation SET open = 0 WHERE id = 'o2'": [
         "operation o2 of one contradicts",
         "a share of limit is held by operation o2",
@@ -253,9 +253,31 @@ DAMAGES = {
     "UPDATE incarnation SET sequence = 4611686018427387904 WHERE sequence = 6": [
         "4611686018427387898 incarnations from one@6 to one@4611686018427387903 are missing"
     ],
-    "INSERT INTO imported_asset (name, id, type, digest, body) VALUES ('x@1', 'a', 't', 'd', 'b')": [
-        "there are assets of x@1, which was not imported"
+    "INSERT INTO imported_asset (name, id, type, digest, body, checksum)"
+    " VALUES ('x@1', 'a', 't', 'd', 'b', '')": ["there are assets of x@1, which was not imported"],
+    # What contradicts nothing else: only the checksums of the rows know.
+    "UPDATE asset_version SET origin = NULL WHERE id = 'd'": ["asset d of incarnation one@5 is damaged"],
+    "UPDATE incarnation SET header = replace(header, 'because', 'odd'), sequence = 7 WHERE sequence = 6": [
+        "the header of incarnation one@7 is damaged"
     ],
+    "UPDATE partition SET epoch = epoch + 1": ["partition one is damaged"],
+    'UPDATE operation SET body = replace(body, \'"message":""\', \'"message":"odd"\')': [
+        "operation o1 of asset a is damaged",
+        "operation o2 of asset a is damaged",
+    ],
+    "UPDATE decision SET body = replace(body, 'AsIntended', 'AsEverybodyIntended') WHERE number = 1": [
+        "decision 1 on asset a is damaged"
+    ],
+    "UPDATE standing SET since = since + 1 WHERE asset = 'a'": ["the time since when asset a of one has"],
+    "UPDATE reservation SET at = at + 1": ["the share of limit that o2 holds is damaged"],
+    "UPDATE ledger SET content = content - 1 WHERE asset = 'a'": ["the ledger of asset a of one is damaged"],
+    "UPDATE control SET lifted_at = 5 WHERE id = 'c1'": ["control c1 is damaged"],
+    "UPDATE control SET body = replace(body, 'because', 'why not') WHERE id = 'c1'": [
+        "control c1 is damaged"
+    ],
+    "UPDATE audit SET body = replace(body, 'ana', 'bob')": ["entry 1 of the audit trail is damaged"],
+    "UPDATE attempt SET body = replace(body, '\"seconds\"', '\"secondz\"')": ["the last look at the source"],
+    "UPDATE mention SET until = until - 1 WHERE source = 'c'": ["the end of a reference of asset c of one"],
 }
 
 
@@ -271,7 +293,17 @@ def test_each_kind_of_damage_is_found_and_named(state: Path, statement: str) -> 
 
 def test_a_value_of_another_kind_is_found(state: Path) -> None:
     damage(state, "UPDATE asset_version SET id = CAST(id AS BLOB) WHERE id = 'd'")
-    assert any("the check of the history of one could not be finished" in item.what for item in found(state))
+    said = [item.what for item in found(state)]
+    assert any("the check of the history of one could not be finished" in what for what in said)
+    assert any("asset d of incarnation one@5 is damaged" in what for what in said)
+
+
+def test_a_text_that_is_not_utf_8_is_found_and_the_rest_is_looked_at(state: Path) -> None:
+    damage(state, "UPDATE asset_version SET body = CAST(x'ff' AS TEXT) WHERE id = 'd'")
+    damage(state, "UPDATE audit SET body = 'odd'")
+    said = [item.what for item in found(state)]
+    assert any("asset d of incarnation one@5 is damaged" in what for what in said)
+    assert any("audit 1 of one cannot be read" in what for what in said)
 
 
 def test_all_damage_is_found_not_only_the_first(state: Path) -> None:

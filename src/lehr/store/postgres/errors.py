@@ -9,6 +9,7 @@ import msgspec
 import psycopg
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.store.damage import DamagedError
 from lehr.store.postgres.address import Address
 
 DAMAGE = (
@@ -41,6 +42,8 @@ def translated(address: Address) -> Iterator[None]:
         raise in_our_words(error, address) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _damaged(error, address) from error
+    except DamagedError as error:
+        raise error.at(address.place) from error
 
 
 def in_our_words(error: psycopg.Error, address: Address) -> LehrError:

@@ -11,57 +11,68 @@ from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
-from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, assets_of, header_of, kept, version_of
+from lehr.store.sql import mentions
+from lehr.store.sql.headers import header, headers, imported_headers, is_pruned, newest_header
+from lehr.store.sql.partitions import partition_row
+from lehr.store.sql.rows import (
+    HEAD,
+    asset_of,
+    assets_of,
+    changes_of,
+    heads_of,
+    imported_of,
+    in_force,
+    kept,
+    version_of,
+)
+from lehr.store.sql.tables import CURRENT, IMPORTED_ASSET, INCARNATION, VERSION
 
 T = TypeVar("T")
 
 _IDS_AT_ONCE = 1000
 
-_VERSION_AT = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin, coalesce(i.pruned, 0)
+_ROW = VERSION.names()
+_VERSION_AT = f"""
+    SELECT {VERSION.names("v")}, coalesce(i.pruned, 0)
     FROM (SELECT 1) one
     LEFT JOIN incarnation i ON i.partition = :partition AND i.sequence = :sequence
     LEFT JOIN LATERAL (
-        SELECT id, type, body, digest, origin FROM asset_version
+        SELECT {_ROW} FROM asset_version
         WHERE partition = :partition AND id = :id AND sequence <= :sequence
         ORDER BY partition, id, sequence DESC LIMIT 1) v ON true
-"""
+"""  # noqa: S608 - here as below, made of our own names
 _LAST_VERSION = (
-    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
+    f"SELECT {_ROW} FROM asset_version"  # noqa: S608
     " WHERE partition = ? AND id = ? AND digest IS NOT NULL ORDER BY sequence DESC LIMIT 1"
 )
-_VERSIONS = (
-    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
-    " WHERE partition = ? AND id = ? ORDER BY sequence DESC"
-)
-_IMPORTED = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"
-_AT = """
+_VERSIONS = f"SELECT {_ROW} FROM asset_version WHERE partition = ? AND id = ? ORDER BY sequence DESC"  # noqa: S608
+_IMPORTED = f"SELECT {IMPORTED_ASSET.names()} FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"  # noqa: S608
+_AT = f"""
     SELECT * FROM (
-        SELECT DISTINCT ON (id) id, type, body, digest, origin FROM asset_version c
-        WHERE partition = :partition AND sequence <= :sequence {span} ORDER BY id, sequence DESC) newest
+        SELECT DISTINCT ON (id) {_ROW} FROM asset_version c
+        WHERE partition = :partition AND sequence <= :sequence {{span}} ORDER BY id, sequence DESC) newest
     WHERE digest IS NOT NULL ORDER BY id
-"""
-_CURRENT = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c
+"""  # noqa: S608
+_CURRENT = f"""
+    SELECT {VERSION.names("v")}, c.id, c.type, c.digest FROM asset_current c
     JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = :partition {span} ORDER BY c.id
-"""
-_OF_TYPES = " AND c.type = ANY(:types)"
-_CHANGES = """
-    SELECT touched.id, old.type, old.body, old.digest, old.origin, new.type, new.body, new.digest, new.origin
+    WHERE c.partition = :partition {{span}} ORDER BY c.id
+"""  # noqa: S608
+_CHANGES = f"""
+    SELECT touched.id, {VERSION.names("old")}, {VERSION.names("new")}
     FROM (SELECT DISTINCT id FROM asset_version
           WHERE partition = :partition AND sequence > :low AND sequence <= :high) touched
     LEFT JOIN LATERAL (
-        SELECT type, body, digest, origin FROM asset_version
+        SELECT {_ROW} FROM asset_version
         WHERE partition = :partition AND id = touched.id AND sequence <= :before
         ORDER BY sequence DESC LIMIT 1) old ON true
     LEFT JOIN LATERAL (
-        SELECT type, body, digest, origin FROM asset_version
+        SELECT {_ROW} FROM asset_version
         WHERE partition = :partition AND id = touched.id AND sequence <= :after
         ORDER BY sequence DESC LIMIT 1) new ON true
     WHERE old.digest IS DISTINCT FROM new.digest ORDER BY touched.id
-"""
+"""  # noqa: S608
+_OF_TYPES = " AND c.type = ANY(:types)"
 
 
 class PostgresIntent:
@@ -73,24 +84,20 @@ class PostgresIntent:
 
     def newest(self, partition: Partition) -> Incarnation | None:
         with self._reading() as db:
-            row = db.execute(
-                "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1",
-                (partition,),
-            ).fetchone()
-            return header_of(row[0]) if row else None
+            return newest_header(db, partition)
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
         with self._reading() as db:
-            return _header(db, partition, sequence)
+            return header(db, partition, sequence)
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         with self._reading() as db:
             rows = db.execute(
-                "SELECT header FROM incarnation WHERE partition = ? AND pruned = 0"
-                " ORDER BY sequence DESC LIMIT ?",
+                f"SELECT {INCARNATION.names()} FROM incarnation"  # noqa: S608
+                " WHERE partition = ? AND pruned = 0 ORDER BY sequence DESC LIMIT ?",
                 (partition, limit),
             ).fetchall()
-            return [header_of(row[0]) for row in rows]
+            return list(headers(rows))
 
     def partitions(self) -> list[Partition]:
         with self._reading() as db:
@@ -100,9 +107,9 @@ class PostgresIntent:
         asked = {"partition": key.partition, "id": key.id, "sequence": sequence}
         with self._reading() as db:
             row = db.execute(_VERSION_AT, asked).fetchone()
-            if row[5]:
+            if row[-1]:
                 _require_kept(db, key.partition, sequence)
-            return version_of(row)
+            return None if row[0] is None else version_of(row[:-1])
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         with self._reading() as db:
@@ -111,13 +118,13 @@ class PostgresIntent:
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with self._reading() as db:
             row = db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
-            return (asset_of(row), row[5]) if row else None
+            return (asset_of(row), row[3]) if row else None
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
         with self._reading() as db:
             for row in db.stream(_VERSIONS, (key.partition, key.id)):
-                if row[5] <= sequence:
-                    yield row[5], version_of(row)
+                if row[3] <= sequence:
+                    yield row[3], version_of(row)
 
     def assets(
         self,
@@ -150,32 +157,31 @@ class PostgresIntent:
         asked |= {"prefix": span.prefix, "end": span.end, "after": span.after}
         with self._at_one_moment() as db:
             _require_kept(db, partition, sequence)
-            row = db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
-            if row is None or row[0] != sequence:
+            if partition_row(db, partition).newest != sequence:
                 rows = db.stream(_AT.format(span=_spanned(span)), asked)
-                yield from make(item for item in rows if types is None or item[1] in types)
+                yield from make(item for item in rows if types is None or item[4] in types)
             elif types is None:
-                yield from make(db.stream(_CURRENT.format(span=_spanned(span)), asked))
+                yield from make(in_force(db.stream(_CURRENT.format(span=_spanned(span)), asked)))
             else:
                 statement = _CURRENT.format(span=_spanned(span) + _OF_TYPES)
-                yield from make(db.stream(statement, {**asked, "types": list(types)}))
+                yield from make(in_force(db.stream(statement, {**asked, "types": list(types)})))
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         if ids is None:
-            query = "SELECT id, type, digest FROM asset_current WHERE partition = ?"
             with self._reading() as db:
-                yield from (Head(*row) for row in db.stream(query, (partition,)))
+                yield from heads_of(db.stream(f"{HEAD} WHERE partition = ?", (partition,)))
             return
         rest = iter(ids)
         while share := list(islice(rest, _IDS_AT_ONCE)):
             with self._reading() as db:
                 rows = db.execute(
-                    "SELECT c.id, c.type, c.digest"
+                    f"SELECT {CURRENT.names('c')}"  # noqa: S608 - our own names
                     " FROM unnest(?::text[]) WITH ORDINALITY AS wanted (id, place)"
                     " JOIN asset_current c ON c.partition = ? AND c.id = wanted.id ORDER BY wanted.place",
                     (share, partition),
                 ).fetchall()
-            yield from (Head(*row) for row in rows)
+                found = list(heads_of(rows))
+            yield from found
 
     def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
         low, high = sorted((before, after))
@@ -183,9 +189,7 @@ class PostgresIntent:
         with self._at_one_moment() as db:
             for sequence in (before, after):
                 _require_kept(db, partition, sequence)
-            for id, *sides in db.stream(_CHANGES, asked):
-                old, new = (version_of((id, *side)) for side in (sides[:4], sides[4:]))
-                yield AssetChange(id, old, new)
+            yield from changes_of(db.stream(_CHANGES, asked))
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
         with self._reading() as db:
@@ -197,27 +201,15 @@ class PostgresIntent:
 
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
         with self._reading() as db:
-            return db.execute(
-                "SELECT source, path FROM mention WHERE partition = ? AND target = ? AND until IS NULL"
-                " ORDER BY source, path",
-                (key.partition, key.id),
-            ).fetchall()
+            return mentions.mentioned_by(db, key)
 
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
         with self._reading() as db:
-            rows = db.execute(
-                "SELECT DISTINCT source FROM mention WHERE partition = ? AND target = ? ORDER BY source",
-                (key.partition, key.id),
-            ).fetchall()
-            return [row[0] for row in rows]
+            return mentions.once_mentioned_by(db, key)
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
         with self._reading() as db:
-            rows = db.execute(
-                "SELECT asset FROM claim_current WHERE partition = ? AND claim = ? ORDER BY asset",
-                (partition, claim),
-            ).fetchall()
-            return [row[0] for row in rows]
+            return mentions.claimed_by(db, partition, claim)
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
         with self._at_one_moment() as db:
@@ -228,27 +220,19 @@ class PostgresIntent:
                     continue  # a tombstone: the asset left intent with what it carried
                 if addon not in addon_names(asset):
                     break
-                if oldest is not None and _pruned_between(db, key.partition, row[5], oldest):
+                if oldest is not None and _pruned_between(db, key.partition, row[3], oldest):
                     break  # a version without it may have been there
-                oldest = row[5]
-            header = None if oldest is None else _header(db, key.partition, oldest)
-            return None if header is None else header.created_at
+                oldest = row[3]
+            came_with = None if oldest is None else header(db, key.partition, oldest)
+            return None if came_with is None else came_with.created_at
 
     def imported(self) -> list[Imported]:
         with self._reading() as db:
-            rows = db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
-            return [Imported(header_of(header), at) for header, at in rows]
+            return imported_headers(db)
 
     def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
         with self._reading() as db:
-            yield from map(asset_of, db.stream(_IMPORTED, (name, after)))
-
-
-def _header(db: PostgresSession, partition: Partition, sequence: int) -> Incarnation | None:
-    row = db.execute(
-        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
-    ).fetchone()
-    return header_of(row[0]) if row else None
+            yield from imported_of(db.stream(_IMPORTED, (name, after)))
 
 
 def _spanned(span: Span) -> str:

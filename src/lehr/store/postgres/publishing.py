@@ -7,15 +7,16 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, TypeVar
 
-import msgspec
-
 from lehr.base.digest import Digest, digest_all, digest_bytes
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_digest, bucket_of, root_digest
 from lehr.store.origins import origin_bytes
 from lehr.store.postgres.session import PostgresSession
-from lehr.store.sql.rows import header_of
+from lehr.store.sql.headers import header, write_header
+from lehr.store.sql.partitions import partition_row, write_partition
+from lehr.store.sql.rows import HEAD, heads_of
+from lehr.store.sql.tables import BUCKET, CLAIM, CURRENT, MENTION, MENTION_END, VERSION
 from lehr.store.writes import Publish, Refused
 
 T = TypeVar("T")
@@ -27,19 +28,20 @@ _BUCKETS_AT_ONCE = 256
 
 _STAGED = """
 CREATE TEMPORARY TABLE IF NOT EXISTS staged (
-    partition text COLLATE "C", id text COLLATE "C", type text, digest text, bucket bigint, version bigint
+    partition text COLLATE "C", id text COLLATE "C", type text, digest text, bucket bigint, version bigint,
+    checksum bytea
 ) ON COMMIT DELETE ROWS
 """
-_CURRENT_COLUMNS = "partition, id, type, digest, bucket, version"
-_CURRENT_TYPES = ("text", "text", "text", "text", "int8", "int8")
+_CURRENT_TYPES = ("text", "text", "text", "text", "int8", "int8", "bytea")
+_VERSION_TYPES = ("int8", "text", "text", "int8", "text", "text", "bytea", "bytea", "bytea")
 
 
 def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
     """Store `write.candidate` as the next incarnation of its partition."""
     candidate = write.candidate
     partition = candidate.partition
-    db.execute("INSERT INTO partition (name) VALUES (?) ON CONFLICT DO NOTHING", (partition,))
-    newest = int(db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()[0])
+    row = partition_row(db, partition)
+    newest = row.newest
     if newest != candidate.base:
         return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
     buckets = [bucket_of(asset.id) for asset in candidate.upserts]
@@ -65,22 +67,14 @@ def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
         types=candidate.types,
         acknowledged=candidate.acknowledged,
     )
-    db.execute(
-        "INSERT INTO incarnation (partition, sequence, header) VALUES (?, ?, ?)",
-        (partition, incarnation.sequence, msgspec.json.encode(incarnation)),
-    )
-    db.execute(
-        "UPDATE partition SET newest = ?, governance = ? WHERE name = ?",
-        (incarnation.sequence, incarnation.governance, partition),
-    )
+    write_header(db, incarnation)
+    write_partition(db, row._replace(newest=newest + 1, governance=incarnation.governance))
     return incarnation
 
 
 def _count_before(db: PostgresSession, partition: Partition, newest: int) -> int:
-    row = db.execute(
-        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, newest)
-    ).fetchone()
-    return header_of(row[0]).assets if row else 0
+    before = header(db, partition, newest)
+    return 0 if before is None else before.assets
 
 
 def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
@@ -88,50 +82,57 @@ def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
     assets, partition, sequence = write.candidate.upserts, write.candidate.partition, write.candidate.base + 1
     if not assets:
         return 0
-    rows = db.execute("SELECT nextval('asset_version_number_seq') FROM generate_series(1, ?)", (len(assets),))
-    numbers = [number for (number,) in rows]
+    numbers = db.numbers("asset_version", len(assets))
     db.copy(
         "asset_version",
-        "number, partition, id, sequence, type, digest, body, origin",
-        ("int8", "text", "text", "int8", "text", "text", "bytea", "bytea"),
+        VERSION.names(),
+        _VERSION_TYPES,
         (
-            (number, partition, item.id, sequence, item.type, item.digest, item.body, origin_bytes(item))
+            VERSION.sealed(
+                number, partition, item.id, sequence, item.type, item.digest, item.body, origin_bytes(item)
+            )
             for number, item in zip(numbers, assets, strict=True)
         ),
     )
     current = (
-        (partition, item.id, item.type, item.digest, bucket, number)
+        CURRENT.sealed(partition, item.id, item.type, item.digest, bucket, number)
         for number, item, bucket in zip(numbers, assets, buckets, strict=True)
     )
     if write.candidate.base:
         return _replace_current(db, current, len(assets))
-    db.copy("asset_current", _CURRENT_COLUMNS, _CURRENT_TYPES, current)
+    db.copy("asset_current", CURRENT.names(), _CURRENT_TYPES, current)
     return len(assets)
 
 
 def _replace_current(db: PostgresSession, rows: Iterable[tuple[Any, ...]], count: int) -> int:
     """Returns how many of so many rows are new."""
     db.execute(_STAGED)
-    db.copy("staged", _CURRENT_COLUMNS, _CURRENT_TYPES, rows)
+    db.copy("staged", CURRENT.names(), _CURRENT_TYPES, rows)
     changed = db.execute(
-        "UPDATE asset_current c SET type = s.type, digest = s.digest, version = s.version"
+        "UPDATE asset_current c SET type = s.type, digest = s.digest, bucket = s.bucket,"
+        " version = s.version, checksum = s.checksum"
         " FROM staged s WHERE c.partition = s.partition AND c.id = s.id"
     ).rowcount
     if changed < count:
         db.execute(
-            f"INSERT INTO asset_current ({_CURRENT_COLUMNS})"  # noqa: S608 - made of our own constants
-            f" SELECT {_CURRENT_COLUMNS} FROM staged ON CONFLICT DO NOTHING"
+            f"INSERT INTO asset_current ({CURRENT.names()})"  # noqa: S608 - our own names
+            f" SELECT {CURRENT.names()} FROM staged ON CONFLICT DO NOTHING"
         )
     return count - changed
 
 
 def _remove(db: PostgresSession, write: Publish) -> None:
     partition, sequence = write.candidate.partition, write.candidate.base + 1
+    removals = write.candidate.removals
+    numbers = db.numbers("asset_version", len(removals)) if removals else []
     db.copy(
         "asset_version",
-        "partition, id, sequence",
-        ("text", "text", "int8"),
-        ((partition, id, sequence) for id in write.candidate.removals),
+        VERSION.names(),
+        _VERSION_TYPES,
+        (
+            VERSION.sealed(number, partition, id, sequence, None, None, None, None)
+            for number, id in zip(numbers, removals, strict=True)
+        ),
     )
     for ids in _shares(write.candidate.removals):
         db.execute("DELETE FROM asset_current WHERE partition = ? AND id = ANY(?)", (partition, ids))
@@ -141,9 +142,12 @@ def _forget(db: PostgresSession, write: Publish) -> None:
     """What the assets that are replaced or removed referred to and claimed."""
     candidate = write.candidate
     for ids in _shares([*(asset.id for asset in candidate.upserts), *candidate.removals]):
+        sealed = [MENTION_END.sealed(candidate.partition, id, candidate.base + 1) for id in ids]
         db.execute(
-            "UPDATE mention SET until = ? WHERE partition = ? AND source = ANY(?) AND until IS NULL",
-            (candidate.base + 1, candidate.partition, ids),
+            "UPDATE mention m SET until = ?, until_checksum = e.checksum"
+            " FROM unnest(?::text[], ?::bytea[]) AS e (source, checksum)"
+            " WHERE m.partition = ? AND m.source = e.source AND m.until IS NULL",
+            (candidate.base + 1, ids, [row[-1] for row in sealed], candidate.partition),
         )
         db.execute(
             "DELETE FROM claim_current WHERE partition = ? AND asset = ANY(?)", (candidate.partition, ids)
@@ -155,16 +159,16 @@ def _index(db: PostgresSession, write: Publish) -> None:
     partition = write.candidate.partition
     db.copy(
         "claim_current",
-        "partition, claim, asset",
-        ("text", "text", "text"),
-        ((partition, claim, id) for id, claims in write.claims.items() for claim in claims),
+        CLAIM.names(),
+        ("text", "text", "text", "bytea"),
+        (CLAIM.sealed(partition, claim, id) for id, claims in write.claims.items() for claim in claims),
     )
     db.copy(
         "mention",
-        "partition, source, path, target",
-        ("text", "text", "text", "text"),
+        MENTION.names(),
+        ("text", "text", "text", "text", "bytea"),
         (
-            (partition, source, mention.path, mention.target)
+            MENTION.sealed(partition, source, mention.path, mention.target)
             for source, mentions in write.mentions.items()
             for mention in mentions
         ),
@@ -181,17 +185,15 @@ def _new_root(db: PostgresSession, write: Publish, buckets: list[int]) -> Digest
         db.execute("DELETE FROM bucket_current WHERE partition = ? AND bucket = ANY(?)", (partition, share))
     db.copy(
         "bucket_current",
-        "partition, bucket, digest",
-        ("text", "int8", "text"),
-        ((partition, bucket, digest) for bucket, digest in digests),
+        BUCKET.names(),
+        ("text", "int8", "text", "bytea"),
+        (BUCKET.sealed(partition, bucket, digest) for bucket, digest in digests),
     )
     if not candidate.base:
         return root_digest(digests)
-    return root_digest(
-        db.execute(
-            "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket", (partition,)
-        )
-    )
+    query = f"SELECT {BUCKET.names()} FROM bucket_current WHERE partition = ? ORDER BY bucket"  # noqa: S608
+    rows = BUCKET.read_all(db.execute(query, (partition,)))
+    return root_digest((bucket, digest) for _partition, bucket, digest in rows)
 
 
 def _first_digests(write: Publish, buckets: list[int]) -> Iterator[tuple[int, Digest]]:
@@ -222,10 +224,9 @@ def _bucket_digests(
 
 def _governance(db: PostgresSession, partition: Partition, types: tuple[str, ...]) -> Digest:
     rows = db.execute(
-        "SELECT id, digest FROM asset_current WHERE partition = ? AND type = ANY(?) ORDER BY type, id",
-        (partition, list(types)),
+        f"{HEAD} WHERE partition = ? AND type = ANY(?) ORDER BY type, id", (partition, list(types))
     )
-    return digest_all(part for row in rows for part in row)
+    return digest_all(part for head in heads_of(rows) for part in (head.id, head.digest))
 
 
 def _shares(items: Sequence[T] | Iterable[T], most: int = _AT_ONCE) -> Iterator[list[T]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from lehr.store.postgres.errors import translated
 from lehr.store.sql.session import Row, Rows, Values
 
 _ROWS_AT_ONCE = 2000
+_NUMBERS_AT_ONCE = 16
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")
 
@@ -35,6 +37,7 @@ class PostgresSession:
         self.connection = connection
         self._pipeline = pipeline
         self._streams = 0
+        self._numbers: dict[str, deque[int]] = {}
 
     def execute(self, statement: str, values: Values = (), /) -> Rows:
         cursor = self.connection.execute(spoken(statement), values or None, binary=True)
@@ -68,6 +71,20 @@ class PostgresSession:
             copy.set_types(types)
             for row in rows:
                 copy.write_row(row)
+
+    def next_number(self, table: str) -> int:
+        # Some at a time, since each time the server has to be waited for. Whoever numbers rows of a partition
+        # holds its lock until they are committed, so that they are committed in this order, too.
+        numbers = self._numbers.setdefault(table, deque())
+        if not numbers:
+            numbers.extend(self.numbers(table, _NUMBERS_AT_ONCE))
+        return numbers.popleft()
+
+    def numbers(self, table: str, count: int) -> list[int]:
+        """So many new ones, in order."""
+        sequence = f"{table}_number_seq"
+        rows = self.execute("SELECT nextval(?) FROM generate_series(1, ?)", (sequence, count))
+        return [number for (number,) in rows]
 
     def number(self, column: str, field: str) -> str:
         return f"({self.text(column, field)})::double precision"

@@ -8,40 +8,58 @@ from __future__ import annotations
 
 import msgspec
 
+from lehr.model.asset import Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.store.damage import DamagedError
+from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.session import Session
+from lehr.store.sql.tables import CONTROL, CURRENT, LEDGER, OPERATION, RESERVATION
 from lehr.store.writes import Admit, Finish, Refused
+
+_FIND_CURRENT = f"SELECT {CURRENT.names()} FROM asset_current WHERE partition = ? AND id = ?"  # noqa: S608
+_FIND_OPEN = f"SELECT {OPERATION.names()} FROM operation WHERE id = ? AND open = 1"  # noqa: S608
+_FIND_SHARES = f"SELECT {RESERVATION.names()} FROM reservation WHERE key = ?"  # noqa: S608
+_FIND_CONTROLS = f"SELECT {CONTROL.names()} FROM control ORDER BY number"  # noqa: S608
+_ENTER = (
+    f"{LEDGER.insert} ON CONFLICT (partition, asset) DO UPDATE SET content = excluded.content,"
+    " goal = excluded.goal, body = excluded.body, checksum = excluded.checksum"
+)
+
+_control = msgspec.json.Decoder(Control).decode
 
 
 def admit(db: Session, write: Admit) -> Refused | None:
     """Start `write.operation` if everything its verdicts rested on still holds."""
-    refused = _changed_basis(db, write) or _missing_approval(db, write) or _no_room(db, write)
+    try:
+        refused = _changed_basis(db, write) or _missing_approval(db, write) or _no_room(db, write)
+    except DamagedError as error:
+        # What a push must rest on cannot be known: this one does not start, and no other is held up.
+        refused = Refused("Damaged", str(error))
     if refused is not None:
         return refused
-    operation = write.operation
+    operation, body = write.operation, msgspec.json.encode(write.operation)
+    number = db.next_number("operation")
     db.execute(
-        "INSERT INTO operation (id, partition, asset, open, body) VALUES (?, ?, ?, 1, ?)",
-        (operation.id, operation.partition, operation.asset, msgspec.json.encode(operation)),
+        OPERATION.insert,
+        OPERATION.sealed(number, operation.id, operation.partition, operation.asset, 1, body),
     )
+    at = float(operation.started_at)
     for item in write.reservations:
-        until = None if item.window is None else operation.started_at + item.window
+        until = None if item.window is None else at + item.window
         db.execute(
-            "INSERT INTO reservation (key, operation, at, until) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT (key, operation) DO UPDATE SET at = excluded.at, until = excluded.until",
-            (item.key, _holder(item, operation), operation.started_at, until),
+            f"{RESERVATION.insert} ON CONFLICT (key, operation) DO UPDATE SET at = excluded.at,"
+            " until = excluded.until, checksum = excluded.checksum",
+            RESERVATION.sealed(item.key, _holder(item, operation), at, until),
         )
     return None
 
 
 def _changed_basis(db: Session, write: Admit) -> Refused | None:
     operation, basis = write.operation, write.basis
-    state = db.execute(
-        "SELECT newest, governance, controls, epoch FROM partition WHERE name = ?", (operation.partition,)
-    ).fetchone()
-    newest, governance, controls, epoch = state or (0, "", 0, 0)
+    _name, newest, governance, controls, epoch = partition_row(db, operation.partition)
     if epoch != operation.epoch:
         return Refused(
             "LeaseLost", f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
@@ -71,10 +89,8 @@ def _changed_basis(db: Session, write: Admit) -> Refused | None:
 
 
 def _newest_digest(db: Session, partition: str, id: str) -> str | None:
-    row = db.execute(
-        "SELECT digest FROM asset_current WHERE partition = ? AND id = ?", (partition, id)
-    ).fetchone()
-    return row[0] if row else None
+    row = db.execute(_FIND_CURRENT, (partition, id)).fetchone()
+    return None if row is None else str(CURRENT.read(row)[3])
 
 
 def _has_open_operation(db: Session, partition: str, id: str) -> bool:
@@ -88,16 +104,11 @@ def _missing_approval(db: Session, write: Admit) -> Refused | None:
     if not write.approval:
         return None
     operation = write.operation
-    rows = db.execute(
-        "SELECT body FROM control WHERE partition = ? AND lifted_at IS NULL", (operation.partition,)
-    )
-    for (body,) in rows:
-        control = msgspec.json.decode(body, type=Control)
+    for control in standing_controls(db, operation.partition, operation.started_at):
         if (
             control.kind is ControlKind.APPROVAL
             and control.diff_digest == operation.diff_digest
             and control.selector.ids == (operation.asset,)
-            and control.stands(operation.started_at)
         ):
             return None
     return Refused("ApprovalMissing", "no approval stands for exactly this diff")
@@ -123,20 +134,21 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
     # What was reserved more than a window ahead of now comes from a clock that was set back since:
     # it must not block for as long as the clock was wrong.
     ahead = now + 2 * (reservation.window or 0.0)
-    row = db.execute(
-        "SELECT count(*), min(until) FROM reservation"
-        " WHERE key = ? AND operation != ? AND (until IS NULL OR (until > ? AND until <= ?))",
-        (reservation.key, but, now, ahead),
-    ).fetchone()
-    return int(row[0]), row[1]
+    ends = [
+        until
+        for _key, holder, _at, until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
+        if holder != but and (until is None or now < until <= ahead)
+    ]
+    return len(ends), min((until for until in ends if until is not None), default=None)
 
 
 def finish(db: Session, write: Finish) -> None:
     """Write down how a push ended; release what it held."""
-    row = db.execute("SELECT body FROM operation WHERE id = ? AND open = 1", (write.operation,)).fetchone()
+    row = db.execute(_FIND_OPEN, (write.operation,)).fetchone()
     if row is None:
         return
-    operation = msgspec.json.decode(row[0], type=Operation)
+    number, id, partition, asset, _open, body = OPERATION.read(row)
+    operation = msgspec.json.decode(body, type=Operation)
     unknown = write.outcome.result is Result.UNKNOWN
     ended = msgspec.structs.replace(
         operation,
@@ -144,9 +156,9 @@ def finish(db: Session, write: Finish) -> None:
         message=write.outcome.message,
         ended_at=None if unknown else write.at,
     )
+    values = OPERATION.sealed(number, id, partition, asset, int(unknown), msgspec.json.encode(ended))
     db.execute(
-        "UPDATE operation SET open = ?, body = ? WHERE id = ?",
-        (int(unknown), msgspec.json.encode(ended), operation.id),
+        "UPDATE operation SET open = ?, body = ?, checksum = ? WHERE number = ?", (*values[4:], number)
     )
     if not unknown:
         db.execute("DELETE FROM reservation WHERE operation = ? AND until IS NULL", (operation.id,))
@@ -156,8 +168,20 @@ def finish(db: Session, write: Finish) -> None:
 
 def enter(db: Session, entry: LedgerEntry) -> None:
     """Replace an asset's entry in the ledger."""
-    db.execute(
-        "INSERT INTO ledger (partition, asset, body) VALUES (?, ?, ?)"
-        " ON CONFLICT (partition, asset) DO UPDATE SET body = excluded.body",
-        (entry.partition, entry.asset, msgspec.json.encode(entry)),
-    )
+    body = msgspec.json.encode(entry)
+    db.execute(_ENTER, LEDGER.sealed(entry.partition, entry.asset, entry.content, str(entry.goal), body))
+
+
+def standing_controls(db: Session, partition: Partition, now: float) -> list[Control]:
+    """The controls that stand at `now`, in the order in which they were given.
+
+    All are read, also those that seem to have ended: one that is damaged may stand.
+
+    Raises:
+        DamagedError: one of them is damaged.
+    """
+    found = []
+    for _number, _id, of, lifted_at, until, body in CONTROL.read_all(db.execute(_FIND_CONTROLS)):
+        if of == partition and lifted_at is None and (until is None or until > now):
+            found.append(_control(body))
+    return found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from lehr.base.digest import short
+from lehr.base.digest import Digest, short
 from lehr.model.incarnation import Incarnation
 from lehr.store.archive import open_archive
 from lehr.store.sql.session import Session
+from lehr.store.sql.tables import IMPORTED, IMPORTED_ASSET
 from lehr.store.writes import Import, Refused
 
 
@@ -16,21 +17,27 @@ def import_incarnation(db: Session, write: Import) -> Incarnation | Refused:
     with open_archive(write.path) as archive:
         header = archive.header
         name = header.name
-        row = db.execute("SELECT header FROM imported WHERE name = ?", (name,)).fetchone()
-        digest = None if row is None else msgspec.json.decode(row[0], type=Incarnation).digest
-        if digest is not None and digest != header.digest and not write.replace:
+        digest = None if write.replace else _digest_of(db, name)
+        if digest is not None and digest != header.digest:
             return Refused("Exists", f"another {name}, with digest {short(digest)}, was imported before")
         db.execute("DELETE FROM imported_asset WHERE name = ?", (name,))
         db.execute(
-            "INSERT INTO imported (name, at, header) VALUES (?, ?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET at = excluded.at, header = excluded.header",
-            (name, write.at, msgspec.json.encode(header)),
+            f"{IMPORTED.insert} ON CONFLICT (name) DO UPDATE SET at = excluded.at,"
+            " header = excluded.header, checksum = excluded.checksum",
+            IMPORTED.sealed(name, float(write.at), msgspec.json.encode(header)),
         )
         db.executemany(
-            "INSERT INTO imported_asset (name, id, type, digest, body, origin) VALUES (?, ?, ?, ?, ?, ?)",
+            IMPORTED_ASSET.insert,
             (
-                (name, asset.id, asset.type, asset.digest, asset.body, origin)
+                IMPORTED_ASSET.sealed(name, asset.id, asset.type, asset.digest, asset.body, origin)
                 for asset, origin in archive.assets()
             ),
         )
         return header
+
+
+def _digest_of(db: Session, name: str) -> Digest | None:
+    """Of what was imported under a name before; None if nothing was."""
+    query = f"SELECT {IMPORTED.names()} FROM imported WHERE name = ?"  # noqa: S608 - our own names
+    row = db.execute(query, (name,)).fetchone()
+    return None if row is None else msgspec.json.decode(IMPORTED.read(row)[2], type=Incarnation).digest

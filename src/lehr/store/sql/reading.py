@@ -13,18 +13,26 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.interface import Standing
-from lehr.store.sql.admission import usage
+from lehr.store.sql.admission import standing_controls, usage
+from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.retention import prunable
-from lehr.store.sql.session import Reading
+from lehr.store.sql.session import Reading, Session
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, DECISION, LEDGER, OPERATION, STANDING, Table
 from lehr.store.writes import Prune, Pruned
 
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)
 _condition = msgspec.json.Decoder(Condition)
-_control = msgspec.json.Decoder(Control)
 _ledger = msgspec.json.Decoder(LedgerEntry)
 _attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
+
+_FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND asset = ?"  # noqa: S608
+_FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
+_FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
+_STANDS = f"SELECT {STANDING.names()}, {CONDITION.names()} FROM standing WHERE partition = ?"  # noqa: S608
+_FIND_STANDING = f"{_STANDS} AND asset = ?"
+_FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
 
 
 class SqlRecords:
@@ -35,78 +43,49 @@ class SqlRecords:
 
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         with self._reading() as db:
-            row = db.execute("SELECT controls FROM partition WHERE name = ?", (partition,)).fetchone()
-            rows = db.execute(
-                "SELECT body FROM control WHERE partition = ? AND lifted_at IS NULL"
-                " AND (expires_at IS NULL OR expires_at > ?) ORDER BY id",
-                (partition, now),
-            ).fetchall()
-            return (row[0] if row else 0), [_control.decode(body) for (body,) in rows]
+            return partition_row(db, partition).controls, standing_controls(db, partition, now)
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         with self._reading() as db:
             rows = db.execute(
-                f"SELECT body FROM operation{db.by('operation_open')}"  # noqa: S608
+                f"SELECT {OPERATION.names()} FROM operation{db.by('operation_open')}"  # noqa: S608
                 " WHERE partition = ? AND open = 1 ORDER BY asset",
                 (partition,),
             ).fetchall()
-            return [_operation.decode(body) for (body,) in rows]
+            return [_operation.decode(row[5]) for row in OPERATION.read_all(rows)]
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:
-        of_all = "SELECT body FROM operation WHERE partition = ? ORDER BY id DESC LIMIT ?"
-        of_one = "SELECT body FROM operation WHERE partition = ? AND asset = ? ORDER BY id DESC LIMIT ?"
         with self._reading() as db:
-            rows = (
-                db.execute(of_all, (partition, limit))
-                if asset is None
-                else db.execute(of_one, (partition, asset, limit))
-            ).fetchall()
-            return [_operation.decode(body) for (body,) in rows]
+            rows = _newest(db, OPERATION, partition, asset, limit)
+            return [_operation.decode(row[5]) for row in rows]
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
         with self._reading() as db:
-            row = db.execute(
-                "SELECT body FROM ledger WHERE partition = ? AND asset = ?", (key.partition, key.id)
-            ).fetchone()
-            return _ledger.decode(row[0]) if row else None
+            row = db.execute(_FIND_LEDGER, (key.partition, key.id)).fetchone()
+            return None if row is None else _ledger.decode(LEDGER.read(row)[4])
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:
         with self._reading() as db:
-            rows = db.stream("SELECT body FROM ledger WHERE partition = ? ORDER BY asset", (partition,))
-            yield from (_ledger.decode(body) for (body,) in rows)
+            rows = db.stream(_FIND_LEDGERS, (partition,))
+            yield from (_ledger.decode(row[4]) for row in LEDGER.read_all(rows))
 
     def standing(self, key: AssetKey) -> Standing | None:
         with self._reading() as db:
-            row = db.execute(
-                "SELECT asset, condition, since, key FROM standing WHERE partition = ? AND asset = ?",
-                (key.partition, key.id),
-            ).fetchone()
+            row = db.execute(_FIND_STANDING, (key.partition, key.id)).fetchone()
             return _standing(row) if row else None
 
     def standings(self, partition: Partition) -> Iterator[Standing]:
         with self._reading() as db:
-            rows = db.stream(
-                "SELECT asset, condition, since, key FROM standing WHERE partition = ? ORDER BY asset",
-                (partition,),
-            )
-            yield from map(_standing, rows)
+            yield from map(_standing, db.stream(_FIND_STANDINGS, (partition,)))
 
     def decisions(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[tuple[int, Decision]]:
-        of_all = "SELECT number, body FROM decision WHERE partition = ? ORDER BY number DESC LIMIT ?"
-        of_one = (
-            "SELECT number, body FROM decision WHERE partition = ? AND asset = ? ORDER BY number DESC LIMIT ?"
-        )
         with self._reading() as db:
-            rows = (
-                db.execute(of_all, (partition, limit))
-                if asset is None
-                else db.execute(of_one, (partition, asset, limit))
-            ).fetchall()
-            return [(number, _decision.decode(body)) for number, body in rows]
+            rows = _newest(db, DECISION, partition, asset, limit)
+            return [(row[0], _decision.decode(row[3])) for row in rows]
 
     def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
         with self._reading() as db:
@@ -114,8 +93,8 @@ class SqlRecords:
 
     def attempt(self, partition: Partition) -> Attempt | None:
         with self._reading() as db:
-            row = db.execute("SELECT body FROM attempt WHERE partition = ?", (partition,)).fetchone()
-            return _attempt.decode(row[0]) if row else None
+            row = db.execute(_FIND_ATTEMPT, (partition,)).fetchone()
+            return None if row is None else _attempt.decode(ATTEMPT.read(row)[1])
 
     def prunable(self, write: Prune) -> Pruned:
         with self._reading() as db:
@@ -123,11 +102,22 @@ class SqlRecords:
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
         with self._reading() as db:
-            rows = db.execute(
-                "SELECT body FROM audit WHERE partition = ? ORDER BY number DESC LIMIT ?", (partition, limit)
-            ).fetchall()
-            return [_audit.decode(body) for (body,) in rows]
+            return [_audit.decode(row[2]) for row in _newest(db, AUDIT, partition, None, limit)]
+
+
+def _newest(
+    db: Session, table: Table, partition: Partition, asset: AssetId | None, limit: int
+) -> list[tuple[Any, ...]]:
+    """The rows that were written last, newest first: by the store's own numbers, never by a clock."""
+    of_one = "" if asset is None else " AND asset = ?"
+    rows = db.execute(
+        f"SELECT {table.names()} FROM {table.name} WHERE partition = ?{of_one}"  # noqa: S608
+        " ORDER BY number DESC LIMIT ?",
+        (partition, limit) if asset is None else (partition, asset, limit),
+    ).fetchall()
+    return list(table.read_all(rows))
 
 
 def _standing(row: tuple[Any, ...]) -> Standing:
-    return Standing(row[0], _condition.decode(row[1]), row[2], row[3])
+    _partition, asset, key, since = STANDING.read(row[:5])
+    return Standing(asset, _condition.decode(CONDITION.read(row[5:])[2]), since, key)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from lehr.model.asset import Partition
-from lehr.store.sql.retention import is_pruned
+from lehr.store.sql.headers import is_pruned
+from lehr.store.sql.partitions import know_partition, partition_row, write_partition
 from lehr.store.sql.session import Session
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, STANDING
 from lehr.store.writes import (
     Audit,
     KeepLease,
@@ -20,45 +22,51 @@ from lehr.store.writes import (
     Touch,
 )
 
+_STAND = """
+    INSERT INTO standing (partition, asset, key, since, checksum, condition, condition_checksum)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, asset) DO UPDATE SET
+        condition = excluded.condition,
+        condition_checksum = excluded.condition_checksum,
+        since = CASE WHEN standing.key = excluded.key THEN standing.since ELSE excluded.since END,
+        checksum = CASE WHEN standing.key = excluded.key THEN standing.checksum ELSE excluded.checksum END,
+        key = excluded.key
+"""
+_FIND_CONTROL = f"""
+    SELECT {CONTROL.names()} FROM control WHERE id = ? AND partition = ? AND lifted_at IS NULL
+"""  # noqa: S608 - our own names
+
 
 def record(db: Session, write: Record) -> None:
     """Append a decision; it is also the asset's standing now."""
     decision = write.decision
     condition = decision.condition
-    db.execute(
-        "INSERT INTO decision (partition, asset, body) VALUES (?, ?, ?)",
-        (decision.partition, decision.asset, msgspec.json.encode(decision)),
-    )
-    db.execute(
-        "INSERT INTO standing (partition, asset, key, since, condition) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (partition, asset) DO UPDATE SET condition = excluded.condition,"
-        " since = CASE WHEN standing.key = excluded.key THEN standing.since ELSE excluded.since END,"
-        " key = excluded.key",
-        (
-            decision.partition,
-            decision.asset,
-            condition.key(),
-            decision.at,
-            msgspec.json.encode(condition),
-        ),
-    )
+    number = db.next_number("decision")
+    body = msgspec.json.encode(decision)
+    db.execute(DECISION.insert, DECISION.sealed(number, decision.partition, decision.asset, body))
+    since = STANDING.sealed(decision.partition, decision.asset, condition.key(), float(decision.at))
+    _of, _asset, *kept = CONDITION.sealed(decision.partition, decision.asset, msgspec.json.encode(condition))
+    db.execute(_STAND, (*since, *kept))
 
 
 def record_attempt(db: Session, write: RecordAttempt) -> None:
     """Replace the last attempt to publish."""
-    db.execute("INSERT INTO partition (name) VALUES (?) ON CONFLICT DO NOTHING", (write.attempt.partition,))
+    know_partition(db, write.attempt.partition)
     db.execute(
-        "INSERT INTO attempt (partition, body) VALUES (?, ?)"
-        " ON CONFLICT (partition) DO UPDATE SET body = excluded.body",
-        (write.attempt.partition, msgspec.json.encode(write.attempt)),
+        f"{ATTEMPT.insert} ON CONFLICT (partition) DO UPDATE SET body = excluded.body,"
+        " checksum = excluded.checksum",
+        ATTEMPT.sealed(write.attempt.partition, msgspec.json.encode(write.attempt)),
     )
 
 
 def touch(db: Session, write: Touch) -> None:
     """The same standing, due at another time."""
+    partition, id, *kept = CONDITION.sealed(
+        write.key.partition, write.key.id, msgspec.json.encode(write.condition)
+    )
     db.execute(
-        "UPDATE standing SET condition = ? WHERE partition = ? AND asset = ?",
-        (msgspec.json.encode(write.condition), write.key.partition, write.key.id),
+        "UPDATE standing SET condition = ?, condition_checksum = ? WHERE partition = ? AND asset = ?",
+        (*kept, partition, id),
     )
 
 
@@ -67,42 +75,42 @@ def set_control(db: Session, write: SetControl) -> Refused | None:
     control = write.control
     if control.incarnation is not None and is_pruned(db, control.partition, control.incarnation):
         return Refused("Pruned", f"incarnation {control.partition}@{control.incarnation} is pruned")
-    db.execute(
-        "INSERT INTO control (id, partition, expires_at, body) VALUES (?, ?, ?, ?)",
-        (control.id, control.partition, control.expires_at, msgspec.json.encode(control)),
-    )
+    until = None if control.expires_at is None else float(control.expires_at)
+    number, body = db.next_number("control"), msgspec.json.encode(control)
+    db.execute(CONTROL.insert, CONTROL.sealed(number, control.id, control.partition, None, until, body))
     _raise_version(db, control.partition)
     return None
 
 
 def lift_control(db: Session, write: LiftControl) -> bool:
     """Take a person's word back; it stays in the table as history."""
-    changed = db.execute(
-        "UPDATE control SET lifted_at = ? WHERE id = ? AND partition = ? AND lifted_at IS NULL",
-        (write.at, write.id, write.partition),
-    ).rowcount
+    row = db.execute(_FIND_CONTROL, (write.id, write.partition)).fetchone()
+    if row is not None:
+        number, id, partition, _lifted_at, until, body = CONTROL.read(row)
+        lifted = CONTROL.sealed(number, id, partition, float(write.at), until, body)
+        db.execute(
+            "UPDATE control SET lifted_at = ?, checksum = ? WHERE number = ?",
+            (float(write.at), lifted[-1], number),
+        )
     _raise_version(db, write.partition)
-    return changed > 0
+    return row is not None
 
 
 def _raise_version(db: Session, partition: Partition) -> None:
-    db.execute("INSERT INTO partition (name) VALUES (?) ON CONFLICT DO NOTHING", (partition,))
-    db.execute("UPDATE partition SET controls = controls + 1 WHERE name = ?", (partition,))
+    row = partition_row(db, partition)
+    write_partition(db, row._replace(controls=row.controls + 1))
 
 
 def take_lease(db: Session, write: TakeLease) -> int:
     """Raise the epoch and return it."""
-    db.execute("INSERT INTO partition (name) VALUES (?) ON CONFLICT DO NOTHING", (write.partition,))
-    row = db.execute(
-        "UPDATE partition SET epoch = epoch + 1 WHERE name = ? RETURNING epoch", (write.partition,)
-    ).fetchone()
-    return int(row[0])
+    row = partition_row(db, write.partition)
+    write_partition(db, row._replace(epoch=row.epoch + 1))
+    return row.epoch + 1
 
 
 def keep_lease(db: Session, write: KeepLease) -> None:
     """See that nobody has taken the lease since."""
-    row = db.execute("SELECT epoch FROM partition WHERE name = ?", (write.partition,)).fetchone()
-    epoch = 0 if row is None else int(row[0])
+    epoch = partition_row(db, write.partition).epoch
     if epoch != write.epoch:
         raise LeaseLostError(
             f"another control plane has taken over partition {write.partition}",
@@ -113,7 +121,5 @@ def keep_lease(db: Session, write: KeepLease) -> None:
 
 def audit(db: Session, write: Audit) -> None:
     """Append a command to the audit trail."""
-    db.execute(
-        "INSERT INTO audit (partition, body) VALUES (?, ?)",
-        (write.partition, msgspec.json.encode(write.entry)),
-    )
+    number = db.next_number("audit")
+    db.execute(AUDIT.insert, AUDIT.sealed(number, write.partition, msgspec.json.encode(write.entry)))

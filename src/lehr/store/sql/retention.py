@@ -18,7 +18,10 @@ from msgspec.structs import replace
 from lehr.model.asset import Partition
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
+from lehr.store.sql.admission import standing_controls
+from lehr.store.sql.headers import mark_pruned
 from lehr.store.sql.session import Session
+from lehr.store.sql.tables import OPERATION
 from lehr.store.writes import Prune, Pruned
 
 
@@ -37,12 +40,16 @@ def _needed(db: Session) -> str:
     SELECT {db.number("body", "content")} FROM operation WHERE partition = :partition AND open = 1
   UNION ALL
     SELECT {db.number("body", "governing")} FROM operation WHERE partition = :partition AND open = 1
-  UNION ALL
-    SELECT {db.number("l.body", "content")} FROM ledger l
-    LEFT JOIN asset_current c ON c.partition = l.partition AND c.id = l.asset
-    WHERE l.partition = :partition
-      AND (c.id IS NOT NULL OR {db.text("l.body", "goal")} != '{Goal.ABSENT}')
 """  # noqa: S608 - made of our own constants
+
+
+_APPLIED = f"""
+    SELECT 1 FROM ledger l
+    WHERE l.partition = incarnation.partition AND l.content = incarnation.sequence
+      AND (l.goal != '{Goal.ABSENT}' OR EXISTS (
+        SELECT 1 FROM asset_current c WHERE c.partition = l.partition AND c.id = l.asset))
+"""  # noqa: S608
+"""Who holds in production what came of an incarnation, or is to hold it again."""
 
 
 def _prunable(db: Session) -> str:
@@ -54,6 +61,7 @@ def _prunable(db: Session) -> str:
       AND sequence <= (SELECT newest FROM partition WHERE name = :partition) - :keep
       AND {db.number("header", "created_at")} < :before
       AND sequence NOT IN ({_needed(db)})
+      AND NOT EXISTS ({_APPLIED})
       -- The last that holds an asset which is gone from intent, and not turned down yet.
       AND NOT EXISTS (
         SELECT 1 FROM asset_version t{db.by("asset_version_sequence")}
@@ -94,23 +102,34 @@ def _old_decisions(db: Session) -> str:
 
 def _old_operations(db: Session) -> str:
     return f"""
-    SELECT id FROM operation o WHERE partition = :partition AND id > :above AND id <= :most AND open = 0
+    SELECT number FROM operation o
+    WHERE partition = :partition AND number > :above AND number <= :most AND open = 0
       AND {db.number("body", "ended_at")} < :before
       AND EXISTS (SELECT 1 FROM operation n
-                  WHERE n.partition = o.partition AND n.asset = o.asset AND n.id > o.id)
+                  WHERE n.partition = o.partition AND n.asset = o.asset AND n.number > o.number)
       AND NOT EXISTS (SELECT 1 FROM ledger l WHERE l.partition = o.partition AND l.asset = o.asset
                       AND {db.text("l.body", "operation")} = o.id)
       AND NOT EXISTS (SELECT 1 FROM reservation r WHERE r.operation = o.id)
 """  # noqa: S608
 
 
+_OLD_CONTROLS = """
+    SELECT number FROM control
+    WHERE partition = :partition AND (lifted_at < :before OR expires_at < :before)
+"""
+
+
 def prune(db: Session, write: Prune) -> Pruned:
     """Remove a share of what `write` asks for."""
     if not (write.decisions_above or write.operations_above):
+        _require_intact(db, write.partition)
         sequences = list(_share(db, write))
         if sequences:
             versions = _prune_incarnations(db, write.partition, sequences)
             return Pruned(incarnations=len(sequences), versions=versions, rest=write)
+        controls = _remove_controls(db, write)
+        if controls:
+            return Pruned(controls=controls, rest=write)
     decisions, last_decision = _remove_decisions(db, write)
     operations, last_operation = _remove_operations(db, write)
     rest = replace(write, decisions_above=last_decision, operations_above=last_operation)
@@ -128,17 +147,9 @@ def prunable(db: Session, write: Prune) -> Pruned:
     )
     wanted |= {"above": 0, "most": 2**63 - 1}
     decisions = db.execute(f"SELECT count(*) FROM ({_old_decisions(db)}) gone", wanted).fetchone()[0]  # noqa: S608
-    wanted |= {"above": "", "most": "~"}
     operations = db.execute(f"SELECT count(*) FROM ({_old_operations(db)}) gone", wanted).fetchone()[0]  # noqa: S608
-    return Pruned(len(sequences), versions, decisions, operations)
-
-
-def is_pruned(db: Session, partition: Partition, sequence: int) -> bool:
-    """Whether an incarnation was pruned."""
-    row = db.execute(
-        "SELECT pruned FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
-    ).fetchone()
-    return row is not None and row[0] == 1
+    controls = db.execute(f"SELECT count(*) FROM ({_OLD_CONTROLS}) gone", _wanted(write)).fetchone()[0]  # noqa: S608
+    return Pruned(len(sequences), versions, decisions, operations, controls)
 
 
 def _wanted(write: Prune) -> dict[str, Any]:
@@ -184,10 +195,7 @@ def _gaps(db: Session, partition: Partition, sequences: list[int]) -> Iterator[d
 def _prune_incarnations(db: Session, partition: Partition, sequences: list[int]) -> int:
     """Returns how many versions are gone."""
     gaps = list(_gaps(db, partition, sequences))
-    db.executemany(
-        "UPDATE incarnation SET pruned = 1 WHERE partition = ? AND sequence = ?",
-        ((partition, sequence) for sequence in sequences),
-    )
+    mark_pruned(db, partition, sequences)
     return sum(_remove_replaced(db, partition, gap) for gap in gaps)
 
 
@@ -210,6 +218,23 @@ def _remove_replaced(db: Session, partition: Partition, gap: dict[str, Any]) -> 
     return len(gone)
 
 
+def _require_intact(db: Session, partition: Partition) -> None:
+    """See that what keeps incarnations is as it was written: what seems not to be needed may be.
+
+    Raises:
+        DamagedError: it is not.
+    """
+    standing_controls(db, partition, 0.0)
+    query = f"SELECT {OPERATION.names()} FROM operation WHERE partition = ? AND open = 1"  # noqa: S608
+    for row in db.execute(query, (partition,)):
+        OPERATION.read(row)
+
+
+def _remove_controls(db: Session, write: Prune) -> int:
+    """Those that ended long ago. What each was for and who set it stays in the audit trail."""
+    return db.execute(f"DELETE FROM control WHERE number IN ({_OLD_CONTROLS})", _wanted(write)).rowcount  # noqa: S608
+
+
 def _remove_decisions(db: Session, write: Prune) -> tuple[int, int]:
     """Returns how many are gone, and the number up to which all were looked at."""
     most = db.execute(
@@ -223,14 +248,14 @@ def _remove_decisions(db: Session, write: Prune) -> tuple[int, int]:
     return count, int(most)
 
 
-def _remove_operations(db: Session, write: Prune) -> tuple[int, str]:
+def _remove_operations(db: Session, write: Prune) -> tuple[int, int]:
     """The same of operations."""
     most = db.execute(
-        "SELECT max(id) FROM (SELECT id FROM operation WHERE id > ? ORDER BY id LIMIT ?) s",
+        "SELECT max(number) FROM (SELECT number FROM operation WHERE number > ? ORDER BY number LIMIT ?) s",
         (write.operations_above, write.most),
     ).fetchone()[0]
     if most is None:
         return 0, write.operations_above
     wanted = {**_wanted(write), "above": write.operations_above, "most": most}
-    count = db.execute(f"DELETE FROM operation WHERE id IN ({_old_operations(db)})", wanted).rowcount  # noqa: S608
-    return count, str(most)
+    count = db.execute(f"DELETE FROM operation WHERE number IN ({_old_operations(db)})", wanted).rowcount  # noqa: S608
+    return count, int(most)

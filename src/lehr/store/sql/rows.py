@@ -1,35 +1,69 @@
-"""What rows of incarnations stand for."""
+"""What rows of assets stand for. Each is verified as it is read."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from lehr.model.asset import Asset
-from lehr.model.incarnation import Incarnation
-from lehr.store.interface import Row
+from lehr.model.incarnation import AssetChange
+from lehr.store.interface import Head, Row
+from lehr.store.sql.tables import CURRENT, IMPORTED_ASSET, VERSION
 
-header_of = msgspec.json.Decoder(Incarnation).decode
+HEAD = f"SELECT {CURRENT.names()} FROM asset_current"  # noqa: S608 - our own names
 
 
 def kept(rows: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
-    """The rows themselves."""
-    return itertools.starmap(Row, rows)
+    """The rows of `VERSION.names()` themselves; none may be a tombstone.
+
+    Raises:
+        DamagedError: one of them is damaged; so raise all others here.
+    """
+    for _number, _partition, id, _sequence, type, digest, body, origin in VERSION.read_all(rows):
+        yield Row(id, type, body, digest, origin)
+
+
+def version_of(row: tuple[Any, ...]) -> Asset | None:
+    """The asset of a row of `VERSION.names()`; None for a tombstone."""
+    _number, _partition, id, _sequence, type, digest, body, origin = VERSION.read(row)
+    return None if digest is None else Row(id, type, body, digest, origin).asset()
 
 
 def asset_of(row: tuple[Any, ...]) -> Asset:
-    """The asset of a row that begins with id, type, body, digest, origin."""
-    return Row(*row[:5]).asset()
+    """The asset of a row that is no tombstone."""
+    asset = version_of(row)
+    if asset is None:  # the statement asked for none: its digest is another than the row says
+        raise VERSION.damaged(row[:-1])
+    return asset
 
 
 def assets_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[Asset]:
     """The asset of each."""
-    return map(asset_of, rows)
+    return (row.asset() for row in kept(rows))
 
 
-def version_of(row: tuple[Any, ...]) -> Asset | None:
-    """The same; None for a tombstone."""
-    return None if row[3] is None else asset_of(row)
+def in_force(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Rows of `VERSION.names()`, to which the current state points, as whose id, type and digest follow."""
+    for row in rows:
+        if row[9:] != (row[2], row[4], row[5]):
+            raise CURRENT.damaged((row[1], *row[9:], None, row[0]))
+        yield row[:9]
+
+
+def heads_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[Head]:
+    """The asset of each row of the current state."""
+    for _partition, id, type, digest, _bucket, _version in CURRENT.read_all(rows):
+        yield Head(id, type, digest)
+
+
+def changes_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[AssetChange]:
+    """Rows of an id and two versions of its asset, each a row of `VERSION.names()` or of nothing."""
+    for id, *sides in rows:
+        old, new = (None if side[0] is None else version_of(tuple(side)) for side in (sides[:9], sides[9:]))
+        yield AssetChange(id, old, new)
+
+
+def imported_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[Asset]:
+    """The asset of each row of `IMPORTED_ASSET.names()`."""
+    for _name, id, type, digest, body, origin in IMPORTED_ASSET.read_all(rows):
+        yield Row(id, type, body, digest, origin).asset()

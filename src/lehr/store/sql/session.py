@@ -48,6 +48,10 @@ class Session(Protocol):
         """Carry out a statement for each of `values`."""
         ...
 
+    def next_number(self, table: str) -> int:
+        """A number for a new row of `table`: above all that its rows had before, whatever the clock says."""
+        ...
+
     def number(self, column: str, field: str) -> str:
         """How a number is named that is a field of the JSON document in a column."""
         ...

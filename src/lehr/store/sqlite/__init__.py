@@ -80,6 +80,8 @@ class SqliteStore:
         with translated(self._path):
             # Of its own, so that all is of one moment, whatever is written meanwhile.
             db = connect(self._path, read_only=True)
+        # A text that is not UTF-8 is damage of its row, and no reason not to look at the others.
+        db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         with closing(db):
             db.execute("BEGIN")
             with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but looked at

@@ -17,12 +17,16 @@ from collections.abc import Iterable
 from lehr.base.digest import Digest, digest_bytes
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.store.merkle import BUCKETS, bucket_of, root_digest
+from lehr.store.sql.tables import BUCKET
 
 _MOST_BYTES = 96 * 2**20
 """Of buckets that are remembered: all of them, at a million assets."""
 
 _MANY = BUCKETS // 4
 """Buckets that one publication touches, beyond which what it has read is not worth its memory."""
+
+
+_FIND = f"SELECT {BUCKET.names()} FROM bucket_current WHERE partition = ? ORDER BY bucket"  # noqa: S608
 
 
 class Buckets:
@@ -51,8 +55,8 @@ class Buckets:
         """
         if before is None or self._of != (partition, before):
             self._forget()
-            everything = "SELECT bucket, digest FROM bucket_current WHERE partition = ? ORDER BY bucket"
-            self._digests = dict(db.execute(everything, (partition,)))
+            rows = BUCKET.read_all(db.execute(_FIND, (partition,)))
+            self._digests = {bucket: digest for _partition, bucket, digest in rows}
         self._of = None  # until all of it is done
         touched: dict[int, list[Asset]] = {}
         for asset in changed:
@@ -103,8 +107,9 @@ class Buckets:
             return
         digest = self._digests[bucket] = digest_bytes(bytes(text))
         db.execute(
-            "INSERT OR REPLACE INTO bucket_current (partition, bucket, digest) VALUES (?, ?, ?)",
-            (partition, bucket, digest),
+            f"{BUCKET.insert} ON CONFLICT DO UPDATE SET digest = excluded.digest,"
+            " checksum = excluded.checksum",
+            BUCKET.sealed(partition, bucket, digest),
         )
 
     # --- what is remembered -----------------------------------------------------------

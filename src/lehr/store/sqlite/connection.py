@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.store.damage import DamagedError
 from lehr.store.sqlite import migrations, schema
 
 BUSY_SECONDS = 5.0
@@ -27,6 +28,10 @@ class Connection(sqlite3.Connection):
 
     def stream(self, statement: str, values: Any = (), /) -> Iterator[Any]:
         return self.execute(statement, values)
+
+    def next_number(self, table: str) -> int:
+        query = f"SELECT coalesce(max(number), 0) + 1 FROM {table}"  # noqa: S608 - our own names
+        return int(self.execute(query).fetchone()[0])
 
     def number(self, column: str, field: str) -> str:
         return f"json_extract(CAST({column} AS TEXT), '$.{field}')"
@@ -125,10 +130,10 @@ def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) 
             fix="name another state folder with --state, or move that file away",
         )
     found = migrations.version_of(connection)
-    if found == schema.VERSION or (not read_only and migrations.OLDEST <= found < schema.VERSION):
+    if found == schema.VERSION or (not read_only and migrations.can_be_migrated(found)):
         return
     what = f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}"
-    if migrations.OLDEST <= found < schema.VERSION:
+    if migrations.can_be_migrated(found):
         raise StalledError(
             what,
             why="an older Lehr wrote it, and this command only reads",
@@ -146,9 +151,13 @@ def translated(path: Path) -> Iterator[None]:
         raise _in_our_words(error, path) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _corrupt(error, path) from error
+    except DamagedError as error:
+        raise error.at(str(path)) from error
 
 
 def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
+    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
+        return _corrupt(error, path)  # the module's own: a text that is not UTF-8
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return TransientError(

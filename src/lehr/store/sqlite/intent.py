@@ -12,35 +12,48 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
-from lehr.store.sql.retention import is_pruned
-from lehr.store.sql.rows import asset_of, assets_of, header_of, kept, version_of
+from lehr.store.sql import mentions
+from lehr.store.sql.headers import header, headers, imported_headers, is_pruned, newest_header
+from lehr.store.sql.partitions import partition_row
+from lehr.store.sql.rows import (
+    HEAD,
+    asset_of,
+    assets_of,
+    changes_of,
+    heads_of,
+    imported_of,
+    in_force,
+    kept,
+    version_of,
+)
+from lehr.store.sql.tables import IMPORTED_ASSET, INCARNATION, VERSION
 from lehr.store.sqlite.connection import Connection, translated
 
 T = TypeVar("T")
 
-_VERSION_AT = (
-    "SELECT id, type, body, digest, origin,"
-    " (SELECT pruned FROM incarnation WHERE partition = ?1 AND sequence = ?3) FROM asset_version"
-    " WHERE partition = ?1 AND id = ?2 AND sequence <= ?3 ORDER BY sequence DESC LIMIT 1"
-)
+_ROW = VERSION.names()
+_VERSION_AT = f"""
+    SELECT {VERSION.names("v")}, i.pruned FROM (SELECT 1) one
+    LEFT JOIN asset_version v ON v.number = (
+        SELECT number FROM asset_version
+        WHERE partition = ?1 AND id = ?2 AND sequence <= ?3 ORDER BY sequence DESC LIMIT 1)
+    LEFT JOIN incarnation i ON i.partition = ?1 AND i.sequence = ?3
+"""  # noqa: S608 - here as below, made of our own names
 _LAST_VERSION = (
-    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
+    f"SELECT {_ROW} FROM asset_version"  # noqa: S608
     " WHERE partition = ? AND id = ? AND digest IS NOT NULL ORDER BY sequence DESC LIMIT 1"
 )
-_VERSIONS = (
-    "SELECT id, type, body, digest, origin, sequence FROM asset_version"
-    " WHERE partition = ? AND id = ? ORDER BY sequence DESC"
-)
-_IMPORTED = "SELECT id, type, body, digest, origin FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"
-_AT = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_version v
+_VERSIONS = f"SELECT {_ROW} FROM asset_version WHERE partition = ? AND id = ? ORDER BY sequence DESC"  # noqa: S608
+_IMPORTED = f"SELECT {IMPORTED_ASSET.names()} FROM imported_asset WHERE name = ? AND id > ? ORDER BY id"  # noqa: S608
+_AT = f"""
+    SELECT {VERSION.names("v")} FROM asset_version v
     JOIN (SELECT id, max(sequence) AS sequence FROM asset_version
-          WHERE partition = :partition AND sequence <= :sequence {span} GROUP BY id) newest
+          WHERE partition = :partition AND sequence <= :sequence {{span}} GROUP BY id) newest
       ON v.partition = :partition AND v.id = newest.id AND v.sequence = newest.sequence
     WHERE v.digest IS NOT NULL ORDER BY v.id
-"""
-_CHANGES = """
-    SELECT touched.id, old.type, old.body, old.digest, old.origin, new.type, new.body, new.digest, new.origin
+"""  # noqa: S608
+_CHANGES = f"""
+    SELECT touched.id, {VERSION.names("old")}, {VERSION.names("new")}
     FROM (SELECT DISTINCT id FROM asset_version INDEXED BY asset_version_sequence
           WHERE partition = :partition AND sequence > :low AND sequence <= :high) touched
     LEFT JOIN asset_version old ON old.number = (
@@ -52,12 +65,12 @@ _CHANGES = """
         WHERE partition = :partition AND id = touched.id AND sequence <= :after
         ORDER BY sequence DESC LIMIT 1)
     WHERE old.digest IS NOT new.digest ORDER BY touched.id
-"""
-_CURRENT = """
-    SELECT v.id, v.type, v.body, v.digest, v.origin FROM asset_current c {index}
+"""  # noqa: S608
+_CURRENT = f"""
+    SELECT {VERSION.names("v")}, c.id, c.type, c.digest FROM asset_current c {{index}}
     JOIN asset_version v ON v.number = c.version
-    WHERE c.partition = :partition {span} {types} ORDER BY c.id
-"""
+    WHERE c.partition = :partition {{span}} {{types}} ORDER BY c.id
+"""  # noqa: S608
 _OF_TYPES = "AND c.type IN (SELECT value FROM json_each(:types))"
 _OF_ONE_TYPE = "AND c.type = json_extract(:types, '$[0]')"  # which the index has in the order of ids
 _BY_TYPE = "INDEXED BY asset_current_type"
@@ -72,27 +85,20 @@ class SqliteIntent:
 
     def newest(self, partition: Partition) -> Incarnation | None:
         with translated(self._path):
-            row = self._db.execute(
-                "SELECT header FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1",
-                (partition,),
-            ).fetchone()
-            return header_of(row[0]) if row else None
+            return newest_header(self._db, partition)
 
     def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
         with translated(self._path):
-            row = self._db.execute(
-                "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
-            ).fetchone()
-            return header_of(row[0]) if row else None
+            return header(self._db, partition, sequence)
 
     def incarnations(self, partition: Partition, limit: int) -> list[Incarnation]:
         with translated(self._path):
             rows = self._db.execute(
-                "SELECT header FROM incarnation INDEXED BY incarnation_kept"
+                f"SELECT {INCARNATION.names()} FROM incarnation INDEXED BY incarnation_kept"  # noqa: S608
                 " WHERE partition = ? AND pruned = 0 ORDER BY sequence DESC LIMIT ?",
                 (partition, limit),
             ).fetchall()
-            return [header_of(row[0]) for row in rows]
+            return list(headers(rows))
 
     def partitions(self) -> list[Partition]:
         with translated(self._path):
@@ -101,9 +107,9 @@ class SqliteIntent:
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         with translated(self._path):
             row = self._db.execute(_VERSION_AT, (key.partition, key.id, sequence)).fetchone()
-            if row is None or row[5]:
+            if row[-1] or row[0] is None:
                 self.require_kept(key.partition, sequence)
-            return asset_of(row) if row and row[3] is not None else None
+            return None if row[0] is None else version_of(row[:-1])
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         with translated(self._path):
@@ -119,13 +125,13 @@ class SqliteIntent:
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with translated(self._path):
             row = self._db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
-            return (asset_of(row), row[5]) if row else None
+            return (asset_of(row), row[3]) if row else None
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
         with translated(self._path):
             for row in self._db.execute(_VERSIONS, (key.partition, key.id)):
-                if row[5] <= sequence:
-                    yield row[5], version_of(row)
+                if row[3] <= sequence:
+                    yield row[3], version_of(row)
 
     def assets(
         self,
@@ -167,32 +173,25 @@ class SqliteIntent:
                 rows = self._db.execute(_current(types, span), wanted)
                 # Another incarnation may have been published before the rows were there to be read.
                 if sequence == self._newest_sequence(partition):
-                    yield from make(rows)
+                    yield from make(in_force(rows))
                     return
             rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             self.require_kept(partition, sequence)
-            yield from make(row for row in rows if types is None or row[1] in types)
+            yield from make(row for row in rows if types is None or row[4] in types)
 
     def _newest_sequence(self, partition: Partition) -> int:
-        row = self._db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()
-        return row[0] if row else 0
+        return partition_row(self._db, partition).newest
 
     def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
         with translated(self._path):
             if ids is None:
-                rows = self._db.execute(
-                    "SELECT id, type, digest FROM asset_current WHERE partition = ?", (partition,)
-                )
-                yield from (Head(*row) for row in rows)
+                yield from heads_of(self._db.execute(f"{HEAD} WHERE partition = ?", (partition,)))
                 return
             for id in ids:
-                row = self._db.execute(
-                    "SELECT id, type, digest FROM asset_current WHERE partition = ? AND id = ?",
-                    (partition, id),
-                ).fetchone()
-                if row:
-                    yield Head(*row)
+                yield from heads_of(
+                    self._db.execute(f"{HEAD} WHERE partition = ? AND id = ?", (partition, id))
+                )
 
     def changes(self, partition: Partition, before: int, after: int) -> Iterator[AssetChange]:
         low, high = sorted((before, after))
@@ -202,9 +201,7 @@ class SqliteIntent:
             # Asked after the rows are there to be read: what is pruned from now on does not touch them.
             for sequence in (before, after):
                 self.require_kept(partition, sequence)
-            for id, *sides in rows:
-                old, new = (version_of((id, *side)) for side in (sides[:4], sides[4:]))
-                yield AssetChange(id, old, new)
+            yield from changes_of(rows)
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
         with translated(self._path):
@@ -216,51 +213,39 @@ class SqliteIntent:
 
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
         with translated(self._path):
-            return self._db.execute(
-                "SELECT source, path FROM mention INDEXED BY mention_target"
-                " WHERE partition = ? AND target = ? AND until IS NULL ORDER BY source, path",
-                (key.partition, key.id),
-            ).fetchall()
+            return mentions.mentioned_by(self._db, key)
 
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
         with translated(self._path):
-            rows = self._db.execute(
-                "SELECT DISTINCT source FROM mention WHERE partition = ? AND target = ? ORDER BY source",
-                (key.partition, key.id),
-            ).fetchall()
-            return [row[0] for row in rows]
+            return mentions.once_mentioned_by(self._db, key)
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
         with translated(self._path):
-            rows = self._db.execute(
-                "SELECT asset FROM claim_current WHERE partition = ? AND claim = ? ORDER BY asset",
-                (partition, claim),
-            ).fetchall()
-            return [row[0] for row in rows]
+            return mentions.claimed_by(self._db, partition, claim)
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
         with translated(self._path):
             rows = self._db.execute(_VERSIONS, (key.partition, key.id))
             oldest: int | None = None
             for row in rows:
-                if row[3] is None:
+                asset = version_of(row)
+                if asset is None:
                     continue  # a tombstone: the asset left intent with what it carried
-                if addon not in addon_names(asset_of(row)):
+                if addon not in addon_names(asset):
                     break
-                if oldest is not None and self._pruned_between(key.partition, row[5], oldest):
+                if oldest is not None and self._pruned_between(key.partition, row[3], oldest):
                     break  # a version without it may have been there
-                oldest = row[5]
-        header = None if oldest is None else self.incarnation(key.partition, oldest)
-        return None if header is None else header.created_at
+                oldest = row[3]
+        came_with = None if oldest is None else self.incarnation(key.partition, oldest)
+        return None if came_with is None else came_with.created_at
 
     def imported(self) -> list[Imported]:
         with translated(self._path):
-            rows = self._db.execute("SELECT header, at FROM imported ORDER BY name").fetchall()
-            return [Imported(header_of(header), at) for header, at in rows]
+            return imported_headers(self._db)
 
     def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
         with translated(self._path):
-            yield from map(asset_of, self._db.execute(_IMPORTED, (name, after)))
+            yield from imported_of(self._db.execute(_IMPORTED, (name, after)))
 
     def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
         row = self._db.execute(

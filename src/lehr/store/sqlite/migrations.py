@@ -19,33 +19,13 @@ from pathlib import Path
 from lehr.base.errors import TransientError
 from lehr.store.sqlite import schema
 
-STEPS: Mapping[int, str] = {
-    2: """
-ALTER TABLE incarnation ADD COLUMN pruned INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX incarnation_kept ON incarnation (partition, sequence) WHERE pruned = 0;
-CREATE INDEX incarnation_pruned ON incarnation (partition, sequence) WHERE pruned = 1;
-CREATE INDEX mention_past ON mention (partition, source, until) WHERE until IS NOT NULL;
-CREATE TABLE imported (
-    name TEXT PRIMARY KEY,
-    at REAL NOT NULL,
-    header BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE imported_asset (
-    number INTEGER PRIMARY KEY,
-    name TEXT NOT NULL,
-    id TEXT NOT NULL,
-    type TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    body BLOB NOT NULL,
-    origin BLOB
-);
-CREATE UNIQUE INDEX imported_asset_key ON imported_asset (name, id);
-""",
-}
-"""What leads from a version to the next."""
+STEPS: Mapping[int, str] = {}
+"""What leads from a version to the next: statements, by the version that they start from."""
 
-OLDEST = min(STEPS)
-"""The oldest version that can be brought up to date."""
+
+def can_be_migrated(version: int) -> bool:
+    """Whether a file of a version can be brought up to date."""
+    return version < schema.VERSION and version in STEPS
 
 
 def copy_of(path: Path, version: int) -> Path:
@@ -65,7 +45,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         # Another process may have been faster.
         found = version_of(connection)
-        if found < schema.VERSION:
+        if can_be_migrated(found):
             _copy(path, copy_of(path, found))
             for version in range(found, schema.VERSION):
                 for statement in STEPS[version].split(";\n"):

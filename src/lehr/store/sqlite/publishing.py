@@ -10,15 +10,18 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from lehr.base.digest import Digest, digest_all
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store.merkle import bucket_of
 from lehr.store.origins import origin_bytes
-from lehr.store.sql.rows import header_of
+from lehr.store.sql.headers import header, write_header
+from lehr.store.sql.mentions import end_mentions
+from lehr.store.sql.partitions import partition_row, write_partition
+from lehr.store.sql.rows import HEAD, heads_of
+from lehr.store.sql.tables import CLAIM, CURRENT, MENTION, VERSION
 from lehr.store.sqlite.buckets import Buckets
+from lehr.store.sqlite.connection import Connection
 from lehr.store.writes import Publish, Refused
 
 _MANY = 10_000
@@ -28,12 +31,12 @@ _LARGE_SHARE = 0.1
 """Of all rows. Beyond it, making the index of all takes less than changing it."""
 
 
-def publish(buckets: Buckets, db: sqlite3.Connection, write: Publish) -> Incarnation | Refused:
+def publish(buckets: Buckets, db: Connection, write: Publish) -> Incarnation | Refused:
     """Store `write.candidate` as the next incarnation of its partition."""
     candidate = write.candidate
     partition = candidate.partition
-    db.execute("INSERT OR IGNORE INTO partition (name) VALUES (?)", (partition,))
-    newest = int(db.execute("SELECT newest FROM partition WHERE name = ?", (partition,)).fetchone()[0])
+    row = partition_row(db, partition)
+    newest = row.newest
     if newest != candidate.base:
         return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
     sequence = newest + 1
@@ -42,7 +45,7 @@ def publish(buckets: Buckets, db: sqlite3.Connection, write: Publish) -> Incarna
         _upsert(db, partition, sequence, candidate.upserts)
     _remove(db, partition, sequence, candidate.removals)
     _replace_indexes(db, write, [*known, *candidate.removals])
-    before = _header(db, partition, newest)
+    before = header(db, partition, newest)
     new = [asset.id for asset in candidate.upserts if asset.id not in known]
     added = len(new)
     incarnation = Incarnation(
@@ -66,22 +69,9 @@ def publish(buckets: Buckets, db: sqlite3.Connection, write: Publish) -> Incarna
         types=candidate.types,
         acknowledged=candidate.acknowledged,
     )
-    db.execute(
-        "INSERT INTO incarnation (partition, sequence, header) VALUES (?, ?, ?)",
-        (partition, sequence, msgspec.json.encode(incarnation)),
-    )
-    db.execute(
-        "UPDATE partition SET newest = ?, governance = ? WHERE name = ?",
-        (sequence, incarnation.governance, partition),
-    )
+    write_header(db, incarnation)
+    write_partition(db, row._replace(newest=sequence, governance=incarnation.governance))
     return incarnation
-
-
-def _header(db: sqlite3.Connection, partition: Partition, sequence: int) -> Incarnation | None:
-    row = db.execute(
-        "SELECT header FROM incarnation WHERE partition = ? AND sequence = ?", (partition, sequence)
-    ).fetchone()
-    return header_of(row[0]) if row else None
 
 
 def _known(db: sqlite3.Connection, partition: Partition, assets: Sequence[Asset]) -> set[AssetId]:
@@ -106,14 +96,13 @@ def _indexed_afterwards(db: sqlite3.Connection, index: str, rows: int) -> Iterat
     db.execute(statement)
 
 
-def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> None:
+def _upsert(db: Connection, partition: Partition, sequence: int, assets: tuple[Asset, ...]) -> None:
     """Append versions and point the current state at them."""
-    first = int(db.execute("SELECT coalesce(max(number), 0) + 1 FROM asset_version").fetchone()[0])
+    first = db.next_number("asset_version")
     db.executemany(
-        "INSERT INTO asset_version (number, partition, id, sequence, type, digest, body, origin)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        VERSION.insert,
         (
-            (
+            VERSION.sealed(
                 first + place,
                 partition,
                 asset.id,
@@ -127,27 +116,30 @@ def _upsert(db: sqlite3.Connection, partition: Partition, sequence: int, assets:
         ),
     )
     db.executemany(
-        "INSERT INTO asset_current (partition, id, type, digest, bucket, version) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET type = excluded.type, digest = excluded.digest,"
-        " version = excluded.version",
+        f"{CURRENT.insert} ON CONFLICT DO UPDATE SET type = excluded.type, digest = excluded.digest,"
+        " bucket = excluded.bucket, version = excluded.version, checksum = excluded.checksum",
         (
-            (partition, asset.id, asset.type, asset.digest, bucket_of(asset.id), first + place)
+            CURRENT.sealed(partition, asset.id, asset.type, asset.digest, bucket_of(asset.id), first + place)
             for place, asset in enumerate(assets)
         ),
     )
 
 
-def _remove(db: sqlite3.Connection, partition: Partition, sequence: int, ids: tuple[AssetId, ...]) -> None:
+def _remove(db: Connection, partition: Partition, sequence: int, ids: tuple[AssetId, ...]) -> None:
+    first = db.next_number("asset_version")
     db.executemany(
-        "INSERT INTO asset_version (partition, id, sequence) VALUES (?, ?, ?)",
-        ((partition, id, sequence) for id in ids),
+        VERSION.insert,
+        (
+            VERSION.sealed(first + place, partition, id, sequence, None, None, None, None)
+            for place, id in enumerate(ids)
+        ),
     )
     db.executemany(
         "DELETE FROM asset_current WHERE partition = ? AND id = ?", ((partition, id) for id in ids)
     )
 
 
-def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[AssetId]) -> None:
+def _replace_indexes(db: Connection, write: Publish, known: Sequence[AssetId]) -> None:
     """Who refers to whom, and who claims what: derived from the newest incarnation's assets.
 
     Args:
@@ -155,10 +147,7 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[Ass
     """
     candidate = write.candidate
     partition = candidate.partition
-    db.executemany(
-        "UPDATE mention SET until = ? WHERE partition = ? AND source = ? AND until IS NULL",
-        ((candidate.base + 1, partition, id) for id in known),
-    )
+    end_mentions(db, partition, known, candidate.base + 1)
     claimed = "SELECT claim, asset FROM claim_current WHERE partition = ? AND asset = ?"
     before = {pair for id in known for pair in db.execute(claimed, (partition, id))}
     pairs = [(claim, id) for id, claims in write.claims.items() for claim in claims]
@@ -167,13 +156,12 @@ def _replace_indexes(db: sqlite3.Connection, write: Publish, known: Sequence[Ass
         ((partition, *pair) for pair in sorted(before.difference(pairs))),
     )
     db.executemany(
-        "INSERT INTO claim_current (partition, claim, asset) VALUES (?, ?, ?)",
-        ((partition, *pair) for pair in sorted(pairs) if pair not in before),
+        CLAIM.insert, (CLAIM.sealed(partition, *pair) for pair in sorted(pairs) if pair not in before)
     )
     db.executemany(
-        "INSERT INTO mention (partition, source, path, target) VALUES (?, ?, ?, ?)",
+        MENTION.insert,
         (
-            (partition, source, mention.path, mention.target)
+            MENTION.sealed(partition, source, mention.path, mention.target)
             for source, mentions in write.mentions.items()
             for mention in mentions
         ),
@@ -185,9 +173,8 @@ def _governance(db: sqlite3.Connection, partition: Partition, types: tuple[str, 
     for type in sorted(types):
         rows = db.execute(
             # Said by which index: left alone, SQLite reads all assets, which are in order of id already.
-            "SELECT id, digest FROM asset_current INDEXED BY asset_current_type"
-            " WHERE partition = ? AND type = ? ORDER BY id",
+            f"{HEAD} INDEXED BY asset_current_type WHERE partition = ? AND type = ? ORDER BY id",
             (partition, type),
         )
-        parts.extend(part for row in rows for part in row)
+        parts.extend(part for head in heads_of(rows) for part in (head.id, head.digest))
     return digest_all(parts)

@@ -1,6 +1,6 @@
 """Tables of the SQLite store."""
 
-VERSION = 3
+VERSION = 1
 """Whoever raises it adds the step that leads to it to `lehr.store.sqlite.migrations`."""
 
 STATEMENTS = """
@@ -9,7 +9,8 @@ CREATE TABLE partition (
     newest INTEGER NOT NULL DEFAULT 0,
     governance TEXT NOT NULL DEFAULT '',
     controls INTEGER NOT NULL DEFAULT 0,
-    epoch INTEGER NOT NULL DEFAULT 0
+    epoch INTEGER NOT NULL DEFAULT 0,
+    checksum BLOB NOT NULL
 ) WITHOUT ROWID;
 
 -- The header of one that is pruned stays.
@@ -17,7 +18,9 @@ CREATE TABLE incarnation (
     partition TEXT NOT NULL,
     sequence INTEGER NOT NULL,
     header BLOB NOT NULL,
-    pruned INTEGER NOT NULL DEFAULT 0,
+    pruned INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    pruned_checksum BLOB NOT NULL,
     PRIMARY KEY (partition, sequence)
 ) WITHOUT ROWID;
 CREATE INDEX incarnation_kept ON incarnation (partition, sequence) WHERE pruned = 0;
@@ -32,7 +35,8 @@ CREATE TABLE asset_version (
     type TEXT,
     digest TEXT,
     body BLOB,
-    origin BLOB
+    origin BLOB,
+    checksum BLOB NOT NULL
 );
 CREATE UNIQUE INDEX asset_version_key ON asset_version (partition, id, sequence);
 CREATE INDEX asset_version_sequence ON asset_version (partition, sequence);
@@ -45,6 +49,7 @@ CREATE TABLE asset_current (
     digest TEXT NOT NULL,
     bucket INTEGER NOT NULL,
     version INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
     PRIMARY KEY (partition, id)
 ) WITHOUT ROWID;
 CREATE INDEX asset_current_type ON asset_current (partition, type, id);
@@ -54,6 +59,7 @@ CREATE TABLE bucket_current (
     partition TEXT NOT NULL,
     bucket INTEGER NOT NULL,
     digest TEXT NOT NULL,
+    checksum BLOB NOT NULL,
     PRIMARY KEY (partition, bucket)
 ) WITHOUT ROWID;
 
@@ -64,7 +70,9 @@ CREATE TABLE mention (
     source TEXT NOT NULL,
     path TEXT NOT NULL,
     target TEXT NOT NULL,
-    until INTEGER
+    until INTEGER,
+    checksum BLOB NOT NULL,
+    until_checksum BLOB
 );
 CREATE INDEX mention_source ON mention (partition, source) WHERE until IS NULL;
 CREATE INDEX mention_target ON mention (partition, target, until);
@@ -74,31 +82,37 @@ CREATE TABLE claim_current (
     partition TEXT NOT NULL,
     claim TEXT NOT NULL,
     asset TEXT NOT NULL,
+    checksum BLOB NOT NULL,
     PRIMARY KEY (partition, claim, asset)
 ) WITHOUT ROWID;
 CREATE INDEX claim_current_asset ON claim_current (partition, asset);
 
 CREATE TABLE attempt (
     partition TEXT PRIMARY KEY,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE operation (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     partition TEXT NOT NULL,
     asset TEXT NOT NULL,
     open INTEGER NOT NULL,
-    body BLOB NOT NULL
-) WITHOUT ROWID;
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
+);
 -- Invariant: I5. At most one push in flight per asset.
 CREATE UNIQUE INDEX operation_open ON operation (partition, asset) WHERE open = 1;
-CREATE INDEX operation_asset ON operation (partition, asset, id);
+CREATE INDEX operation_asset ON operation (partition, asset, number);
+CREATE INDEX operation_partition ON operation (partition, number);
 
 CREATE TABLE reservation (
     key TEXT NOT NULL,
     operation TEXT NOT NULL,
     at REAL NOT NULL,
     until REAL,
+    checksum BLOB NOT NULL,
     PRIMARY KEY (key, operation)
 ) WITHOUT ROWID;
 CREATE INDEX reservation_operation ON reservation (operation) WHERE until IS NULL;
@@ -107,14 +121,20 @@ CREATE TABLE ledger (
     partition TEXT NOT NULL,
     asset TEXT NOT NULL,
     body BLOB NOT NULL,
+    content INTEGER NOT NULL,
+    goal TEXT NOT NULL,
+    checksum BLOB NOT NULL,
     PRIMARY KEY (partition, asset)
 ) WITHOUT ROWID;
+-- By what pruning asks: who was applied from an incarnation.
+CREATE INDEX ledger_content ON ledger (partition, content, goal, asset);
 
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,
     asset TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
 );
 CREATE INDEX decision_asset ON decision (partition, asset, number);
 
@@ -124,29 +144,34 @@ CREATE TABLE standing (
     key TEXT NOT NULL,
     since REAL NOT NULL,
     condition BLOB NOT NULL,
+    checksum BLOB NOT NULL,
+    condition_checksum BLOB NOT NULL,
     PRIMARY KEY (partition, asset)
 ) WITHOUT ROWID;
 
 CREATE TABLE control (
-    id TEXT PRIMARY KEY,
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
     partition TEXT NOT NULL,
     lifted_at REAL,
     expires_at REAL,
-    body BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX control_standing ON control (partition) WHERE lifted_at IS NULL;
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
+);
 
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,
     partition TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    checksum BLOB NOT NULL
 );
 
 -- Incarnations of other states, to be read. They belong to no partition and are never enforced.
 CREATE TABLE imported (
     name TEXT PRIMARY KEY,
     at REAL NOT NULL,
-    header BLOB NOT NULL
+    header BLOB NOT NULL,
+    checksum BLOB NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE imported_asset (
@@ -156,7 +181,8 @@ CREATE TABLE imported_asset (
     type TEXT NOT NULL,
     digest TEXT NOT NULL,
     body BLOB NOT NULL,
-    origin BLOB
+    origin BLOB,
+    checksum BLOB NOT NULL
 );
 CREATE UNIQUE INDEX imported_asset_key ON imported_asset (name, id);
 """

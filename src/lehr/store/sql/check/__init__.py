@@ -10,16 +10,28 @@ is not disturbed; time grows with the number of rows, memory does not.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 
 import msgspec
 
 from lehr.model.asset import Partition
 from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.sql.check import derived, history, imported, records
+from lehr.store.sql.check import checksums, derived, history, imported, records
 from lehr.store.sql.session import Session
+from lehr.store.sql.tables import TABLES
 
-_TABLES = ("asset_version", "asset_current", "operation", "decision", "standing", "ledger", "imported_asset")
+_LOOKED_AT = (
+    "asset_version",
+    "asset_current",
+    "operation",
+    "decision",
+    "standing",
+    "ledger",
+    "imported_asset",
+    *(table.name for table in TABLES),
+)
+"""Tables, as often as each of their rows is looked at."""
 
 _NAMING = (
     "asset_current",
@@ -49,8 +61,8 @@ Step = Callable[[], Iterator[Damage]]
 
 
 def rows(db: Session) -> int:
-    """How many rows there are to look at."""
-    counts = (db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in _TABLES)  # noqa: S608
+    """How many rows there are to look at, each as often as it is."""
+    counts = (db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in _LOOKED_AT)  # noqa: S608
     return sum(counts)
 
 
@@ -80,6 +92,10 @@ def check(
         with contextlib.closing(history.Replay(partition)) as replay:
             for name, step in _steps(db, replay, types, advance):
                 yield from finished(f"{name} of {partition}", step)
+    for table in TABLES:
+        yield from finished(
+            f"the rows of {table.name}", functools.partial(checksums.check, db, table, advance)
+        )
     yield from finished("reservations", lambda: records.check_reservations(db))
     yield from finished("what was imported", lambda: imported.check(db, advance))
 

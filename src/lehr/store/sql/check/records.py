@@ -14,7 +14,6 @@ from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.store.damage import RESTORE, Advance, Damage
-from lehr.store.sql.retention import is_pruned
 from lehr.store.sql.session import Session
 
 
@@ -110,7 +109,7 @@ def _ledger(db: Session, bounds: _Bounds, found: LedgerEntry, columns: tuple[Any
         yield f"it says asset {found.asset}"
     if found.content > bounds.newest:
         yield f"its content is of incarnation {found.content}; the newest is {bounds.newest}"
-    elif found.goal is not Goal.ABSENT and is_pruned(db, found.partition, found.content):
+    elif found.goal is not Goal.ABSENT and _is_pruned(db, found.partition, found.content):
         yield f"its content is of incarnation {found.content}, which is pruned"
     if found.operation is not None and not _has_operation(db, found.operation):
         yield f"its operation {found.operation} does not exist"
@@ -135,7 +134,7 @@ def _control(db: Session, bounds: _Bounds, found: Control, columns: tuple[Any, .
     if found.kind is ControlKind.PIN and found.incarnation is not None:
         if not 1 <= found.incarnation <= bounds.newest:
             yield f"it pins to incarnation {found.incarnation}; the newest is {bounds.newest}"
-        elif lifted_at is None and expires_at is None and is_pruned(db, found.partition, found.incarnation):
+        elif lifted_at is None and expires_at is None and _is_pruned(db, found.partition, found.incarnation):
             yield f"it pins to incarnation {found.incarnation}, which is pruned"
 
 
@@ -156,6 +155,12 @@ def newest_of(db: Session, partition: Partition) -> int:
     """The newest incarnation that there is, whatever the partition says of it; 0 for none."""
     query = "SELECT coalesce(max(sequence), 0) FROM incarnation WHERE partition = ?"
     return int(db.execute(query, (partition,)).fetchone()[0])
+
+
+def _is_pruned(db: Session, partition: Partition, sequence: int) -> bool:
+    """Whether an incarnation says that it was pruned; what it says is checked elsewhere."""
+    query = "SELECT 1 FROM incarnation WHERE partition = ? AND sequence = ? AND pruned = 1"
+    return db.execute(query, (partition, sequence)).fetchone() is not None
 
 
 def _first(columns: tuple[Any, ...]) -> str:

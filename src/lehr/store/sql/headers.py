@@ -1,0 +1,72 @@
+"""Headers of incarnations, which stay when an incarnation is pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from lehr.model.asset import Partition
+from lehr.model.incarnation import Incarnation
+from lehr.store.interface import Imported
+from lehr.store.sql.session import Session
+from lehr.store.sql.tables import IMPORTED, INCARNATION, PRUNED
+
+_decode = msgspec.json.Decoder(Incarnation).decode
+
+_FIND = f"SELECT {INCARNATION.names()} FROM incarnation WHERE partition = ? AND sequence = ?"  # noqa: S608
+_FIND_NEWEST = (
+    f"SELECT {INCARNATION.names()} FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1"  # noqa: S608
+)
+_FIND_PRUNED = f"SELECT {PRUNED.names()} FROM incarnation WHERE partition = ? AND sequence = ?"  # noqa: S608
+_INSERT = (
+    "INSERT INTO incarnation (partition, sequence, header, checksum, pruned, pruned_checksum)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+_MARK = "UPDATE incarnation SET pruned = ?, pruned_checksum = ? WHERE partition = ? AND sequence = ?"
+
+
+def write_header(db: Session, header: Incarnation) -> None:
+    """Append one that is not pruned."""
+    partition, sequence = header.partition, header.sequence
+    _partition, _sequence, *kept = PRUNED.sealed(partition, sequence, 0)
+    db.execute(_INSERT, (*INCARNATION.sealed(partition, sequence, msgspec.json.encode(header)), *kept))
+
+
+def header(db: Session, partition: Partition, sequence: int) -> Incarnation | None:
+    """One header; None if there never was such an incarnation.
+
+    Raises:
+        DamagedError: it is damaged; so raise all that read here.
+    """
+    return next(headers(db.execute(_FIND, (partition, sequence))), None)
+
+
+def newest_header(db: Session, partition: Partition) -> Incarnation | None:
+    """The newest; None before the first."""
+    return next(headers(db.execute(_FIND_NEWEST, (partition,))), None)
+
+
+def headers(rows: Iterable[tuple[Any, ...]]) -> Iterator[Incarnation]:
+    """Those in rows of `INCARNATION.names()`."""
+    for _partition, _sequence, body in INCARNATION.read_all(rows):
+        yield _decode(body)
+
+
+def is_pruned(db: Session, partition: Partition, sequence: int) -> bool:
+    """Whether an incarnation was pruned."""
+    row = db.execute(_FIND_PRUNED, (partition, sequence)).fetchone()
+    return row is not None and PRUNED.read(row)[2] == 1
+
+
+def mark_pruned(db: Session, partition: Partition, sequences: Iterable[int]) -> None:
+    """From now on, these are pruned."""
+    sealed = (PRUNED.sealed(partition, sequence, 1) for sequence in sequences)
+    db.executemany(_MARK, ((pruned, sum_, of, at) for of, at, pruned, sum_ in sealed))
+
+
+def imported_headers(db: Session) -> list[Imported]:
+    """Of what was imported, by name."""
+    rows = db.execute(f"SELECT {IMPORTED.names()} FROM imported ORDER BY name").fetchall()  # noqa: S608
+    return [Imported(_decode(body), at) for _name, at, body in IMPORTED.read_all(rows)]

@@ -1,0 +1,55 @@
+"""What a store knows of a partition as a whole: one row each, read and written whole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Partition
+from lehr.store.sql.session import Session
+from lehr.store.sql.tables import PARTITION
+
+_FIND = f"SELECT {PARTITION.names()} FROM partition WHERE name = ?"  # noqa: S608 - our own names
+_INSERT = f"{PARTITION.insert} ON CONFLICT DO NOTHING"
+_UPDATE = (
+    "UPDATE partition SET newest = ?, governance = ?, controls = ?, epoch = ?, checksum = ? WHERE name = ?"
+)
+
+
+class PartitionRow(NamedTuple):
+    """One partition.
+
+    Attributes:
+        newest: sequence of its newest incarnation; 0 before the first.
+        governance: digest of what governs in that.
+        controls: version of its controls.
+        epoch: of its newest lease.
+    """
+
+    name: Partition
+    newest: int = 0
+    governance: Digest = Digest("")
+    controls: int = 0
+    epoch: int = 0
+
+
+def partition_row(db: Session, partition: Partition) -> PartitionRow:
+    """The row of a partition, with zeros if there is none.
+
+    Raises:
+        DamagedError: it is damaged.
+    """
+    row = db.execute(_FIND, (partition,)).fetchone()
+    return PartitionRow(partition) if row is None else PartitionRow(*PARTITION.read(row))
+
+
+def know_partition(db: Session, partition: Partition) -> None:
+    """Make the row of a partition if there is none."""
+    db.execute(_INSERT, PARTITION.sealed(*PartitionRow(partition)))
+
+
+def write_partition(db: Session, row: PartitionRow) -> None:
+    """Replace the row of a partition, or make it."""
+    know_partition(db, row.name)
+    name, *values, checksum = PARTITION.sealed(*row)
+    db.execute(_UPDATE, (*values, checksum, name))

@@ -1,0 +1,255 @@
+"""The tables, and the checksum that each of their rows carries. Pure.
+
+A checksum covers every column of its row, with the type of each value, so that a text in the place of a
+blob is as much damage as another byte. It finds what broke by accident: a disk, a copy, an editor. Whoever
+may write the store can compute it, too.
+
+A row of which one part changes much more often than the rest has a checksum for each part, so that neither
+has to be read for the other to be written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from lehr.store.damage import REBUILD, RESTORE, DamagedError
+
+_SIZE = 16
+_encode = msgspec.msgpack.Encoder().encode
+
+Row = tuple[Any, ...]
+
+
+def checksum(name: str, values: Iterable[Any]) -> bytes:
+    """Of the values of one row of the table `name`."""
+    return hashlib.blake2b(_encode((name, *values)), digest_size=_SIZE).digest()
+
+
+class Table:
+    """Columns that share one checksum.
+
+    Attributes:
+        name: of the table.
+        columns: all that the checksum covers.
+        checksum: name of the column that holds it.
+        insert: the statement that writes what `sealed` returns.
+    """
+
+    def __init__(
+        self, name: str, *columns: str, said: str, fix: str = RESTORE, checksum: str = "checksum"
+    ) -> None:
+        """`said` names a row by its columns, in braces; `fix` says what to do about one that is damaged."""
+        self.name = name
+        self.columns = columns
+        self.checksum = checksum
+        self._said = said
+        self._fix = fix
+        self._part = name if checksum == "checksum" else f"{name}.{checksum}"
+        marks = ", ".join("?" * (len(columns) + 1))
+        self.insert = f"INSERT INTO {name} ({self.names()}) VALUES ({marks})"  # noqa: S608 - our own names
+
+    def names(self, table: str = "") -> str:
+        """The columns and the checksum, as `read` wants them. `table`: how the statement calls it."""
+        prefix = f"{table}." if table else ""
+        return ", ".join(f"{prefix}{name}" for name in (*self.columns, self.checksum))
+
+    def sealed(self, *values: Any) -> Row:
+        """The values of `columns` and their checksum."""
+        return (*values, checksum(self._part, values))
+
+    def read(self, row: Row) -> Row:
+        """The values of a row that is as it was written, without its checksum.
+
+        Raises:
+            DamagedError: it is not.
+        """
+        values = row[:-1]
+        if not self.is_intact(row):
+            raise self.damaged(values)
+        return values
+
+    def is_intact(self, row: Row) -> bool:
+        """Whether a row, which ends with its checksum, is as it was written."""
+        try:
+            content = _encode((self._part, *row[:-1]))
+        except UnicodeEncodeError:
+            return False
+        return hashlib.blake2b(content, digest_size=_SIZE).digest() == row[-1]
+
+    def read_all(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The values of each row, as `read`."""
+        return map(self.read, rows)
+
+    def damaged(self, values: Sequence[Any]) -> DamagedError:
+        """That a row with these values is not as it was written."""
+        shown = {name: _shown(value) for name, value in zip(self.columns, values, strict=True)}
+        return DamagedError(self._said.format_map(shown), self.name, self._fix)
+
+
+def _shown(value: object) -> str:
+    """A value of a key, which may be damaged itself."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() and len(text) <= 200 else repr(text[:200])
+
+
+REPUBLISH = (
+    "restore the state from a backup; or commit a change of this asset, which publishes it again: "
+    "`lehr store check` names all damage"
+)
+
+PARTITION = Table("partition", "name", "newest", "governance", "controls", "epoch", said="partition {name}")
+INCARNATION = Table(
+    "incarnation",
+    "partition",
+    "sequence",
+    "header",
+    said="the header of incarnation {partition}@{sequence}",
+)
+PRUNED = Table(
+    "incarnation",
+    "partition",
+    "sequence",
+    "pruned",
+    said="the record of whether incarnation {partition}@{sequence} was pruned",
+    checksum="pruned_checksum",
+)
+VERSION = Table(
+    "asset_version",
+    "number",
+    "partition",
+    "id",
+    "sequence",
+    "type",
+    "digest",
+    "body",
+    "origin",
+    said="asset {id} of incarnation {partition}@{sequence}",
+    fix=REPUBLISH,
+)
+CURRENT = Table(
+    "asset_current",
+    "partition",
+    "id",
+    "type",
+    "digest",
+    "bucket",
+    "version",
+    said="the current state of asset {id} of {partition}",
+    fix=REPUBLISH,
+)
+BUCKET = Table(
+    "bucket_current", "partition", "bucket", "digest", said="the digest of bucket {bucket} of {partition}"
+)
+MENTION = Table(
+    "mention",
+    "partition",
+    "source",
+    "path",
+    "target",
+    said="the reference of asset {source} of {partition} to {target}",
+    fix=REBUILD,
+)
+MENTION_END = Table(
+    "mention",
+    "partition",
+    "source",
+    "until",
+    said="the end of a reference of asset {source} of {partition}",
+    fix=REBUILD,
+    checksum="until_checksum",
+)
+CLAIM = Table(
+    "claim_current",
+    "partition",
+    "claim",
+    "asset",
+    said="the claim of asset {asset} of {partition} to {claim}",
+    fix=REBUILD,
+)
+ATTEMPT = Table("attempt", "partition", "body", said="the last look at the source of {partition}")
+OPERATION = Table(
+    "operation", "number", "id", "partition", "asset", "open", "body", said="operation {id} of asset {asset}"
+)
+RESERVATION = Table(
+    "reservation", "key", "operation", "at", "until", said="the share of {key} that {operation} holds"
+)
+LEDGER = Table(
+    "ledger",
+    "partition",
+    "asset",
+    "content",
+    "goal",
+    "body",
+    said="the ledger of asset {asset} of {partition}",
+)
+DECISION = Table(
+    "decision", "number", "partition", "asset", "body", said="decision {number} on asset {asset}"
+)
+STANDING = Table(
+    "standing",
+    "partition",
+    "asset",
+    "key",
+    "since",
+    said="the time since when asset {asset} of {partition} has its condition",
+)
+CONDITION = Table(
+    "standing",
+    "partition",
+    "asset",
+    "condition",
+    said="the condition of asset {asset} of {partition}",
+    checksum="condition_checksum",
+)
+CONTROL = Table(
+    "control", "number", "id", "partition", "lifted_at", "expires_at", "body", said="control {id}"
+)
+AUDIT = Table("audit", "number", "partition", "body", said="entry {number} of the audit trail")
+IMPORTED = Table(
+    "imported",
+    "name",
+    "at",
+    "header",
+    said="the header of what was imported as {name}",
+    fix="import it again from its file",
+)
+IMPORTED_ASSET = Table(
+    "imported_asset",
+    "name",
+    "id",
+    "type",
+    "digest",
+    "body",
+    "origin",
+    said="asset {id} of what was imported as {name}",
+    fix="import it again from its file",
+)
+
+TABLES = (
+    PARTITION,
+    INCARNATION,
+    PRUNED,
+    VERSION,
+    CURRENT,
+    BUCKET,
+    MENTION,
+    MENTION_END,
+    CLAIM,
+    ATTEMPT,
+    OPERATION,
+    RESERVATION,
+    LEDGER,
+    DECISION,
+    STANDING,
+    CONDITION,
+    CONTROL,
+    AUDIT,
+    IMPORTED,
+    IMPORTED_ASSET,
+)
