@@ -29,6 +29,7 @@ from lehr.sdk.source import RefusedRevisionError, Snapshot
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.merkle import incarnation_digest
+from lehr.store.sql.tables import INCARNATION
 from lehr.store.writes import RecordAttempt
 
 PARTITION = Partition("test")
@@ -381,7 +382,8 @@ def test_the_types_of_an_incarnation_from_before_they_were_counted_are_counted(t
         assert newest is not None
         header = msgspec.json.encode(replace(newest, types={}))
         with contextlib.closing(sqlite3.connect(place.state / "state.sqlite")) as db, db:
-            db.execute("UPDATE incarnation SET header = ?", (header,))
+            sealed = INCARNATION.sealed(PARTITION, newest.sequence, header)
+            db.execute("UPDATE incarnation SET header = ?, checksum = ?", sealed[2:])
         predecessor = StoredPredecessor(place.store.intent, wiring.registry(), PARTITION)
         assert predecessor.sizes() == {"lehr.File": 2}
         await _after(place, "a", "b", "c")

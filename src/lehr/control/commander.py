@@ -193,7 +193,7 @@ class Commander:
             "unsettled": len(self._enforcer.unsettled),
             "turns": self._enforcer.turns,
             "pushes": pushes,
-            "store_trouble": "" if trouble is None else str(trouble),
+            "store_trouble": self._enforcer.trouble if trouble is None else str(trouble),
         }
         return Answer(True, f"running as process {os.getpid()}", content=content)
 

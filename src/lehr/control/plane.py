@@ -236,7 +236,7 @@ class ControlPlane:
             StalledError: the store is broken.
         """
         await self._unless_broken(self._at_rest())
-        return not self.enforcer.unsettled
+        return not (self.enforcer.unsettled or self.enforcer.trouble)
 
     async def _at_rest(self) -> None:
         # No task switch may come between the look and the wait, or the last change is missed.

@@ -17,6 +17,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.store import Store
+from lehr.store.damage import DamagedError
 from lehr.store.writes import KeepLease, Write
 
 log = structlog.get_logger()
@@ -111,6 +112,8 @@ class Committer:
             answers = await self._blocking.run(self._store.commit, writes)
         except TransientError as error:
             await self._put_back(batch, error)
+        except DamagedError as error:
+            self._contain(batch, error)  # only who has asked for what rests on that row hears of it
         except StalledError as error:
             self._refuse(batch, error)
             raise

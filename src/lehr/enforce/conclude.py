@@ -11,15 +11,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lehr.base.errors import LehrError, StalledError
 from lehr.enforce.state import LEFT, Commit, Effect, Phase, Rest, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
+from lehr.store.damage import DamagedError
 from lehr.store.writes import Record, Touch, Write
 
 _SAME_TIME = 1.0
 _BROKEN_SECONDS = 10.0
+_LONGEST_BROKEN_SECONDS = 300.0
 
 _key = functools.lru_cache(1024)(Condition.key)
 """Most turns end in one of few conditions, and a key takes 1.3 us."""
@@ -78,17 +81,23 @@ def conclude(
 
 
 def broken(
-    state: State, key: AssetKey, *, governing: int, now: float, cause: str, error: str
+    state: State, key: AssetKey, *, governing: int, now: float, cause: str, error: LehrError | str
 ) -> tuple[State, tuple[Commit, Rest]]:
-    """End a turn in which something failed that nobody had thought of; it comes again by itself.
+    """End a turn that could not be finished: the store could not be read, or something failed unforeseen.
+
+    Where a person has to act, it stalls. Else it comes again automatically, less and less often.
 
     Args:
         state: as it was when it failed, with or without a turn.
         governing, now, cause: of the turn.
+        error: what could not be read; or what failed, on one line.
     """
-    unblock = "Lehr tries again by itself; the log of `lehr run` has the traceback"
-    condition = Condition(Status.RETRYING, "TurnBroke", f"the turn broke: {error}", unblock)
-    condition = replace(condition, next_at=now + _BROKEN_SECONDS)
+    condition = _condition_of(error)
+    delay: float | None = None
+    if condition.status is not Status.STALLED:
+        again = state.turns + 1 if condition.key() == state.standing else 0
+        delay = min(_BROKEN_SECONDS * 2 ** min(again, 8), _LONGEST_BROKEN_SECONDS)
+        condition = replace(condition, next_at=now + delay)
     writes: tuple[Write, ...] = ()
     if condition.key() != state.standing:
         decision = Decision(
@@ -113,7 +122,18 @@ def broken(
         left=False,
         refused=0,
     )
-    return ended, (Commit(writes), Rest(_BROKEN_SECONDS))
+    return ended, (Commit(writes), Rest(delay))
+
+
+def _condition_of(error: LehrError | str) -> Condition:
+    if isinstance(error, LehrError):
+        message = f"{error.what}: {error.why}" if error.why else error.what
+        if isinstance(error, StalledError):
+            reason = "Damaged" if isinstance(error, DamagedError) else "Unreadable"
+            return Condition(Status.STALLED, reason, message, error.fix or "see the log of `lehr run`")
+        return Condition(Status.RETRYING, "StoreUnavailable", message, error.fix or "Lehr tries again")
+    unblock = "Lehr tries again by itself; the log of `lehr run` has the traceback"
+    return Condition(Status.RETRYING, "TurnBroke", f"the turn broke: {error}", unblock)
 
 
 def _due_otherwise(before: float | None, after: float | None) -> bool:

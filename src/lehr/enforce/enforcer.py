@@ -25,7 +25,7 @@ from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.neighbours import Neighbours
 from lehr.enforce.pinning import pin
-from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.reading import RecordingReader, RememberedIntent, last_known
 from lehr.enforce.recovery import left_under_way, recover
 from lehr.enforce.slot import PushUnderWay, Slot
 from lehr.enforce.state import (
@@ -125,7 +125,9 @@ class Enforcer:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._governance: Governance | None = None
-        self._following = Following(partition, store, clock, chance, self._listed, self._published)
+        self._following = Following(
+            partition, store, clock, chance, self._listed, self._published, self._changed.set
+        )
         self._epoch = 0
         self._stopping = False
         self.turns = 0
@@ -280,7 +282,7 @@ class Enforcer:
             return list(self._slots)
         found = []
         for id, slot in self._slots.items():
-            last = self._intent.last(slot.key)
+            last = last_known(self._intent, slot.key, slot.type)
             if last is not None and selector.matches(last[0]):
                 found.append(id)
         return found
@@ -341,7 +343,7 @@ class Enforcer:
         return slot
 
     def _pinned(self, slot: Slot) -> bool:
-        last = self._intent.last(slot.key)
+        last = last_known(self._intent, slot.key, slot.type)
         if last is None or self._governance is None:
             return False
         controls = self._governance.standing(self._clock.now())
@@ -363,6 +365,11 @@ class Enforcer:
         self.turns += 1
         try:
             await self._steps(slot)
+        except LehrError as error:
+            log.warning(
+                "an asset cannot be enforced: the store cannot be read", asset=slot.key.id, error=str(error)
+            )
+            self._broke(slot, error)
         except Exception as error:
             log.exception("a turn broke", asset=slot.key.id)
             self._broke(slot, brief(error))
@@ -370,7 +377,7 @@ class Enforcer:
             slot.running = False
             self._turn_over(slot)
 
-    def _broke(self, slot: Slot, error: str) -> None:
+    def _broke(self, slot: Slot, error: LehrError | str) -> None:
         assert slot.governance is not None
         slot.state, (commit, rest) = broken(
             slot.state,
@@ -637,9 +644,14 @@ class Enforcer:
         return len(self._slots)
 
     @property
+    def trouble(self) -> str:
+        """Why the newest incarnation is not enforced; empty when it is, or is about to be."""
+        return self._following.trouble
+
+    @property
     def at_rest(self) -> bool:
         """True when nothing goes on, and nothing is due within some seconds that could change much."""
-        if self._busy or self._following.behind:
+        if self._busy or (self._following.behind and not self._following.trouble):
             return False
         soon = self._clock.monotonic() + _SOON_SECONDS
         return not any((due := self._slots[id].due) is not None and due < soon for id in self._unsettled)

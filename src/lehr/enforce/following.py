@@ -15,6 +15,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.client.reflector import Reflector
+from lehr.enforce.failing import brief
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.query.watching import Feed, PartitionWatch
@@ -36,6 +37,7 @@ class Following:
 
     Attributes:
         sequence: of the incarnation that was handed on last; 0 before the first.
+        trouble: why later ones cannot be handed on until a person acts; empty when they can.
     """
 
     def __init__(
@@ -46,9 +48,18 @@ class Following:
         chance: Chance,
         listed: Callable[[Incarnation], None],
         changed: Callable[[Incarnation, Heads], None],
+        troubled: Callable[[], None] = lambda: None,
     ) -> None:
-        """`listed` takes the newest incarnation as a whole, `changed` what differs from the one before."""
+        """Follow a partition.
+
+        Args:
+            listed: takes the newest incarnation as a whole.
+            changed: takes what differs from the one before.
+            troubled: called when intent cannot be followed.
+        """
         self.sequence = 0
+        self.trouble = ""
+        self._troubled = troubled
         self._partition = partition
         self._store = store
         self._clock = clock
@@ -73,13 +84,16 @@ class Following:
                 await self._reflector.run()
             except StalledError as error:
                 log.warning("intent cannot be read, it is looked at again", error=str(error))
-            except Exception:
+                self.trouble = str(error)
+            except Exception as error:
                 log.exception("intent could not be followed, it is looked at again")
+                self.trouble = f"intent could not be followed: {brief(error)}"
+            self._troubled()
             await self._clock.sleep(_POLL_SECONDS)
 
     def told(self) -> None:
         """There may be a new incarnation. That is a hint: without it, one is found all the same."""
-        with contextlib.suppress(TransientError):
+        with contextlib.suppress(TransientError, StalledError):
             self._feed.told()
 
     @property
@@ -115,9 +129,11 @@ class Following:
             raise TransientError(f"incarnation {self._partition}@{batch.sequence} cannot be read yet")
         self._changed(header, heads | dict.fromkeys(batch.gone))
         self.sequence = batch.sequence
+        self.trouble = ""
 
     def _list(self) -> None:
         newest = self._store.intent.newest(self._partition)
         if newest is not None and newest.sequence > self.sequence:
             self._listed(newest)
             self.sequence = newest.sequence
+            self.trouble = ""

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
-from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.types import Registry
 from lehr.sdk.plugin import version_read
 from lehr.store import StoredIntent
+from lehr.store.damage import DamagedError
 
 T = TypeVar("T")
 
@@ -68,6 +69,17 @@ class RememberedIntent:
             return sequence
         since = self._changed_with.get(id, self._first)
         return since if since <= sequence else sequence
+
+
+def last_known(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asset, int] | None:
+    """How an asset last stood, and the sequence it came with; None if it never did.
+
+    Of one that cannot be read, what is known all the same: a person who names it by its id means it.
+    """
+    try:
+        return intent.last(key)
+    except DamagedError:
+        return make_asset(key.id, type, None, {}), 0
 
 
 class RecordingReader:

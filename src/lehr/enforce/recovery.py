@@ -17,6 +17,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.store import Records
+from lehr.store.damage import DamagedError
 
 
 class Recovered(msgspec.Struct):
@@ -62,7 +63,10 @@ def recover(
 
 
 def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Recovered | None:
-    last = intent.last(key)
+    try:
+        last = intent.last(key)
+    except DamagedError:
+        return Recovered(key.id, "", None)  # its turn says what is damaged
     if last is None or registry.inert(last[0].type):
         return None
     return Recovered(key.id, last[0].type, None)

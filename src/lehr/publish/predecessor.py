@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention, Registry
 from lehr.store import StoredIntent
+from lehr.store.damage import DamagedError
 
 
 class StoredPredecessor:
@@ -29,6 +33,24 @@ class StoredPredecessor:
         if self._newest is None:
             return None  # a first candidate asks for each of its assets
         return self._intent.asset(AssetKey(self._partition, id), self.sequence)
+
+    def change(self, id: AssetId, after: Asset | None) -> AssetChange:
+        """How an asset is to change to `after`; None if it is to go.
+
+        One that is damaged can be replaced, which mends it. What it was cannot be known, so it is taken for
+        what it is to be, of the type and digest that it is known to have had. It cannot be removed: nobody
+        knows whether it was turned down.
+
+        Raises:
+            DamagedError: it is damaged, and is to go.
+        """
+        try:
+            return AssetChange(id, self.asset(id), after)
+        except DamagedError:
+            head = next(self._intent.heads(self._partition, (id,)), None)
+            if after is None or head is None:
+                raise
+            return AssetChange(id, replace(after, type=head.type, digest=head.digest), after)
 
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
         """References to `id` in the predecessor."""

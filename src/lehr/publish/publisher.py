@@ -40,6 +40,7 @@ from lehr.sdk.source import (
 )
 from lehr.sdk.validator import Answers, Limits, LookUp
 from lehr.store import Store
+from lehr.store.damage import DamagedError
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
 from lehr.validate import CLAIMED_ELSEWHERE, NOT_ASKED, DeltaProposal, judge
 
@@ -142,6 +143,8 @@ class Publisher:
             began = self._clock.monotonic()
             try:
                 await getattr(self, f"_{name}")(work)
+            except DamagedError as error:
+                self._end(work, Publication.UNREADABLE, _damaged(error))
             except LehrError:
                 raise
             except Exception as error:
@@ -276,8 +279,8 @@ class Publisher:
             after = generated.assets
             ids = {id for id, asset in after.items() if before.get(id) != asset.digest}
             ids |= before.keys() - after.keys()
-        pairs = ((id, predecessor.asset(id), generated.assets.get(id)) for id in sorted(ids))
-        return [AssetChange(id, old, new) for id, old, new in pairs if not _same(old, new)]
+        found = (predecessor.change(id, generated.assets.get(id)) for id in sorted(ids))
+        return [change for change in found if not _same(change.before, change.after)]
 
     async def _consult(self, work: _Pass) -> None:
         assert work.generated is not None
@@ -449,6 +452,10 @@ def _broken(step: str, error: Exception) -> Diagnostic:
         why="this is a defect of Lehr; the last incarnation stays in force",
         fix="report it with the log of `lehr run`, which has the traceback; Lehr tries again",
     )
+
+
+def _damaged(error: DamagedError) -> Diagnostic:
+    return Diagnostic(code="PUB010", what=error.what, why=error.why, fix=error.fix)
 
 
 def _not_generated(error: LehrError) -> Diagnostic:

@@ -8,16 +8,16 @@ of them; who falls behind what is kept is told to list again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from lehr.base.clock import Clock
-from lehr.base.errors import TransientError
+from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.sdk.watch import Batch, ListAgainError, Listing
 from lehr.store import PrunedError, Store
+from lehr.store.damage import DamagedError
 
 Wanted = Callable[[Asset], bool]
 """Which assets a watcher wants."""
@@ -61,6 +61,7 @@ class Feed:
         self._looking: asyncio.Task[None] | None = None
         self._waiters = 0
         self._newest = 0
+        self._failure: StalledError | None = None
 
     @property
     def newest(self) -> int:
@@ -76,10 +77,14 @@ class Feed:
     def told(self) -> None:
         """There may be a new incarnation."""
         newest = self.newest
+        self._failure = None
         if newest > self._newest:
             self._newest = newest
-            self._news.set()
-            self._news = asyncio.Event()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
 
     def changes(self, sequence: int) -> Sequence[AssetChange]:
         """What an incarnation has changed, by id.
@@ -102,6 +107,9 @@ class Feed:
             found = tuple(self._store.intent.changes(self.partition, sequence - 1, sequence))
         except PrunedError as error:
             raise ListAgainError(sequence - 1, error.why) from error
+        except DamagedError as error:
+            # Whoever lists needs only what is in force: what is damaged may be what it replaced.
+            raise ListAgainError(sequence - 1, error.what) from error
         self._keep(sequence, found)
         return found
 
@@ -115,7 +123,11 @@ class Feed:
             self._weight -= len(dropped) + 1
 
     async def wait(self, after: int, seconds: float) -> bool:
-        """Wait until there is an incarnation after `after`. False if there is none in so many seconds."""
+        """Wait until there is an incarnation after `after`. False if there is none in so many seconds.
+
+        Raises:
+            TransientError, StalledError: the store cannot be read.
+        """
         self.told()
         if self._newest > after:
             return True
@@ -126,6 +138,8 @@ class Feed:
             async with asyncio.timeout(seconds):
                 while self._newest <= after:
                     await self._news.wait()
+                    if self._failure is not None:
+                        raise self._failure
         except TimeoutError:
             return False
         finally:
@@ -139,8 +153,14 @@ class Feed:
         """Find out what nobody has told, as long as somebody waits."""
         while True:
             await self._clock.sleep(self._poll)
-            with contextlib.suppress(TransientError):
+            try:
                 self.told()
+            except TransientError:
+                continue
+            except StalledError as error:
+                # Whoever waits would wait for ever for what nobody can read.
+                self._failure = error
+                self._wake()
 
 
 class PartitionWatch:

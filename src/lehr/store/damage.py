@@ -44,16 +44,13 @@ class DamagedError(StalledError):
         row: what it is called; `table`: where it is.
     """
 
-    def __init__(self, row: str, table: str, fix: str = RESTORE, place: str = "") -> None:
+    def __init__(self, row: str, table: str, fix: str = RESTORE, place: str = "", why: str = "") -> None:
         self.row = row
         self.table = table
         where = f" in {place}" if place else ""
-        super().__init__(
-            f"{row} is damaged{where}",
-            why=f"its row in table {table} does not match its checksum",
-            fix=fix,
-        )
+        why = why or f"its row in table {table} does not match its checksum"
+        super().__init__(f"{row} is damaged{where}", why=why, fix=fix)
 
     def at(self, place: str) -> DamagedError:
         """The same, of the store at `place`."""
-        return DamagedError(self.row, self.table, self.fix, place)
+        return DamagedError(self.row, self.table, self.fix, place, self.why)

@@ -78,7 +78,7 @@ class Table:
             content = _encode((self._part, *row[:-1]))
         except UnicodeEncodeError:
             return False
-        return hashlib.blake2b(content, digest_size=_SIZE).digest() == row[-1]
+        return bool(hashlib.blake2b(content, digest_size=_SIZE).digest() == row[-1])
 
     def read_all(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The values of each row, as `read`."""

@@ -155,9 +155,17 @@ def translated(path: Path) -> Iterator[None]:
         raise error.at(str(path)) from error
 
 
+def is_no_text(error: sqlite3.Error) -> bool:
+    """Whether a row was read that has a text which is not UTF-8: the module's own error, without a code."""
+    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
+
+
 def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
-    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
-        return _corrupt(error, path)  # the module's own: a text that is not UTF-8
+    if is_no_text(error):
+        # Not as the module says it: that quotes what it could not read, which may be a secret.
+        return DamagedError(
+            "a row", "", place=str(path), why="a text in it is not UTF-8; see `lehr store check`"
+        )
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return TransientError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ from lehr.store.sql.rows import (
     version_of,
 )
 from lehr.store.sql.tables import IMPORTED_ASSET, INCARNATION, VERSION
-from lehr.store.sqlite.connection import Connection, translated
+from lehr.store.sqlite.connection import Connection, is_no_text, translated
 
 T = TypeVar("T")
 
@@ -106,10 +107,24 @@ class SqliteIntent:
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         with translated(self._path):
-            row = self._db.execute(_VERSION_AT, (key.partition, key.id, sequence)).fetchone()
+            row = self._row(_VERSION_AT, key, sequence)
             if row[-1] or row[0] is None:
                 self.require_kept(key.partition, sequence)
             return None if row[0] is None else version_of(row[:-1])
+
+    def _row(self, statement: str, key: AssetKey, *sequence: int) -> Any:
+        """The one row that is asked for about an asset.
+
+        Raises:
+            DamagedError: it has a text that is not UTF-8, so that nothing of it can be read.
+        """
+        try:
+            return self._db.execute(statement, (key.partition, key.id, *sequence)).fetchone()
+        except sqlite3.OperationalError as error:
+            if not is_no_text(error):
+                raise
+            shown = sequence[0] if sequence else "?"
+            raise VERSION.damaged((None, key.partition, key.id, shown, *[None] * 4)) from error
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         with translated(self._path):
@@ -124,7 +139,7 @@ class SqliteIntent:
 
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
         with translated(self._path):
-            row = self._db.execute(_LAST_VERSION, (key.partition, key.id)).fetchone()
+            row = self._row(_LAST_VERSION, key)
             return (asset_of(row), row[3]) if row else None
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:

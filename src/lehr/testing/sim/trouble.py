@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lehr.control.messages import Pin
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
 from lehr.testing.sim.intent import IDS
@@ -48,7 +49,7 @@ class Trouble:
         ]
         manners = self._scene.manners
         if manners.jumps:
-            steps.append(self._jump)
+            steps += [self._jump, self._contradict]
         if not manners.gentle:
             steps.append(self._hide)
         if manners.fencing is Fencing.NATIVE:
@@ -194,6 +195,23 @@ class Trouble:
         self._scene.offset += seconds
         self._scene.witness.jumped = True
         self._scene.clock.jump(seconds)
+
+    async def _contradict(self) -> None:
+        """A person changes their mind about a pin after the clock went back: the last word counts."""
+        scene = self._scene
+        newest = max(scene.witness.incarnations, default=0)
+        if newest < 2:
+            return
+        id = self._dice.pick(IDS)
+        first, last = self._dice.number(1, newest - 1), newest
+        if self._dice.happens(0.5):
+            first, last = last, first
+        await scene.command(Pin(selector=id, reason="because", seconds=None, incarnation=first))
+        self._note("the wall clock goes back")
+        scene.offset -= 200.0
+        scene.witness.jumped = True
+        scene.clock.jump(-200.0)
+        await scene.command(Pin(selector=id, reason="on second thought", seconds=None, incarnation=last))
 
     # --- processes -----------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ class Witness:
         """The last control of `kind` that stands over an asset."""
         found = [
             item
-            for item in sorted(self.controls.values(), key=lambda item: item.id)
+            for item in self.controls.values()  # in the order in which they were given
             if item.kind is kind
             and item.stands(now)
             and item.selector.matches(asset)
@@ -266,7 +266,7 @@ class Witness:
         """Pushes that have ended, but for each asset's last and the one that production holds."""
         needed = {item.id for item in self.open.values()} | {item.operation for item in self.ledger.values()}
         for ids in self._pushes.values():
-            self.let_prune.update(id for id in sorted(ids)[:-1] if id not in needed)
+            self.let_prune.update(id for id in ids[:-1] if id not in needed)
 
     def _set(self, write: SetControl, answer: object) -> None:
         if answer is None:
@@ -299,10 +299,10 @@ class Witness:
 
     def _content_of(self, operation: Operation, *, pinned: bool) -> Asset | None:
         """The asset whose content is pushed; it must be the one that stands now."""
-        if pinned and self.jumped:
-            return None  # whether the pin stands depends on when one asks
         id, last = operation.asset, self.last(operation.asset)
         assert last is not None
+        if pinned and self.jumped and self._has_pin_that_ends(last):
+            return None  # whether the pin stands depends on when one asks
         content = self.assets(operation.content).get(id)
         pin = self.standing(ControlKind.PIN, last, operation.started_at)
         if content is None:
@@ -319,6 +319,10 @@ class Witness:
                 )
             self._applied[id] = operation.content
         return content
+
+    def _has_pin_that_ends(self, asset: Asset) -> bool:
+        pins = (item for item in self.controls.values() if item.kind is ControlKind.PIN)
+        return any(item.expires_at is not None and item.selector.matches(asset) for item in pins)
 
     def _held(self, operation: Operation, content: Asset) -> None:
         id, now = operation.asset, operation.started_at
