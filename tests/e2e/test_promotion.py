@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lehr.base.documents import load
+from tests.checksums import seal
 from tests.e2e.bad_input.workspace import Done, Workspace
 
 PRODUCTION = """\
@@ -120,6 +121,7 @@ def test_content_that_is_not_what_was_pinned_is_never_published(stages: Stages) 
     assert stages.promote("shop@1", "-m", "it works").code == 0
     with closing(sqlite3.connect(stages.staging.state / "state.sqlite")) as database, database:
         database.execute("UPDATE asset_version SET body = CAST(replace(body, 'hello', 'HELLO') AS BLOB)")
+        seal(database)
     stages.run().failed("the source tried cannot be read", "shop@1 is not what its pin says")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.checksums import seal
 from tests.e2e.bad_input.workspace import Workspace
 
 
@@ -29,6 +30,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         ):
             aged = f"CAST(json_set(CAST({column} AS TEXT), '$.{path}', 1e9) AS BLOB)"
             db.execute(f"UPDATE {table} SET {column} = {aged}")
+        seal(db)
     for folder in (workspace.state, workspace.repository):
         shutil.copytree(folder, workspace.folder / "good" / folder.name)
     return workspace
@@ -104,11 +106,13 @@ def test_damage_is_named_and_the_command_fails(shop: Workspace) -> None:
         "damaged: partition shop does not know its newest incarnation",
         "why: it says 3, and 4 is the newest that there is",
         "fix: restore the state from a backup",
-        "2 things are wrong",
+        "damaged: asset motd of incarnation shop@2 is damaged",
+        "damaged: partition shop is damaged",
+        "4 things are wrong",
     )
     done = shop.lehr("store", "check", "-o", "json")
     assert done.code == 1
-    assert [sorted(item) for item in json.loads(done.out)] == [["fix", "what", "why"]] * 2
+    assert [sorted(item) for item in json.loads(done.out)] == [["fix", "what", "why"]] * 4
 
 
 def test_an_incarnation_goes_to_another_state_as_a_file(shop: Workspace, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from lehr.sdk.generation import Generation
 from lehr.sdk.source import Source
 from lehr.store import SqliteStore
 from lehr.store.writes import Write
+from tests.checksums import seal
 
 PLAIN = """\
 # The page that greets.
@@ -401,6 +402,7 @@ def test_what_an_older_program_did_not_record_is_not_made_up(tmp_path: Path) -> 
     place.publish()
     with sqlite3.connect(place.state / wiring.STATE_FILE) as db:
         db.execute("UPDATE asset_version SET origin = ? WHERE id = 'a/file'", (b'{"file":"sites/a.yaml"}',))
+        seal(db)
     db.close()
     found = place.blame("a/file", "content")
     assert (found.chain[0].recorded, found.chain[0].makers) == (False, ())
