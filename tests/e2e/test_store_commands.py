@@ -72,7 +72,7 @@ def test_a_running_program_prunes_when_it_is_told(shop: Workspace) -> None:
         shop.declare_file("motd", "welcome 5\n")
         shop.commit()
         assert shop.lehr("sync").code == 0
-        shop.wait()
+        shop.wait("--allow-pinned")
     assert kept(shop) == ["shop@5", "shop@4"]
 
 
@@ -80,7 +80,7 @@ def test_what_is_pinned_is_not_pruned_also_where_nothing_runs(shop: Workspace) -
     with shop.run() as running:
         running.says("keeps shop as intended")
         assert shop.lehr("pin", "motd", "--at", "2", "--reason", "it was better").code == 0
-        shop.wait()
+        shop.wait("--allow-pinned")
     done = shop.lehr("store", "prune", "--keep", "1", "--older-than", "1d")
     assert "pruned: 2 incarnations" in done.out, done.err
     assert kept(shop) == ["shop@4", "shop@2"]

@@ -331,7 +331,7 @@ def _progress(plane: ControlPlane) -> Iterator[None]:
 
 def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
     if plane.enforcer.trouble:
-        click.echo(f"the newest incarnation is not enforced: {plane.enforcer.trouble}", err=True)
+        tell(f"the newest incarnation is not enforced: {plane.enforcer.trouble}")
     reading = Reading(
         made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
     )
