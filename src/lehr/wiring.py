@@ -350,7 +350,9 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.base.clock import SystemClock
     from lehr.control.plane import Parts
     from lehr.control.server import Server
+    from lehr.store.opening import forget_store
 
+    joins = not has_store(deployment.state)
     return Parts(
         listen=lambda carry_out: Server(deployment.state, carry_out),
         store=open_store(deployment.state, store_address),
@@ -366,6 +368,8 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         reading=Threads("reading", 1),
         look_up=look_up(deployment.base),
         claims=claims(deployment, store_place(deployment.state, store_address)),
+        joins=joins,
+        forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
     )
 
 

@@ -163,3 +163,26 @@ def test_of_two_over_one_store_the_first_ends_when_the_second_comes(shop: Worksp
             shop.declare_file("motd", "from the second\n")
             shop.commit()
             until("the second goes on", lambda: motd.read_text() == "from the second\n", second.said)
+
+
+def test_a_second_partition_is_refused_before_it_takes_the_lease_of_the_first(
+    shop: Workspace, tmp_path: Path
+) -> None:
+    # given a partition that runs on the store
+    other = Workspace(tmp_path / "other")
+    other.environment["LEHR_STORE"] = shop.environment["LEHR_STORE"]
+    lehr_yaml = other.repository / "lehr.yaml"
+    other.write("lehr.yaml", lehr_yaml.read_text().replace("partition: shop", "partition: theatre"))
+    other.commit()
+    with shop.run() as running:
+        running.says("production is as intended")
+        # when another workspace is started on the same store
+        refused = other.once()
+        # then it is refused, says what to do, and the state folder does not remember the store
+        refused.failed("belongs to partition shop", "the workspace names theatre", "?schema=theatre")
+        assert not (other.state / "store").exists()
+        # and the first one goes on
+        (shop.production / "motd.txt").write_text("by hand")
+        assert shop.lehr("retry", "motd").code == 0
+        shop.wait()
+        assert (shop.production / "motd.txt").read_text() == "welcome\n"

@@ -15,7 +15,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
-from lehr.base.errors import LehrError, TransientError
+from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.control.commander import Commander
 from lehr.control.server import CarryOut
 from lehr.enforce.committer import Committer
@@ -65,6 +65,8 @@ class Parts(msgspec.Struct, frozen=True):
         reading: runs what looks at the source, and judges what comes of it: a source that hangs, or a million
             changes, hold up no push (invariant I9).
         claims: the register of claims of this host; None where no other partition can be.
+        joins: True where this state folder uses the store for the first time.
+        forget_store: undoes that.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -80,6 +82,8 @@ class Parts(msgspec.Struct, frozen=True):
     blocking: Blocking
     reading: Blocking
     look_up: LookUp | None = None
+    joins: bool = False
+    forget_store: Callable[[], None] = lambda: None
     claims: Claims | None = None
 
 
@@ -288,13 +292,32 @@ async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:
 async def partition_of(parts: Parts) -> Partition:
     """The partition that the state belongs to, or else the one that the workspace names.
 
+    Where a state folder uses a store for the first time, and others have used it before, the workspace must
+    name the same partition: it would take the lease of theirs.
+
     Raises:
+        StalledError: it names another one; nothing was written, and no lease was taken.
         NotPublishableError: the state is new and the workspace names none.
         TransientError, StalledError: the source cannot be read.
     """
     known = parts.store.intent.partitions()
-    if known:
+    if known and not parts.joins:
         return known[0]
+    try:
+        named = await _named_partition(parts)
+        if known and named != known[0]:
+            raise StalledError(
+                f"the store belongs to partition {known[0]}, and the workspace names {named}",
+                why="one store keeps one partition",
+                fix=f"give {named} a schema of its own in the address of the store: ?schema={named}",
+            )
+    except BaseException:
+        parts.forget_store()
+        raise
+    return named
+
+
+async def _named_partition(parts: Parts) -> Partition:
     snapshot = await parts.reading.run(parts.source.newest)
     generated = await parts.generation.generate(snapshot)
     if generated.partition is None:

@@ -68,6 +68,11 @@ def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -
     return store
 
 
+def forget_store(file: Path) -> None:
+    """Let the folder of `file` know of no store elsewhere any more."""
+    _note_of(file).unlink(missing_ok=True)
+
+
 def place_of(file: Path, named: str | None = None) -> str:
     """Where `store_of` finds the store, as it is told to people: without credentials.
 
