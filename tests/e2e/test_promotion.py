@@ -34,6 +34,8 @@ class Stages:
                 workspace.environment[f"GIT_{role}_NAME"] = "Ada"
                 workspace.environment[f"GIT_{role}_EMAIL"] = "ada@example.org"
             del workspace.environment["LEHR_STATE"]
+            # As on two machines: the file that both have would have two writers on one.
+            workspace.environment["XDG_STATE_HOME"] = str(workspace.folder / "states")
         self.greeting = self.stage("hello")
         self.production.write("lehr.yaml", PRODUCTION)
         self.production.commit()
