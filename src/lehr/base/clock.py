@@ -33,7 +33,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        return time.time()
+        return time.time_ns() // 1_000 / 1e6  # what is written down can be read back as it was
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -102,19 +102,15 @@ def text(found: Blame) -> Iterator[str]:
 
 
 def document(found: Blame) -> dict[str, Any]:
-    """As plain data, with times in ISO 8601."""
-    import msgspec
-
+    """As plain data, with times in RFC 3339."""
+    from lehr.base.moments import plain
     from lehr.model.provenance import Derivation
 
-    plain: dict[str, Any] = msgspec.to_builtins(found)
-    for link in plain["chain"]:
+    built: dict[str, Any] = plain(found)
+    for link in built["chain"]:
         for maker in link["makers"]:
             maker["by"] = dict(zip(Derivation.__struct_fields__, maker["by"], strict=True))
-    for source in _sources(plain):
-        if source["commit"] is not None:
-            source["commit"]["time"] = iso(source["commit"]["time"])
-    return plain
+    return built
 
 
 def _sources(plain: dict[str, Any]) -> Iterator[dict[str, Any]]:

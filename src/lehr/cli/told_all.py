@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
+from lehr.base.moments import plain, rfc3339
 from lehr.cli import documents, terminal, words
 from lehr.cli.active_run import seen
 from lehr.cli.told import control_line, paint
@@ -115,9 +114,7 @@ def overview_document(overview: Overview) -> dict[str, Any]:
     attempt = overview.attempt
     return {
         "newest": None if overview.newest is None else documents.of_incarnation(overview.newest),
-        "attempt": None
-        if attempt is None
-        else {**msgspec.to_builtins(attempt), "at": words.moment(attempt.at)},
+        "attempt": None if attempt is None else plain(attempt),
         "counts": overview.counts,
         "unsettled": overview.unsettled,
         "groups": [
@@ -125,7 +122,7 @@ def overview_document(overview: Overview) -> dict[str, Any]:
                 "status": group.status,
                 "reason": group.reason,
                 "count": group.count,
-                "next_at": words.moment(group.next_at),
+                "next_at": None if group.next_at is None else rfc3339(group.next_at),
                 "assets": [documents.of_row(row) for row in group.rows],
             }
             for group in overview.groups

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
+from lehr.base.moments import encode
 from lehr.http import problems
 from lehr.http.asking import parameters_of
 from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
@@ -157,7 +158,7 @@ class Application:
             headers["etag"] = f'W/"{answer.tag}"'
             if knows(tags, answer.tag):
                 return Response(status_code=304, headers=headers)
-        content = msgspec.json.encode(answer.make())
+        content = encode(answer.make(), resource.answers)
         if tags.strip() == "*":
             return Response(status_code=304, headers=headers)
         if packed and len(content) > _WORTH_PACKING:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lehr.base.errors import LehrError
+from lehr.base.moments import seconds_of
 from lehr.http.problems import ProblemError
 from lehr.model.incarnation import Incarnation
 from lehr.query.reading import NoIncarnationError, Reading
@@ -106,6 +107,19 @@ def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnat
         if type(error) is not LehrError:
             raise
         raise understood(error, parameter) from error
+
+
+def moment_of(text: str, parameter: str) -> float:
+    """The moment that a parameter names.
+
+    Raises:
+        ProblemError: it is not a time in RFC 3339.
+    """
+    try:
+        return seconds_of(text)
+    except (ValueError, OverflowError) as error:
+        fix = "write it as 2026-01-31T12:00:00Z"
+        raise understood(LehrError(f"{text!r} is not a time", why=str(error), fix=fix), parameter) from error
 
 
 def understood(error: LehrError, parameter: str) -> ProblemError:

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.moments import decode
 from lehr.model.attempt import Attempt
 from lehr.query.run_state import RunState
 from lehr.sdk.wire import OTHER, Problem, decode_problem
@@ -86,7 +87,7 @@ class Server:
     def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
         """An answer as a value. Raises as `ask`."""
         try:
-            return msgspec.json.decode(self.ask(path, asked), type=kind)
+            return decode(self.ask(path, asked), kind)
         except msgspec.DecodeError as error:
             raise StalledError(
                 f"what {self.url} answers cannot be understood",

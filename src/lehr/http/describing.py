@@ -10,6 +10,7 @@ import msgspec
 
 from lehr import __version__
 from lehr.base.digest import digest_bytes
+from lehr.base.moments import described
 from lehr.http import problems, watching
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
@@ -89,7 +90,7 @@ def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
     """The OpenAPI 3.1 document of `resources`, and of what every server has beside them."""
     everything = (*resources, *of_server(lambda: idle(0.0), msgspec.Raw(b"{}")))
     kinds = [*(item.answers for item in everything), BatchDocument, Problem]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
+    schemas, components = described(msgspec.json.schema_components(kinds, ref_template=_REF))
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, Any] = {
         item.path: {"get": _operation(item, by_kind[repr(item.answers)])} for item in everything

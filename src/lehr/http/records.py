@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from lehr.http.asking import incarnation_at
+from lehr.base.moments import Moment
+from lehr.http.asking import incarnation_at, moment_of
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError
 from lehr.http.questions import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
@@ -92,10 +93,13 @@ class OfUsage(msgspec.Struct, frozen=True):
 
 
 class OfPrunable(OfPartition, frozen=True):
-    """With how many that are kept, and what is kept because it is younger (seconds since the epoch)."""
+    """With how many that are kept, and what is kept because it is younger (before a time)."""
 
     keep: Annotated[int, Meta(ge=1, le=2**53)]
-    before: Annotated[float, Meta(ge=0)]
+    before: Annotated[
+        str,
+        Meta(description="A time in RFC 3339.", max_length=40, extra_json_schema={"format": "date-time"}),
+    ]
 
 
 class OfImported(msgspec.Struct, frozen=True):
@@ -107,16 +111,16 @@ class OfImported(msgspec.Struct, frozen=True):
 
 
 class Since(msgspec.Struct, frozen=True):
-    """Seconds since the epoch since when something is so; null if it is not."""
+    """The time since when something is so; null if it is not."""
 
-    since: float | None
+    since: Moment | None
 
 
 class Usage(msgspec.Struct, frozen=True):
     """How many count against a limit, and when the oldest stops to; null: when it has ended."""
 
     used: int
-    frees_at: float | None
+    frees_at: Moment | None
 
 
 class NumberedDecision(msgspec.Struct, frozen=True):
@@ -260,7 +264,7 @@ def _usage(question: Question, asked: OfUsage) -> Answer:
 
 
 def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:
-    return reading.records.prunable(Prune(reading.partition, asked.keep, asked.before))
+    return reading.records.prunable(Prune(reading.partition, asked.keep, moment_of(asked.before, "before")))
 
 
 def _imported_assets(question: Question, asked: OfImported) -> Answer:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError
+from lehr.base.moments import rfc3339
 from lehr.http.calling import NotThereError, Server
 from lehr.http.records import Controls, NumberedDecision, Since, Usage
 from lehr.http.resources import PartitionDocument
@@ -229,7 +230,7 @@ class RemoteRecords:
         return self._server.attempt(partition)
 
     def prunable(self, write: Prune) -> Pruned:
-        asked = {"keep": write.keep, "before": write.before}
+        asked = {"keep": write.keep, "before": rfc3339(write.before)}
         return self._server.asked(_of(write.partition, "prunable"), Pruned, asked)
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:

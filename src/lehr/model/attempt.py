@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic
+from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import SourceRevision
 
@@ -35,7 +36,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     partition: Partition
-    at: float
+    at: Moment
     publication: Publication
     sources: tuple[SourceRevision, ...]
     sequence: int

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, Partition
 from lehr.model.selector import Selector
 
@@ -48,8 +49,8 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     selector: Selector
     reason: str
     actor: str
-    at: float
-    expires_at: float | None = None
+    at: Moment
+    expires_at: Moment | None = None
     incarnation: int | None = None
     diff_digest: Digest | None = None
     check: AssetId | None = None
@@ -62,7 +63,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One command that a person gave over the control channel, and what came of it."""
 
-    at: float
+    at: Moment
     actor: str
     command: str
     arguments: dict[str, Any]

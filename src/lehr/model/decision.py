@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.digest import Digest, digest_all
+from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import Diff, Goal
 
@@ -52,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True):
     reason: str = "Allowed"
     message: str = ""
     unblock: str = ""
-    until: float | None = None
+    until: Moment | None = None
     wait_for: tuple[AssetId, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     overridden: str | None = None
@@ -88,7 +89,7 @@ class Condition(msgspec.Struct, frozen=True):
     reason: str
     message: str = ""
     unblock: str = ""
-    next_at: float | None = None
+    next_at: Moment | None = None
     resync: float | None = None
 
     @property
@@ -124,7 +125,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     partition: Partition
     asset: AssetId
-    at: float
+    at: Moment
     content: int
     governing: int
     goal: Goal

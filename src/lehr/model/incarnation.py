@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, Partition
 
 
@@ -64,7 +65,7 @@ class Incarnation(msgspec.Struct, frozen=True):
     governance: Digest
     sources: tuple[SourceRevision, ...]
     generators: Digest
-    created_at: float
+    created_at: Moment
     assets: int
     added: int = 0
     changed: int = 0

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from lehr.base.digest import Digest
+from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Goal
 
@@ -30,7 +31,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     result: Result
     message: str = ""
-    retry_at: float | None = None
+    retry_at: Moment | None = None
 
 
 DONE = Outcome(Result.DONE)
@@ -65,8 +66,8 @@ class Operation(msgspec.Struct, frozen=True):
     content_digest: Digest
     diff_digest: Digest
     epoch: int
-    started_at: float
-    ended_at: float | None = None
+    started_at: Moment
+    ended_at: Moment | None = None
     result: Result | None = None
     message: str = ""
 
@@ -95,4 +96,4 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     content: int
     goal: Goal
     operation: str | None
-    at: float
+    at: Moment

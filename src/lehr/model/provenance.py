@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from lehr.base.moments import Moment
+
 Reads = Literal["file", "files", "asset", "assets"]
 """What one call of a generator is given: a file or an asset, or all files or assets that fit."""
 
@@ -89,5 +91,5 @@ class Commit(msgspec.Struct, frozen=True):
 
     id: str
     author: str
-    time: float
+    time: Moment
     subject: str

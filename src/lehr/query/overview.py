@@ -6,6 +6,7 @@ from collections import Counter
 
 import msgspec
 
+from lehr.base.moments import Moment
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control
 from lehr.model.incarnation import Incarnation
@@ -29,7 +30,7 @@ class Group(msgspec.Struct, frozen=True):
     reason: str
     count: int
     rows: tuple[Row, ...]
-    next_at: float | None
+    next_at: Moment | None
 
 
 class Overview(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 
 from lehr.base.errors import LehrError
+from lehr.base.moments import seconds_of
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 from lehr.store import Records, Store, StoredIntent
@@ -140,7 +140,6 @@ def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
 def _moment(text: str) -> float | None:
     """Wall-clock seconds of a time in ISO 8601; None if it is none."""
     try:
-        moment = dt.datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+        return seconds_of(text)
     except (ValueError, OverflowError):
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from lehr.base.moments import Moment
+
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The `lehr run` of a state, as it is at one moment.
@@ -19,12 +21,12 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     active: bool
-    now: float
+    now: Moment
     process: int | None = None
     partition: str | None = None
-    seen_at: float | None = None
-    source_looked_at: float | None = None
-    production_looked_at: float | None = None
+    seen_at: Moment | None = None
+    source_looked_at: Moment | None = None
+    production_looked_at: Moment | None = None
 
 
 def idle(now: float) -> RunState:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lehr.base.errors import LehrError
+from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Status
 from lehr.model.selector import Selector
@@ -54,8 +55,8 @@ class Row(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     unblock: str = ""
-    since: float | None = None
-    next_at: float | None = None
+    since: Moment | None = None
+    next_at: Moment | None = None
     departed: bool = False
     resync: float | None = None
     automatic: bool = True

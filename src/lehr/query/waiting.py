@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from lehr.base.diagnostics import errors
+from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
@@ -46,7 +47,7 @@ class HeldBack(msgspec.Struct, frozen=True):
 
     id: AssetId
     incarnation: int
-    until: float | None
+    until: Moment | None
 
 
 # --- the run and the newest commit ---------------------------------------------------------

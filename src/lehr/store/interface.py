@@ -9,6 +9,7 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
+from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
@@ -25,7 +26,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     asset: AssetId
     condition: Condition
-    since: float
+    since: Moment
     key: Digest
 
 
@@ -98,7 +99,7 @@ class Imported(msgspec.Struct, frozen=True):
     """An incarnation of another state, kept to be read; since `at` (wall-clock seconds)."""
 
     header: Incarnation
-    at: float
+    at: Moment
 
 
 class PrunedError(StalledError):

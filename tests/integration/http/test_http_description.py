@@ -106,7 +106,7 @@ QUERIES = {
     "claimants": "claim=x",
     "addon-since": "asset=a&addon=x",
     "usage": "key=x",
-    "prunable": "keep=1&before=0",
+    "prunable": "keep=1&before=2026-01-31T12:00:00Z",
 }
 KNOWN = {"partition": PARTITION, "at": "latest", "id": "a", "sequence": "1", "name": "none@1"}
 
