@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from lehr.control.plane import Parts
+    from lehr.control.tidying import Tidying
     from lehr.model.asset import Asset
     from lehr.model.incarnation import SourceRevision
     from lehr.model.types import Registry
@@ -370,7 +371,18 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         claims=claims(deployment, store_place(deployment.state, store_address)),
         joins=joins,
         forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
+        tidying=_tidying(deployment.state),
     )
+
+
+def _tidying(state: Path) -> Tidying:
+    import functools
+
+    from lehr.base.blocking import Threads
+    from lehr.control.tidying import Tidying
+    from lehr.sources import forget, pack
+
+    return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))
 
 
 def claims(deployment: Deployment, store: str) -> HostClaims:

@@ -18,6 +18,7 @@ from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.control.commander import Commander
 from lehr.control.server import CarryOut
+from lehr.control.tidying import Tidying, tidy_up
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.failing import brief
@@ -85,6 +86,7 @@ class Parts(msgspec.Struct, frozen=True):
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
     claims: Claims | None = None
+    tidying: Tidying | None = None
 
 
 class NotPublishableError(LehrError):
@@ -200,6 +202,10 @@ class ControlPlane:
             await self.stop(grace=0.0)
             raise
         self._tasks.append(asyncio.create_task(self._follow_source(), name="source"))
+        parts = self._parts
+        if parts.tidying is not None:
+            tidying = tidy_up(parts.tidying, parts.store, parts.reading, self._refreshing, parts.clock)
+            self._tasks.append(asyncio.create_task(tidying, name="tidying"))
         return attempt
 
     async def _follow_source(self) -> None:

@@ -27,6 +27,7 @@ from lehr.sources.editing import Add, Change, Check, Commit, Compute, Delete, Ed
 from lehr.sources.git import GitSource
 from lehr.sources.opening import open_source, require_location
 from lehr.sources.signing import signers_in
+from lehr.sources.tidying import forget, pack
 from lehr.sources.tree import TreeSnapshot
 
 __all__ = [
@@ -44,9 +45,11 @@ __all__ = [
     "Replace",
     "TreeSnapshot",
     "edit",
+    "forget",
     "interrupt",
     "open_declared",
     "open_source",
+    "pack",
     "require_location",
     "signers_in",
 ]

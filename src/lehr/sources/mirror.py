@@ -12,14 +12,14 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.sources.command import run_git
 from lehr.sources.tree import TreeReader
 
-_KEPT = "refs/lehr/"
+KEPT = "refs/lehr/"
 _TIPS = "refs/tips/"
 
 
 class Mirror:
-    """Holds the tips that were fetched and, for ever, the revisions that were kept.
+    """Holds the tips that were fetched, and the revisions that were kept.
 
-    Its objects are never pruned. Made when first used, and mended when somebody removed it.
+    `lehr.sources.tidying` packs it. Made when first used, and mended when somebody removed it.
 
     Args:
         timeout: seconds that a fetch may take.
@@ -108,10 +108,10 @@ class Mirror:
         return None
 
     def keep(self, revision: str, target: str) -> None:
-        """Never lose the commit or tree `target`, which `revision` names."""
+        """Do not lose the commit or tree `target`, which `revision` names, before it is forgotten."""
         if self.kept(revision) is not None:
             return
-        name = _KEPT + revision
+        name = KEPT + revision
         try:
             self.repository.create_reference_direct(name, pygit2.Oid(hex=target), force=True)
             _sync(self._path / name)
@@ -124,7 +124,7 @@ class Mirror:
 
     def kept(self, revision: str) -> str | None:
         """Id of what `revision` names if it was kept; else None."""
-        return self._lookup(_KEPT + revision)
+        return self._lookup(KEPT + revision)
 
     def root(self, target: str, path: str = "") -> bytes:
         """Id of the tree of a commit (or tree), or of the directory at `path` in it.

@@ -132,3 +132,21 @@ def test_a_place_with_nothing_in_it_says_what_to_do(shop: Workspace) -> None:
     shop.commit()
     shop.once().failed("is not a workspace", "there is no lehr.yaml in it", "lehr init")
     shop.lehr("get", "assets").failed("there is no state file")
+
+
+def test_a_ref_that_is_not_utf_8_and_a_branch_that_is_gone_end_nothing(shop: Workspace) -> None:
+    motd = shop.declare_file("motd", "one\n")
+    commit = shop.commit()
+    git = shop.repository / ".git"
+    branch = shop.git("symbolic-ref", "--short", "HEAD")
+    with shop.run("--poll", "1s") as running:
+        running.says("production is as intended")
+        (git / "packed-refs").write_bytes(f"{commit} refs/heads/caf".encode() + b"\xe9\n")
+        (git / "refs" / "heads" / branch).unlink()
+        running.says("could not be read", "shop@1 stays in force", r"it has caf\xe9")
+        motd.unlink()
+        until("what is in force is looked after", motd.exists, running.said)
+        assert running.end() == 0
+    given_up = shop.once("--timeout", "10s")
+    assert given_up.code == 1
+    assert motd.exists()
