@@ -19,7 +19,7 @@ from lehr.sources.mirror import KEPT
 log = structlog.get_logger()
 
 _MIRRORS = "sources"
-_MOST_LOOSE = 500
+_MOST_LOOSE = 200
 _TIMEOUT = 600.0
 _GRACE = "1.day.ago"
 
