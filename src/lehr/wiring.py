@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lehr.sdk.declared_sources import PartitionPlace, SqlPlace
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
+    from lehr.sdk.protected import Protected
     from lehr.sdk.secrets import Secrets
     from lehr.sdk.source import Rows
     from lehr.sdk.validator import DatabaseRule, LookUp
@@ -115,7 +116,9 @@ def plugins(deployment: Deployment) -> list[AssetPlugin]:
 
     base, state, clock = deployment.base, deployment.state, SystemClock()
     known: list[AssetPlugin] = [
-        FilePlugin(base, Threads("file", 8), secrets=secrets(deployment, "file")),
+        FilePlugin(
+            base, Threads("file", 8), secrets=secrets(deployment, "file"), protected=protected(deployment)
+        ),
         CommandPlugin(
             base,
             state / "commands",
@@ -401,7 +404,16 @@ def claims(deployment: Deployment, store: str) -> HostClaims:
         deployment.base,
         Threads("claimed paths", 4),
         Threads("claims", 1),
+        protected=protected(deployment),
     )
+
+
+def protected(deployment: Deployment) -> Protected:
+    """Where no path of intent may lead; every git repository is found where it is, too."""
+    from lehr.control.state_folder import states
+    from lehr.sdk.protected import Protected
+
+    return Protected({deployment.state: "the state folder", states(): "the folder of all states"})
 
 
 def claim_register() -> ClaimFile:

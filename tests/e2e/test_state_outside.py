@@ -144,3 +144,33 @@ def test_a_path_that_is_too_long_for_a_socket_is_none_for_lehr(shop: Workspace, 
         running.says("production is as intended")
         done = shop.lehr("sync", "--state", str(state))
         assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("through", ["itself", "a link", "a link that comes later"])
+def test_no_file_of_intent_lands_in_the_state(shop: Workspace, tmp_path: Path, through: str) -> None:
+    assert shop.once().code == 0
+    state = default_state(shop.repository)
+    before = (state / "state.sqlite").stat().st_ino
+    link = tmp_path / "link"
+    link.symlink_to(state if through == "a link" else shop.production)
+    path = state if through == "itself" else link
+    shop.declare("evil", "lehr.File", {"path": str(path / "state.sqlite"), "content": "gone"})
+    shop.commit()
+    if through == "a link that comes later":
+        assert shop.once().code == 0
+        (shop.production / "state.sqlite").unlink()
+        link.unlink()
+        link.symlink_to(state)
+        shop.once().failed("state.sqlite", f"is in the state folder {state}")
+    else:
+        shop.once().failed("error[VAL032]", f"which is in the state folder {state}", "assets/evil.json:1:1")
+    assert (state / "state.sqlite").stat().st_ino == before
+    assert at(shop, shop.repository, "store", "check").code == 0
+
+
+def test_no_file_of_intent_lands_in_a_repository(shop: Workspace) -> None:
+    hook = shop.repository / ".git" / "hooks" / "post-commit"
+    shop.declare("evil", "lehr.File", {"path": str(hook), "content": "#!/bin/sh\n", "mode": "0755"})
+    shop.commit()
+    shop.once().failed("error[VAL032]", f"which is in the git repository {shop.repository}/.git")
+    assert not hook.exists()

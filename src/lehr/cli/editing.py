@@ -110,6 +110,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         # A `lehr run` may use the mirrors of the state folder itself.
         lender = None if state is not None else default_state(folder)
         (scratch / "editing").mkdir(mode=0o700, parents=True, exist_ok=True)
+        (scratch / "editing").chmod(0o700)  # it may be there already, within what is its owner's alone
         own = deployment_of(str(folder), scratch / "editing", kind="directory", lender=lender)
         try:
             whole = wiring.source(own).mounted(snapshot)

@@ -30,9 +30,11 @@ async def take_before_push(claims: Claims, key: AssetKey, claimed: Sequence[str]
     conflicts = await claims.take(key.partition, {key.id: claimed}, only=False)
     if not conflicts:
         return None
-    holder = conflicts[0].holder
+    first, holder = conflicts[0], conflicts[0].holder
+    if first.protected:
+        return Refused(CLAIMED_ELSEWHERE, f"{first.what} is in {first.protected}, where no asset may write")
     message = (
-        f"{conflicts[0].what} belongs to `{holder.asset}` of partition {holder.partition},"
+        f"{first.what} belongs to `{holder.asset}` of partition {holder.partition},"
         f" whose state is in {holder.state}"
     )
     return Refused(CLAIMED_ELSEWHERE, message)

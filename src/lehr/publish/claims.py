@@ -69,9 +69,14 @@ async def take_up(
 def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
     """Another partition was faster, between validation and publication."""
     first = conflicts[0]
+    who = (
+        f"{first.protected} now has"
+        if first.protected
+        else f"partition {first.holder.partition} has just claimed"
+    )
     return Diagnostic(
         code="PUB008",
-        what=f"partition {first.holder.partition} has just claimed {first.what}",
+        what=f"{who} {first.what}",
         why=f"`{first.asset}` claims it, too; nothing is published before that is settled",
         fix="the next look at the source reports it at its line",
         subject=first.asset,

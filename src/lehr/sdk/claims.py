@@ -33,12 +33,15 @@ class Conflict(msgspec.Struct, frozen=True):
 
     Attributes:
         claim: as the asset's type words it; `real` with links resolved.
+        protected: the folder that it leads into, in words, where no asset may change anything; then `holder`
+            is the control plane itself.
     """
 
     asset: AssetId
     claim: str
     real: str
     holder: Holder
+    protected: str = ""
 
     @property
     def what(self) -> str:

@@ -19,6 +19,7 @@ from lehr.base.blocking import Blocking
 from lehr.base.real_paths import real_entry, real_target
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict, Holder
+from lehr.sdk.protected import Protected
 
 log = structlog.get_logger()
 
@@ -99,6 +100,14 @@ def real_name(claim: str, base: Path) -> str:
     return claim
 
 
+def _path_in(name: str) -> str | None:
+    """The path that a real name holds; None for what is no file."""
+    kind, _, path = name.partition(":")
+    if kind == "database" and path.startswith("sqlite:"):
+        return path.removeprefix("sqlite:").rpartition("/")[0]
+    return path if kind == "path" else None
+
+
 def _as_written(claim: str, base: Path) -> str:
     """The same without a look at the disk."""
     kind, _, name = claim.partition(":")
@@ -112,6 +121,7 @@ class HostClaims:
         store: as in `Owner`.
         base: what relative paths in intent are relative to.
         resolving: runs what looks at paths, which hangs where a mount does.
+        protected: folders that no claim may lead into.
         blocking: runs what asks the register, in one thread.
     """
 
@@ -124,6 +134,7 @@ class HostClaims:
         resolving: Blocking,
         blocking: Blocking,
         real_name: Callable[[str, Path], str] = real_name,
+        protected: Protected | None = None,
     ) -> None:
         self._register = register
         self._store = store
@@ -132,6 +143,7 @@ class HostClaims:
         self._resolving = resolving
         self._blocking = blocking
         self._real_name = real_name
+        self._protected = protected or Protected({})
 
     def _owner(self, partition: Partition) -> Owner:
         return Owner(self._store, partition, self._state)
@@ -149,7 +161,7 @@ class HostClaims:
         # What an asset of ours held, it may hold no more: those that are asked about now say it anew.
         before = {name for name, holder in holders.items() if holder.ours and holder.asset in claims}
         found = _conflicts(resolved, {name: holders[name] for name in holders.keys() - before})
-        return [*found, *_among(resolved, owner)]
+        return [*await self._forbidden(owner, resolved), *found, *_among(resolved, owner)]
 
     async def take(
         self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
@@ -165,12 +177,30 @@ class HostClaims:
         resolved = await self._resolved(claims)
         names = {id: tuple(names) for id, names in resolved.items()}
         owner = self._owner(partition)
+        if not free and (forbidden := await self._forbidden(owner, resolved)):
+            return forbidden
         return _conflicts(
             resolved, await self._blocking.run(self._register.take, owner, names, only=only, free=free)
         )
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         await self._blocking.run(self._register.release, self._owner(partition), assets)
+
+    async def _forbidden(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
+        """Claims that lead into Lehr's state or a git repository."""
+        async with asyncio.timeout(_RESOLVE_SECONDS + len(resolved) / 1000):
+            return await self._resolving.run(self._into_protected, owner, resolved)
+
+    def _into_protected(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
+        holder = Holder(owner.partition, owner.state, AssetId(""), ours=True)
+        seen: dict[str, str] = {}
+        return [
+            Conflict(id, claim, name, holder, why)
+            for id, names in resolved.items()
+            for name, claim in names.items()
+            if (path := _path_in(name)) is not None
+            and (why := self._protected.why(path, entry=not claim.startswith("folder:"), seen=seen))
+        ]
 
     async def _resolved(self, claims: Mapping[AssetId, Collection[str]]) -> Resolved:
         """Real names; where a look at the disk takes too long, names as they are written."""

@@ -56,12 +56,27 @@ def claimed_elsewhere(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     reported: set[tuple[AssetId, object]] = set()
     for conflict in proposal.conflicts:
         asset, holder = proposal.asset(conflict.asset), conflict.holder
-        if asset is None or (holder.ours and not _still_claims(proposal, conflict)):
+        if asset is None or conflict.protected or (holder.ours and not _still_claims(proposal, conflict)):
             continue
         pair = (conflict.asset, holder.asset if holder.ours else (holder.partition, holder.state))
         if pair not in reported:
             reported.add(pair)
             yield _held(proposal, asset, conflict)
+
+
+def leads_into_protected(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL032: no asset changes anything in Lehr's own state or in a git repository."""
+    for conflict in proposal.conflicts:
+        asset = proposal.asset(conflict.asset)
+        if asset is not None and conflict.protected:
+            yield Diagnostic(
+                code="VAL032",
+                what=f"`{asset.id}` claims {conflict.what}, which is in {conflict.protected}",
+                why="whoever can write there decides what is enforced, or which programs git runs",
+                fix="choose a path outside of it",
+                subject=asset.id,
+                at=proposal.place(asset),
+            )
 
 
 def _still_claims(proposal: DeltaProposal, conflict: Conflict) -> bool:

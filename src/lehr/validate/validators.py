@@ -9,7 +9,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import Scope
 from lehr.validate.acknowledging import acknowledge, acknowledgement_is_spent
-from lehr.validate.claims import claimed_elsewhere, claimed_twice
+from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
@@ -72,6 +72,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfAsset(rule_is_not_understood),
     OfMany(Scope.NEIGHBOURHOOD, claimed_twice),
     OfMany(Scope.NEIGHBOURHOOD, claimed_elsewhere),
+    OfMany(Scope.NEIGHBOURHOOD, leads_into_protected),
     OfAsset(external_can_change),
     OfAsset(value_looks_secret),
     OfAsset(encrypted_file_missing),

@@ -22,8 +22,11 @@ from lehr.model.diff import Change, Diff, Goal
 from lehr.model.operation import Progress, Result
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
+from lehr.plugins.file import disk
+from lehr.plugins.file import plugin as plugin_module
 from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
+from lehr.sdk.protected import Protected
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
 from tests.integration.plugins import troubles
@@ -443,3 +446,63 @@ def test_status_is_running_while_a_cancelled_push_is_still_writing(tmp_path: Pat
         await plugin.close()
 
     asyncio.run(scene())
+
+
+# --- folders in which nothing is changed ----------------------------------------------
+
+
+def protecting(base: Path, *folders: Path) -> FilePlugin:
+    protected = Protected(dict.fromkeys(folders, "the state folder"))
+    return FilePlugin(base, Inline(), fsync=False, protected=protected)
+
+
+@pytest.mark.parametrize("goal", [Goal.PRESENT, Goal.FENCED, Goal.ABSENT])
+@pytest.mark.parametrize("path", ["state/lock", "link/lock", "repository/.git/config"])
+def test_nothing_is_changed_in_a_protected_folder(tmp_path: Path, path: str, goal: Goal) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("state")
+    for file in ("state/lock", "repository/.git/config"):
+        (tmp_path / file).write_text("ours")
+    before, asset = tree(tmp_path), asset_of(file_at(path))
+    target = target_of(asset, goal)
+    with pytest.raises(StalledError, match="is in the"):
+        asyncio.run(
+            protecting(tmp_path, tmp_path / "state").push(
+                target, FixedReader([asset], REGISTRY), push_of(target)
+            )
+        )
+    assert tree(tmp_path) == before
+
+
+def test_no_folder_is_made_in_a_protected_one(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    asset = asset_of(file_at("state/a/b/c"))
+    target = target_of(asset, Goal.PRESENT)
+    plugin = protecting(tmp_path, tmp_path / "state")
+    with pytest.raises(StalledError):
+        asyncio.run(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
+    assert os.listdir(tmp_path / "state") == []
+
+
+def test_a_link_that_changes_during_a_push_leads_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("state", "production"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "link").symlink_to("production")
+    look = disk.look
+
+    def swap_and_look(path: str) -> disk.Found | None:
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to("state")
+        return look(path)
+
+    monkeypatch.setattr(disk, "look", swap_and_look)
+    asset = asset_of(file_at("link/lock"))
+    target = target_of(asset, Goal.PRESENT)
+    plugin = protecting(tmp_path, tmp_path / "state")
+    monkeypatch.setattr(plugin_module, "changes", lambda *_: [Change("content", None, None)])
+    asyncio.run(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
+    assert os.listdir(tmp_path / "state") == []
+    assert os.listdir(tmp_path / "production") == ["lock"]

@@ -17,6 +17,7 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict
+from lehr.sdk.protected import Protected
 from lehr.store.claims import HostClaims, real_name
 from lehr.store.opening import is_gone
 from lehr.store.sqlite.claims import ClaimFile
@@ -238,3 +239,38 @@ def test_a_process_that_is_killed_leaves_the_register_whole_and_unlocked(host: H
         assert db.execute("SELECT asset FROM claim GROUP BY asset HAVING count(*) != 2").fetchall() == []
     db.close()
     assert not take(one, SHOP, {"x": ["port:999999999"]})
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "file:state/lock",
+        "file:link/lock",
+        "file:link",
+        "folder:link",
+        "folder:state/supervisor",
+        "database:sqlite:state/state.sqlite/main",
+        "database:sqlite:alias.sqlite/main",
+        "file:work/.git/hooks/post-commit",
+        "file:hooks/post-commit",
+    ],
+)
+def test_nothing_that_leads_into_the_state_or_a_repository_can_be_claimed(host: Host, claim: str) -> None:
+    state = host.state("state")
+    (host.folder / "link").symlink_to("state")
+    (host.folder / "alias.sqlite").symlink_to("state/state.sqlite")
+    (host.folder / "work" / ".git" / "hooks").mkdir(parents=True)
+    (host.folder / "hooks").symlink_to("work/.git/hooks")
+    claims = HostClaims(
+        ClaimFile(host.file, lambda _: True),
+        "store",
+        state,
+        host.folder,
+        Inline(),
+        Inline(),
+        protected=Protected({host.folder / "link": "the state folder"}),
+    )
+    for found in (conflicts(claims, SHOP, {"a": [claim]}), take(claims, SHOP, {"a": [claim]})):
+        assert [item.asset for item in found] == ["a"]
+        assert found[0].protected
+    assert not conflicts(claims, SHOP, {"a": ["file:work/x", "folder:work", "port:1"]})

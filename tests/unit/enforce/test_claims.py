@@ -72,3 +72,14 @@ def test_what_is_out_of_our_care_is_given_up() -> None:
     asyncio.run(give_up(register, KEY))
     assert register.asked == [("shop", ("web",))]
     asyncio.run(give_up(Register(broken=True), KEY))
+
+
+def test_a_push_into_a_protected_folder_is_refused() -> None:
+    holder = Holder(KEY.partition, "/state", AssetId(""), ours=True)
+    conflict = Conflict(KEY.id, "file:x", "path:/state/x", holder, "the state folder /state")
+    refused = asyncio.run(take_before_push(Register(conflict), KEY, ("file:x",)))
+    assert refused is not None
+    assert (
+        refused.message
+        == "file x (that is, /state/x) is in the state folder /state, where no asset may write"
+    )

@@ -15,7 +15,7 @@ from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 from lehr.sdk.claims import Conflict, Holder
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
-from lehr.validate.claims import claimed_elsewhere, claimed_twice
+from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 
 REGISTRY = Registry((*FILE_TYPES, *PROCESS_TYPES))
 
@@ -102,3 +102,17 @@ def test_two_assets_with_one_file_by_two_names_are_reported_as_such() -> None:
 
 def test_what_an_asset_held_that_is_gone_is_in_nobodys_way() -> None:
     assert not elsewhere([file("b", "/x")], held("b", "file:/x", "gone", ours=True))
+
+
+def test_a_path_into_a_protected_folder_is_refused_and_says_which() -> None:
+    holder = Holder(Partition("test"), "/state", AssetId(""), ours=True)
+    conflict = Conflict(AssetId("a"), "file:link/x", "path:/state/x", holder, "the state folder /state")
+    changes = [AssetChange(AssetId("a"), None, file("a", "link/x"))]
+    predecessor = MappingPredecessor({}, REGISTRY)
+    proposal = DeltaProposal(
+        Partition("test"), REGISTRY, Limits(), changes, predecessor, conflicts=[conflict]
+    )
+    assert list(claimed_elsewhere(proposal)) == []
+    (found,) = leads_into_protected(proposal)
+    assert (found.code, found.subject) == ("VAL032", "a")
+    assert found.what == "`a` claims file link/x (that is, /state/x), which is in the state folder /state"

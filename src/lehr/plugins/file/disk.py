@@ -13,6 +13,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lehr.plugins.file.payload import FENCED, TEMPORARY
@@ -71,6 +72,23 @@ def kind_of(path: str) -> Kind | None:
     if stat.S_ISLNK(mode):
         return Kind.SYMLINK
     return Kind.DIRECTORY if stat.S_ISDIR(mode) else Kind.OTHER
+
+
+@contextlib.contextmanager
+def held(path: str) -> Iterator[str]:
+    """`path` by way of its folder, which is held open: links on the way that change lead nowhere else."""
+    folder, name = os.path.split(path)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
+
+
+def real(path: str) -> str:
+    """Where a path that is held really is."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.readlink(folder), name)
 
 
 def temporary_of(path: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lehr.base.blocking import Blocking, Tracked
 from lehr.base.errors import StalledError
+from lehr.base.real_paths import real_entry
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
@@ -26,6 +27,7 @@ from lehr.plugins.file.payload import FILE, File, Intended
 from lehr.plugins.file.watch import Place, Watch
 from lehr.sdk import plugin
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.protected import Protected
 from lehr.sdk.secrets import NoSecrets, Secrets
 
 
@@ -47,13 +49,20 @@ class FilePlugin(AssetPlugin):
         fsync: whether a push ends only when the file would last through a crash of the machine.
             Without it such a crash can leave files empty, which the next diff finds.
         secrets: has the content of files whose content is a secret.
+        protected: folders in which nothing is changed.
     """
 
     types = (FILE,)
     traits = Traits(goals=frozenset({Goal.FENCED, Goal.ABSENT}), turns=32, pushes=32)
 
     def __init__(
-        self, base: Path, blocking: Blocking, *, fsync: bool = True, secrets: Secrets | None = None
+        self,
+        base: Path,
+        blocking: Blocking,
+        *,
+        fsync: bool = True,
+        secrets: Secrets | None = None,
+        protected: Protected | None = None,
     ) -> None:
         self._base = base.absolute()
         self._blocking = blocking
@@ -61,6 +70,7 @@ class FilePlugin(AssetPlugin):
         self._watch = Watch()
         self._fsync = fsync
         self._secrets = secrets or NoSecrets()
+        self._protected = protected or Protected({})
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         """Compare the file with intent; see `compare.changes` for the paths."""
@@ -120,28 +130,36 @@ class FilePlugin(AssetPlugin):
         with errors_of(path):
             if not any(changes(path, intended, goal)):
                 return
-            found = disk.look(path)
-            if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
-                raise StalledError(
-                    f"{path} is a {found.kind}",
-                    why="only regular files and symbolic links are replaced or removed",
-                    fix="remove it by hand, or choose another path",
-                )
             if goal is Goal.PRESENT:
-                self._replace(path, intended, found)
-                return
-            if goal is Goal.FENCED and found is not None:
-                disk.move_aside(path)
-            elif goal is Goal.ABSENT:
-                disk.remove(path)
-                disk.remove(disk.fenced_of(path))
-            disk.remove(disk.temporary_of(path))
-            if self._fsync:
-                disk.sync_directory(path)
+                self._make_folder(path, intended.file)
+            with disk.held(path) as held:
+                self._require_unprotected(path, disk.real(held))
+                self._put(path, held, intended, goal)
 
-    def _replace(self, path: str, intended: Intended, found: Found | None) -> None:
-        file = intended.file
+    def _put(self, path: str, held: str, intended: Intended, goal: Goal) -> None:
+        """Change what is at `held`; `path` is what people know it by."""
+        found = disk.look(held)
+        if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
+            raise StalledError(
+                f"{path} is a {found.kind}",
+                why="only regular files and symbolic links are replaced or removed",
+                fix="remove it by hand, or choose another path",
+            )
+        if goal is Goal.PRESENT:
+            self._replace(held, intended, found)
+            return
+        if goal is Goal.FENCED and found is not None:
+            disk.move_aside(held)
+        elif goal is Goal.ABSENT:
+            disk.remove(held)
+            disk.remove(disk.fenced_of(held))
+        disk.remove(disk.temporary_of(held))
+        if self._fsync:
+            disk.sync_directory(held)
+
+    def _make_folder(self, path: str, file: File) -> None:
         directory = os.path.dirname(path)
+        self._require_unprotected(path, real_entry(path))
         if file.make_parents:
             os.makedirs(directory, exist_ok=True)
         elif not os.path.isdir(directory):
@@ -150,6 +168,17 @@ class FilePlugin(AssetPlugin):
                 why="`make_parents` is false",
                 fix="make the directory, or let Lehr make it",
             )
+
+    def _require_unprotected(self, path: str, real: str) -> None:
+        if why := self._protected.why(real):
+            raise StalledError(
+                f"{path} is in {why}",
+                why="whoever can write there decides what is enforced, or which programs git runs",
+                fix="choose a path outside of it",
+            )
+
+    def _replace(self, path: str, intended: Intended, found: Found | None) -> None:
+        file = intended.file
         kept = (ANY, ANY) if found is None or found.kind is not Kind.FILE else (found.uid, found.gid)
         owner = (uid_of(file.owner), gid_of(file.group))
         disk.replace(path, intended.data, file.permissions, owner, kept, fsync=self._fsync)

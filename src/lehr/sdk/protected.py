@@ -1,0 +1,68 @@
+"""Folders that no path of intent may lead into: Lehr's own state, and git repositories.
+
+An author of intent who could have a file pushed there would decide what is enforced, or run a hook. What an
+asset claims is held against this in validation and before each push; a plugin that writes to a path should
+also ask right before it does, with the path that it then uses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lehr.base.real_paths import is_inside
+
+_GIT = ".git"
+_REPOSITORY = ("HEAD", "objects", "refs")
+_STATE = ("state.sqlite", "lock")
+
+
+class Protected:
+    """Says of real paths (`lehr.base.real_paths`) whether they lead into such a folder.
+
+    Args:
+        folders: those that are known, each with what it is called.
+    """
+
+    def __init__(self, folders: Mapping[Path, str]) -> None:
+        self._folders = tuple(
+            (place, f"{name} {folder}")
+            for folder, name in folders.items()
+            for place in dict.fromkeys((os.path.realpath(folder), os.path.abspath(folder)))
+        )
+
+    def why(self, path: str, *, entry: bool = True, seen: dict[str, str] | None = None) -> str:
+        """What `path` must be kept out of, in words; empty if it may be changed.
+
+        Args:
+            entry: whether what is replaced is the entry at `path` itself, and not something in the folder
+                `path`. Replacing a link on the way to a protected folder replaces what is found there.
+            seen: what was found of folders by earlier calls, to look at each only once.
+        """
+        for place, name in self._folders:
+            if is_inside(path, place) or (entry and is_inside(place, path)):
+                return name
+        known = {} if seen is None else seen
+        for folder in _upwards(path):
+            if folder not in known:
+                known[folder] = _kind_of(folder)
+            if known[folder]:
+                return f"{known[folder]} {folder}"
+        return ""
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while path != (above := os.path.dirname(path)):
+        yield path
+        path = above
+
+
+def _kind_of(folder: str) -> str:
+    if os.path.basename(folder) == _GIT or _has(folder, _REPOSITORY):
+        return "the git repository"
+    return "the state folder" if _has(folder, _STATE) else ""
+
+
+def _has(folder: str, names: tuple[str, ...]) -> bool:
+    return all(os.path.lexists(os.path.join(folder, name)) for name in names)
