@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.documents.text import number_problem
 from lehr.generate.denials import DeniedError
 from lehr.generate.importing import closure
@@ -346,8 +346,10 @@ def _explain(
     at = _place(err, code) or declared
     fix = "mend it at this line, or what it was called with"
     match err:
-        case UnreadableFileError():
+        case UnreadableFileError() if errors(err.diagnostics):
             return list(err.diagnostics)
+        case UnreadableFileError():
+            why = "it raised UnreadableFileError without an error that says what is wrong"
         case WrongYieldError():
             failed, why, fix, at = err.code, str(err), err.fix, Position(declared.file, err.line)
         case DeniedError():

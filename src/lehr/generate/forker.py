@@ -21,6 +21,7 @@ from lehr.base.chance import Chance
 from lehr.base.clock import Clock
 from lehr.generate.confinement import Confinement, leave_network
 from lehr.generate.denials import preload
+from lehr.generate.meter import Overrun
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.runs import Run
 from lehr.generate.sandbox import Ended, Take, Work, be_forked, supervise
@@ -163,7 +164,7 @@ class Elsewhere:
             self.close()
         finally:
             self._due = clock.monotonic() + self._pause
-        return Ended(b"", "interrupted", 0)
+        return Ended(b"", Overrun.INTERRUPTED, 0)
 
 
 def _serve(worker: socket.socket) -> NoReturn:

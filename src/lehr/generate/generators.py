@@ -298,8 +298,11 @@ class Generators:
             put(item, output_of(answer, generator, inputs[item], item, self._registry))
 
         death = self._run.call(generator, list(arguments.values()), self.code_of(generator), take)
+        rest = list(items)
+        if death is not None and not rest:  # all have been answered, and then it did something else
+            rest = list(arguments)[-1:]
         # What was not reached for an earlier one's failure has no problem of its own.
-        for item in items:
+        for item in rest:
             put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))
             death = None
 

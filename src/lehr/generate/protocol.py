@@ -22,19 +22,40 @@ LENGTH_BYTES = 4
 
 
 class SandboxLimits(msgspec.Struct, frozen=True):
-    """What one call of a generator may use.
+    """What generators may use.
+
+    A fork makes many calls. For all of them together it may use `cpu_seconds`, and more for each call and
+    each megabyte; and of time in the same proportion as for one call.
 
     Attributes:
-        cpu_seconds: of processor time.
-        wall_seconds: until it must have answered.
+        cpu_seconds: of processor time, for one call.
+        wall_seconds: until one call must have answered.
         memory_bytes: beyond what the worker itself occupies.
-        answer_bytes: of all that it yields.
+        answer_bytes: of all that one call yields.
+        cpu_seconds_per_call: what a fork may use more for each call that it has answered.
+        cpu_seconds_per_megabyte: what it may use more for each megabyte that it is given or answers.
+        calls: that the fork at hand is to answer.
+        given_bytes: what these calls are given.
     """
 
     cpu_seconds: int = 10
     wall_seconds: float = 30.0
     memory_bytes: int = 512 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
+    cpu_seconds_per_call: float = 0.1
+    cpu_seconds_per_megabyte: float = 2.0
+    calls: int = 1
+    given_bytes: int = 0
+
+    def cpu_seconds_in_all(self, answers: int, answered_bytes: int) -> float:
+        """What a fork may have used when it has answered so often, and so much."""
+        megabytes = (self.given_bytes + answered_bytes) / 1e6
+        more = self.cpu_seconds_per_call * answers + self.cpu_seconds_per_megabyte * megabytes
+        return self.cpu_seconds + more
+
+    def wall_seconds_in_all(self, answers: int, answered_bytes: int) -> float:
+        """How long it may have taken until then."""
+        return self.wall_seconds / self.cpu_seconds * self.cpu_seconds_in_all(answers, answered_bytes)
 
 
 class Changed(msgspec.Struct, frozen=True):

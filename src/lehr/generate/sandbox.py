@@ -8,9 +8,11 @@ however it ends, the caller is told.
 from __future__ import annotations
 
 import contextlib
+import enum
 import fcntl
 import functools
 import gc
+import math
 import os
 import resource
 import select
@@ -25,6 +27,7 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.generate.confinement import Confinement, leave_network
 from lehr.generate.denials import deny
+from lehr.generate.meter import GRACE_SECONDS, Meter, Overrun
 from lehr.generate.protocol import LENGTH_BYTES, SandboxLimits
 
 Send = Callable[[bytes], None]
@@ -42,6 +45,12 @@ OVERTAKE = signal.SIGUSR1
 
 _MANY_FILES = 1 << 16
 
+_LOOK_SECONDS = 0.25
+"""From one look at what a fork has used to the next."""
+
+_MOST_ANSWERED = 1 << 30
+"""Bytes in all, beyond which the kernel's limit on processor time is not raised."""
+
 
 class LimitError(BaseException):
     """The processor time is used up. Not an `Exception`, so that few handlers swallow it."""
@@ -52,20 +61,25 @@ class Ended(msgspec.Struct):
 
     Attributes:
         printed: the first bytes of what went to stdout and stderr.
-        overran: what it was ended for: `time`, `answer`, `interrupted`; empty if it ended by itself.
+        overran: what it was ended for; nothing if it ended by itself.
         status: as `os.waitstatus_to_exitcode` has it: an exit code, or minus a signal's number.
     """
 
     printed: bytes
-    overran: str
+    overran: Overrun
     status: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether it ended by itself, when it had done its work."""
+        return not self.overran and self.status == 0
 
 
 def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None) -> Ended:
     """Call `work(send)` in a fork and wait for its end.
 
-    Only for a process with a single thread. `limits.wall_seconds` count from frame to frame, and
-    `limits.answer_bytes` for each.
+    Only for a process with a single thread. `limits.wall_seconds` and `limits.cpu_seconds` count from frame
+    to frame, of which there are at most `limits.calls`, and `limits.answer_bytes` for each.
 
     Args:
         take: called with each frame as it comes.
@@ -106,9 +120,9 @@ def supervise(
     os.close(send_to)
     os.close(print_to)
     handle = os.pidfd_open(child)
-    collector = _Collector(answers, output, handle, limits, clock, take)
+    collector = _Collector(answers, output, child, limits, clock, take)
     try:
-        collector.collect(interrupt)
+        collector.collect(handle, interrupt)
     finally:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -144,73 +158,108 @@ class _Collector:
     """Reads what a fork sends and prints until it has ended or overrun a limit."""
 
     def __init__(
-        self, answers: int, output: int, handle: int, limits: SandboxLimits, clock: Clock, take: Take
+        self, answers: int, output: int, child: int, limits: SandboxLimits, clock: Clock, take: Take
     ) -> None:
         self.printed = bytearray()
-        self.overran = ""
+        self.overran = Overrun.NOTHING
         self._answers = answers
         self._output = output
-        self._handle = handle
+        self._child = child
         self._limits = limits
+        self._meter = Meter(limits)
         self._clock = clock
         self._hand_over = take
-        self._taken = 0
+        self._began = clock.monotonic()
+        self._away = 0.0
         self._pending = bytearray()
 
-    def collect(self, interrupt: int | None) -> None:
+    def collect(self, handle: int, interrupt: int | None) -> None:
+        """Do so.
+
+        Args:
+            handle: descriptor that can be read from once the fork has ended.
+            interrupt: descriptor; given up as soon as it can be read from.
+        """
         poll = select.poll()
         if interrupt is not None:
             poll.register(interrupt, select.POLLIN)
-        for descriptor in (self._answers, self._output, self._handle):
+        for descriptor in (self._answers, self._output, handle):
             os.set_blocking(descriptor, False)
             poll.register(descriptor, select.POLLIN)
-        deadline = self._clock.monotonic() + self._limits.wall_seconds
-        ended = False
-        while not ended and not self.overran:
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                self.overran = "time"
-                return
-            ready = {descriptor for descriptor, _ in poll.poll(left * 1000)}
-            ended = self._handle in ready
-            if interrupt in ready:
-                self.overran = "interrupted"
-                return
-            before = self._taken
-            for descriptor in (self._answers, self._output):
-                if not self._drain(descriptor):
-                    with contextlib.suppress(KeyError):
-                        poll.unregister(descriptor)
-            if self._taken > before:
-                deadline = self._clock.monotonic() + self._limits.wall_seconds
-
-    def _drain(self, descriptor: int) -> bool:
-        """Read what there is. False once the other end is closed."""
+        looked = 0.0
         while not self.overran:
-            try:
-                chunk = os.read(descriptor, _CHUNK)
-            except BlockingIOError:
-                return True
-            if not chunk:
-                return False
-            if descriptor == self._answers:
-                self._take(chunk)
-            elif len(self.printed) < _PRINTED:
-                self.printed += chunk
-        return True
+            ready = {descriptor for descriptor, _ in poll.poll(_LOOK_SECONDS * 1000)}
+            if interrupt in ready:
+                self.overran = Overrun.INTERRUPTED
+            elif handle in ready:
+                self._drain()
+                return
+            else:
+                for descriptor in ready:
+                    if self._read(descriptor) is _Read.END:
+                        poll.unregister(descriptor)
+                if not self.overran and self._elapsed() - looked >= _LOOK_SECONDS:
+                    looked = self._elapsed()
+                    self.overran = self._meter.look(looked, _processor_seconds(self._child))
+
+    def _elapsed(self) -> float:
+        """Seconds since the start, without those in which its answers were dealt with."""
+        return self._clock.monotonic() - self._began - self._away
+
+    def _drain(self) -> None:
+        """Read what is left in the pipes: whoever has written it has ended."""
+        for descriptor in (self._answers, self._output):
+            while not self.overran and self._read(descriptor) is _Read.SOMETHING:
+                pass
+
+    def _read(self, descriptor: int) -> _Read:
+        """Read once: whoever writes faster than this reads must not keep it from looking at the limits."""
+        try:
+            chunk = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return _Read.NOTHING
+        if not chunk:
+            return _Read.END
+        if descriptor == self._answers:
+            self._take(chunk)
+        elif len(self.printed) < _PRINTED:
+            self.printed += chunk
+        return _Read.SOMETHING
 
     def _take(self, chunk: bytes) -> None:
         self._pending += chunk
-        while len(self._pending) >= LENGTH_BYTES:
+        while len(self._pending) >= LENGTH_BYTES and not self.overran:
             end = LENGTH_BYTES + int.from_bytes(self._pending[:LENGTH_BYTES], "big")
             if end > self._limits.answer_bytes:
-                self.overran = "answer"
+                self.overran = Overrun.ANSWER
                 return
             if len(self._pending) < end:
                 return
-            self._hand_over(bytes(self._pending[LENGTH_BYTES:end]))
-            self._taken += 1
-            del self._pending[:end]
+            began = self._elapsed()
+            self.overran = self._meter.answer(end, began)
+            if not self.overran:
+                self._hand_over(bytes(self._pending[LENGTH_BYTES:end]))
+                self._away += self._elapsed() - began
+                del self._pending[:end]
+
+
+class _Read(enum.Enum):
+    """What there was to read."""
+
+    SOMETHING = enum.auto()
+    NOTHING = enum.auto()
+    END = enum.auto()
+
+
+def _processor_seconds(process: int) -> float:
+    """What all threads of a process have used; 0 when it is gone."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    user, system = fields[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 _confinement = functools.cache(Confinement)
@@ -254,6 +303,10 @@ def _limit_resources(limits: SandboxLimits) -> None:
     memory = occupied + limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Counts also when nobody looks any more; how much is answered cannot be known yet.
+    most = limits.cpu_seconds_in_all(limits.calls, min(limits.calls * limits.answer_bytes, _MOST_ANSWERED))
+    seconds = math.ceil(most + GRACE_SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 

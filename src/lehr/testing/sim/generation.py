@@ -12,6 +12,7 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.generate.build import Build
 from lehr.generate.memory import Memory
+from lehr.generate.meter import Overrun
 from lehr.generate.protocol import SandboxLimits
 from lehr.generate.runs import Run
 from lehr.generate.sandbox import Ended, Take, Work
@@ -75,4 +76,4 @@ def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> En
         sys.meta_path[:] = finders
         for name in sys.modules.keys() - modules.keys():
             del sys.modules[name]
-    return Ended(b"", "", 0)
+    return Ended(b"", Overrun.NOTHING, 0)
