@@ -177,7 +177,7 @@ def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diag
 
 def _schema_problems(name: str, schema: Any, place: Place) -> Iterator[Diagnostic]:
     for item in unusable(schema):
-        fix = "write a JSON schema, draft 2020-12"
+        fix = item.fix or "write a JSON schema, draft 2020-12"
         at = place("/schema" + item.pointer)
         yield type_problem(f"the schema of {name} cannot be used", item.what, fix, at)
 

@@ -12,18 +12,23 @@ import itertools
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import jsonschema_rs
 import msgspec
 
 from lehr.base.digest import canonical
 from lehr.base.documents import MAX_PROBLEMS
-from lehr.generate.schema_cost import MOST_LOOKS, looks
+from lehr.generate.schema_cost import MOST_LOOKS, looks, pattern_bytes
 from lehr.model.types import Schema
 
 _SHOWN = 60
 _LARGE = 1_000_000  # bytes
+_LARGEST_PATTERN = 1 << 20  # bytes of the program that it is compiled to
+_SMALLEST_PATTERN = 1 << 10
+_MOST_MATCHING = 30_000_000_000
+"""Bytes of a value times bytes of the patterns that each is matched against: about a second's work."""
+
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = {
     "string": "a string",
@@ -88,7 +93,18 @@ def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean `{close[0]}`?" if close else otherwise
 
 
-_declared: weakref.WeakKeyDictionary[Schema, Any] = weakref.WeakKeyDictionary()
+class _Declared(NamedTuple):
+    """What judges values of a declared type.
+
+    Attributes:
+        pattern_bytes: as `lehr.generate.schema_cost.pattern_bytes` has it.
+    """
+
+    validator: Any
+    pattern_bytes: int
+
+
+_declared: weakref.WeakKeyDictionary[Schema, _Declared] = weakref.WeakKeyDictionary()
 
 
 def unusable(document: Any) -> list[Problem]:
@@ -97,7 +113,8 @@ def unusable(document: Any) -> list[Problem]:
     if named not in (_DRAFT, _DRAFT + "#"):  # the library would fetch it
         return [Problem("/$schema", f"its $schema is {show(named)}, and only {_DRAFT} is known")]
     try:
-        found = _first(_unusable(error) for error in _errors(_meta_schema(), document))
+        size = len(canonical(document))
+        found = _first(_unusable(error) for error in _errors(_meta_schema(), document, size))
         if not found and isinstance(document, dict) and looks(document) > MOST_LOOKS:
             raise RecursionError
         if not found:
@@ -111,7 +128,7 @@ def unusable(document: Any) -> list[Problem]:
             )
         ]
     except jsonschema_rs.ValidationError as error:
-        return [_unusable(error)]
+        return [_unusable_pattern(error) or _unusable(error)]
     except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
         return [Problem("", _first_line(str(error)))]
     return found
@@ -119,6 +136,46 @@ def unusable(document: Any) -> list[Problem]:
 
 def _unusable(error: Any) -> Problem:
     return Problem(pointer(error.instance_path), _first_line(str(error)))
+
+
+def _unusable_pattern(error: Any) -> Problem | None:
+    """What is wrong with a pattern that others might take; None if the schema has another problem."""
+    pattern, at = error.instance, pointer(error.instance_path)
+    if not isinstance(pattern, str) or "pattern" not in at:
+        return None
+    try:
+        jsonschema_rs.Draft202012Validator({"pattern": pattern})
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
+    if _compiles(pattern, 1 << 30):
+        return Problem(
+            at,
+            f"its pattern {quoted(pattern)} is too large, with all its repetitions",
+            fix="bound the length with `minLength` and `maxLength`, and write `+` or `*` in the pattern",
+        )
+    return Problem(
+        at,
+        f"its pattern {quoted(pattern)} uses look-around or a back-reference, which can take very long",
+        fix="write it without `(?=`, `(?!`, `(?<=`, `(?<!` and `\\1`: under `allOf` several patterns must "
+        "match, and under `not` none may",
+    )
+
+
+def _compiles(pattern: str, size: int) -> bool:
+    try:
+        _validator({"pattern": pattern}, size)
+    except (jsonschema_rs.ValidationError, ValueError):
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _pattern_size(pattern: str) -> int:
+    """Bytes of its program, rounded up to a power of two."""
+    size = _SMALLEST_PATTERN
+    while size < _LARGEST_PATTERN and not _compiles(pattern, size):
+        size *= 2
+    return size
 
 
 def _first_line(text: str) -> str:
@@ -133,16 +190,29 @@ def _meta_schema() -> Any:
 
 def schema_problems(value: Any, schema: Schema, of: str = "") -> list[Problem]:
     """Everything that keeps plain data `value` from fitting a declared type, called `of` in messages."""
-    validator = _declared.get(schema)
-    if validator is None:
-        validator = _declared[schema] = _validator(schema.document)
-    document = dict(schema.document)
-    return _first(item for error in _errors(validator, value) for item in _explain(error, document, (), of))
+    known = _declared.get(schema)
+    if known is None:
+        patterns = pattern_bytes(schema.document, _pattern_size)
+        known = _declared[schema] = _Declared(_validator(schema.document), patterns)
+    document, size = dict(schema.document), len(canonical(value))
+    if known.pattern_bytes * size > _MOST_MATCHING:
+        return [_too_much_matching(size)]
+    errors = _errors(known.validator, value, size)
+    return _first(item for error in errors for item in _explain(error, document, (), of))
 
 
-def _errors(validator: Any, value: Any) -> Iterable[Any]:
+def _too_much_matching(size: int) -> Problem:
+    return Problem(
+        "",
+        f"it has {size:,} bytes, too many to match against the patterns of its type",
+        "the time that a match takes grows with the value and with the pattern",
+        "split the value; or use `maxLength` in the type instead of counted repetitions in its patterns",
+    )
+
+
+def _errors(validator: Any, value: Any, size: int) -> Iterable[Any]:
     """What is wrong with `value`; only the first where it is large, for the library lists all at once."""
-    if len(canonical(value)) <= _LARGE:
+    if size <= _LARGE:
         return cast("Iterable[Any]", validator.iter_errors(value))
     try:
         validator.validate(value)
@@ -156,8 +226,14 @@ def _first(problems: Iterator[Problem]) -> list[Problem]:
     return list(itertools.islice(problems, MAX_PROBLEMS + 1))
 
 
-def _validator(document: Any) -> Any:
-    return jsonschema_rs.Draft202012Validator(document, retriever=_no_retrieval, validate_formats=True)
+def _validator(document: Any, largest_pattern: int = _LARGEST_PATTERN) -> Any:
+    """What judges values by a schema of a workspace: by patterns that are matched in linear time only."""
+    return jsonschema_rs.Draft202012Validator(
+        document,
+        retriever=_no_retrieval,
+        validate_formats=True,
+        pattern_options=jsonschema_rs.RegexOptions(size_limit=largest_pattern),
+    )
 
 
 def _no_retrieval(uri: str) -> NoReturn:
@@ -201,7 +277,8 @@ def _listed(value: Any, kind: Any, of: str) -> list[Problem]:
         return []
     schema, validator = known
     try:
-        return _first(item for error in _errors(validator, value) for item in _explain(error, schema, (), of))
+        errors = _errors(validator, value, len(canonical(value)))
+        return _first(item for error in errors for item in _explain(error, schema, (), of))
     except (ValueError, TypeError, RecursionError):  # not JSON; msgspec has said what is wrong
         return []
 

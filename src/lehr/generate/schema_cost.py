@@ -2,12 +2,13 @@
 
 Subschemas that refer to each other can double the work at every step, as aliases of YAML can double
 text: thirty lines that would take for ever. So it is counted beforehand how often one place of a value
-would be looked at.
+would be looked at. The same is done for patterns: a match takes time in proportion to the text and to the
+pattern's program, so the patterns that one place is matched against bound the work for each byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,6 +17,9 @@ from lehr.model.references import parts_of
 
 MOST_LOOKS = 10_000
 """Subschemas that one place of a value may be held against."""
+
+MOST_BYTES = 1 << 40
+"""Beyond any that a value could be matched against in time."""
 
 _HERE = ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas")
 _REFERENCES = ("$ref", "$dynamicRef")
@@ -37,13 +41,32 @@ def looks(document: Node) -> int:
     Raises:
         RecursionError: hundreds of subschemas follow from each other at the same place.
     """
-    graph = _Graph(document)
+    return _most(document, lambda _: 1, MOST_LOOKS)
+
+
+def pattern_bytes(document: Node, size: Callable[[str], int]) -> int:
+    """Bytes of the patterns that one place of a value is matched against, at most; `MOST_BYTES + 1` for more.
+
+    Args:
+        size: of the program that a pattern is compiled to.
+    """
+
+    def weight(node: Node) -> int:
+        patterns = node.get("patternProperties")
+        own = [node.get("pattern"), *(patterns if isinstance(patterns, Mapping) else ())]
+        return sum(size(pattern) for pattern in own if isinstance(pattern, str))
+
+    return _most(document, weight, MOST_BYTES)
+
+
+def _most(document: Node, weight: Callable[[Node], int], limit: int) -> int:
+    graph = _Graph(document, weight, limit)
     most = 0
     counts: Mapping[int, int] = {}
     for level in range(MAX_DEPTH + 1):
         counts = graph.counts(level, counts)
         most = max(most, counts[id(document)])
-        if most > MOST_LOOKS or not any(counts.values()):
+        if most > limit or (level and not any(counts.values())):
             break
     return most
 
@@ -51,8 +74,10 @@ def looks(document: Node) -> int:
 class _Graph:
     """Subschemas, and which of them follow from which."""
 
-    def __init__(self, document: Node) -> None:
+    def __init__(self, document: Node, weight: Callable[[Node], int], limit: int) -> None:
         self._document = document
+        self._limit = limit
+        self._weights: dict[int, int] = {}
         self._roots: dict[str, Node] = {"": document}
         self._anchors: dict[str, Node] = {}
         for item in _mappings_in(document):
@@ -65,6 +90,7 @@ class _Graph:
         while rest:
             node = rest.pop()
             if id(node) not in self._here:
+                self._weights[id(node)] = weight(node)
                 here = self._here[id(node)] = list(self._for_the_same_place(node))
                 below = self._below[id(node)] = [_Within(node, *keywords) for keywords in _BELOW]
                 rest += here
@@ -82,8 +108,11 @@ class _Graph:
             if node not in counts:
                 counts[node] = 0  # as long as it is not known: whoever comes round to it adds nothing
                 found = sum(count(id(item)) for item in self._here[node])
-                found += 1 if level == 0 else max(within.count(above) for within in self._below[node])
-                counts[node] = min(found, MOST_LOOKS + 1)
+                if level == 0:
+                    found += self._weights[node]
+                else:
+                    found += max(within.count(above) for within in self._below[node])
+                counts[node] = min(found, self._limit + 1)
             return counts[node]
 
         for node in self._here:

@@ -109,7 +109,6 @@ def test_of_what_is_far_too_large_for_an_asset_one_problem_is_enough() -> None:
         ({"maxLength": 3}, "is longer than 3 characters"),
         ({"pattern": "^b+$"}, 'does not match "^b+$"'),
         ({"pattern": "^(a+)+$"}, 'does not match "^(a+)+$"'),
-        ({"pattern": r"^(?:(a+)+)+\1b$"}, r'does not match "^(?:(a+)+)+\1b$"'),  # which never ends elsewhere
     ],
 )
 def test_what_is_wrong_with_a_long_value_is_said_at_the_end_of_a_short_text(schema: Any, what: str) -> None:
@@ -154,3 +153,38 @@ def test_a_schema_that_would_never_come_to_an_end_is_refused() -> None:
         assert any("more than 10,000 times" in item.what for item in found) == (definitions is doubled)
     chain = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(5_000)}
     assert unusable({"$ref": "#/$defs/d0", "$defs": {**chain, "d5000": {}}})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("^(?=a)b", "uses look-around or a back-reference"),
+        ("^(?!-)[a-z-]+$", "uses look-around or a back-reference"),
+        ("(?<=a)b", "uses look-around or a back-reference"),
+        ("(?<!a)b", "uses look-around or a back-reference"),
+        (r"^(?:(a+)+)+\1b$", "uses look-around or a back-reference"),
+        ("^[^/]{1,4096}$", "is too large, with all its repetitions"),
+        ("(", "is not a"),
+    ],
+)
+def test_patterns_that_cannot_be_matched_in_linear_time_are_refused(pattern: str, what: str) -> None:
+    for schema, at in (
+        ({"properties": {"a": {"pattern": pattern}}}, "/properties/a/pattern"),
+        ({"patternProperties": {pattern: {}}}, "/patternProperties"),
+    ):
+        [problem] = unusable(schema)
+        assert problem.pointer.startswith(at)
+        assert what in problem.what
+        assert problem.fix or pattern == "("
+    for other in ({"const": {"pattern": pattern}}, {"properties": {"pattern": {"const": pattern}}}):
+        assert not unusable(other)
+
+
+def test_what_patterns_ask_of_a_value_is_bounded_in_all() -> None:
+    """A pattern of some hundred states takes seconds for each megabyte, and a place may have thousands."""
+    heavy = Schema({"allOf": [{"pattern": "^[ab]*a[ab]{1000}c"}] * 1000}, {})
+    [problem] = schema_problems({"text": "ab" * 500_000}, heavy)
+    assert "too many to match against the patterns of its type" in problem.what
+    host = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+    light = Schema({"items": {"pattern": host}}, {})
+    assert not schema_problems(["www.example.org"] * 20_000, light)

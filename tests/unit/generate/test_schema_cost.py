@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lehr.generate.schema_cost import MOST_LOOKS, looks
+from lehr.generate.schema_cost import MOST_LOOKS, looks, pattern_bytes
 
 LEAF = {"type": "string"}
 TREE = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}, "items": {"$ref": "#"}}
@@ -52,3 +52,20 @@ def test_a_long_way_is_no_doubling() -> None:
     for _ in range(60):
         deep = {"anyOf": [{}], "properties": {"a": deep}}
     assert looks(deep) == 2
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({}, 0),
+        ({"pattern": "abc"}, 3),
+        ({"pattern": "abc", "allOf": [{"pattern": "ab"}, {"not": {"pattern": "a"}}]}, 6),
+        ({"properties": {"a": {"pattern": "abc"}, "b": {"pattern": "ab"}}}, 3),
+        ({"patternProperties": {"abc": {"pattern": "a"}, "ab": {"pattern": "a"}}}, 5),
+        ({"patternProperties": {"a": {"pattern": "abc"}, "b": {"pattern": "ab"}}}, 5),
+        ({"items": {"items": {"pattern": "abc"}}, "pattern": "ab"}, 3),
+        ({"const": {"pattern": "abc"}}, 0),
+    ],
+)
+def test_patterns_count_where_a_place_is_matched_against_them(schema: Any, expected: int) -> None:
+    assert pattern_bytes(schema, len) == expected
