@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from lehr import wiring
 from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.clock import SystemClock
+from lehr.base.diagnostics import Diagnostic, Severity, errors
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import Committer
 from lehr.model.asset import AssetId, AssetKey, Partition
@@ -25,12 +26,13 @@ from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.generation import Generated, Generation, OvertakenError
-from lehr.sdk.source import RefusedRevisionError, Snapshot
+from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.merkle import incarnation_digest
 from lehr.store.sql.tables import INCARNATION
 from lehr.store.writes import RecordAttempt
+from lehr.testing.samples import MemorySnapshot
 
 PARTITION = Partition("test")
 
@@ -107,6 +109,23 @@ def play(folder: Path, scenario: Callable[[Place], Awaitable[None]], **fields: o
 
 def codes(attempt: Attempt) -> set[str]:
     return {diagnostic.code for diagnostic in attempt.diagnostics}
+
+
+def test_what_is_not_published_has_an_error_that_says_why(tmp_path: Path) -> None:
+    class Vague:
+        name = "vague"
+
+        def newest(self) -> Snapshot:
+            hint = Diagnostic(code="PUB001", what="something may be wrong", severity=Severity.WARNING)
+            raise SourcesError([hint], MemorySnapshot({}))
+
+    async def scenario(place: Place) -> None:
+        place.publisher._source = Vague()  # type: ignore[assignment]
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.UNREADABLE
+        assert [item.code for item in errors(attempt.diagnostics)] == ["PUB011"]
+
+    play(tmp_path, scenario)
 
 
 def test_a_revision_becomes_an_incarnation_with_a_digest_of_its_assets(tmp_path: Path) -> None:

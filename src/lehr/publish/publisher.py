@@ -49,6 +49,9 @@ log = structlog.get_logger()
 _MOST_OVERTAKEN = 3
 """Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
 
+_UNPUBLISHED = (Publication.REFUSED, Publication.UNREADABLE)
+"""What an attempt never comes to without an error among its diagnostics."""
+
 _LEHR = SourceRevision("lehr", __version__)
 
 Ask = Callable[[Write], Awaitable[object]]
@@ -387,6 +390,8 @@ class Publisher:
     def _end(self, work: _Pass, publication: Publication, *diagnostics: Diagnostic) -> None:
         work.publication = publication
         work.diagnostics = diagnostics
+        if publication in _UNPUBLISHED and not errors(diagnostics):
+            work.diagnostics += (_without_reason(),)
 
 
 def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
@@ -456,6 +461,15 @@ def _broken(step: str, error: Exception) -> Diagnostic:
 
 def _damaged(error: DamagedError) -> Diagnostic:
     return Diagnostic(code="PUB010", what=error.what, why=error.why, fix=error.fix)
+
+
+def _without_reason() -> Diagnostic:
+    return Diagnostic(
+        code="PUB011",
+        what="the change is not published, and no step says why",
+        why="this is a defect of Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`; `lehr validate --clean` may say more",
+    )
 
 
 def _not_generated(error: LehrError) -> Diagnostic:

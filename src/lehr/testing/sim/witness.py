@@ -13,11 +13,13 @@ from typing import Any
 
 import msgspec
 
+from lehr.base.diagnostics import errors
 from lehr.base.digest import digest, short
 from lehr.checks.rate_limit import RateLimit
 from lehr.control.messages import Approve, Controlling
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
+from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
@@ -35,6 +37,7 @@ from lehr.store.writes import (
     Prune,
     Publish,
     Record,
+    RecordAttempt,
     SetControl,
     TakeLease,
     Write,
@@ -102,6 +105,7 @@ class Witness:
             Finish: self._finish,
             Adopt: lambda write, answer: self._enter(write.ledger),
             Record: lambda write, answer: self._decided(write.decision),
+            RecordAttempt: lambda write, answer: self._attempted(write.attempt),
             SetControl: self._set,
             Prune: lambda write, answer: self._pruned(),
             LiftControl: lambda write, answer: self._lifted(write.id),
@@ -411,6 +415,11 @@ class Witness:
             self._broken("I8", f"{id} is {condition.status} {condition.reason}, and that is all")
         if before is not None and before.condition.key() == condition.key() and not self._came_back(id):
             self._broken("I8", f"decision on {id} is recorded again: {condition.reason}")
+
+    def _attempted(self, attempt: Attempt) -> None:
+        failed = attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
+        if failed and not errors(attempt.diagnostics):
+            self._broken("I8", f"a revision is {attempt.publication.value}, and nothing says why")
 
     def _came_back(self, id: str) -> bool:
         """Whether the asset may have been forgotten in between, because intent had let it go."""
