@@ -141,10 +141,16 @@ def _time_zones() -> Finding:
 
 def _isolation() -> Finding:
     """What the kernel keeps generators from, really tried."""
-    from lehr.generate.confinement import Mechanism, held_back
+    from lehr.generate.confinement import Mechanism, held_back, untried
 
     problems = held_back()
     holds = ", ".join(item for item in Mechanism if item not in problems) or "nothing"
+    if not problems and untried():
+        said = (
+            f"{holds}: all hold for generators, but the list of system calls was never tried on {untried()}"
+        )
+        fix = "if a generator that should run is ended with GEN023, report it with the line that it names"
+        return Finding("isolation", Level.WARN, said, fix)
     if not problems:
         return Finding("isolation", Level.OK, f"{holds}: all hold for generators")
     missing = "; ".join(f"no {item}: {why}" for item, why in problems.items())

@@ -9,13 +9,15 @@ from __future__ import annotations
 import enum
 import faulthandler
 import os
+import platform
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from lehr.generate.landlock import Ruleset, version
 from lehr.generate.seccomp import Filter
+from lehr.generate.syscall_table import ARCHITECTURES
 from lehr.generate.syscalls import prctl, unshare
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -54,15 +56,15 @@ class Confinement:
         self._ruleset = self._made(Mechanism.LANDLOCK, lambda: Ruleset(_readable()))
         self._filter = self._made(Mechanism.SECCOMP, Filter)
 
-    def apply(self) -> Problems:
-        """Confine this process, for good, as far as the kernel allows."""
+    def apply(self, wanted: Collection[Mechanism] = tuple(Mechanism)) -> Problems:
+        """Confine this process, for good, as far as the kernel allows: by what is wanted of it."""
         problems = dict(self._problems)
         steps: dict[Mechanism, Callable[[], object]] = {
             Mechanism.NO_NEW_PRIVILEGES: lambda: prctl(_PR_SET_NO_NEW_PRIVS, 1)
         }
-        if self._ruleset is not None:
+        if self._ruleset is not None and Mechanism.LANDLOCK in wanted:
             steps[Mechanism.LANDLOCK] = self._ruleset.apply
-        if self._filter is not None:
+        if self._filter is not None and Mechanism.SECCOMP in wanted:
             steps[Mechanism.SECCOMP] = self._filter.apply
             faulthandler.register(signal.SIGSYS, file=2, all_threads=False, chain=True)  # tells the line
         for mechanism, step in steps.items():
@@ -118,15 +120,26 @@ def held_back() -> Problems:
     if child == 0:
         try:
             os.close(answers)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where the line would be told
             problems = leave_network() | Confinement().apply()
             os.write(send_to, b"".join(f"{name}\t{why}\n".encode() for name, why in problems.items()) + b".")
+            os.sync()  # is on no list
         finally:
             os._exit(0)
     os.close(send_to)
     with os.fdopen(answers, "rb") as file:
         said = file.read().decode()
-    os.waitpid(child, 0)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if not said.endswith("."):
         return dict.fromkeys(Mechanism, "the process that tried it has died")
     pairs = (line.split("\t") for line in said.splitlines()[:-1])
-    return {Mechanism(name): why for name, why in pairs}
+    problems = {Mechanism(name): why for name, why in pairs}
+    if status != FILTERED:
+        problems.setdefault(Mechanism.SECCOMP, "a call that is not on the list was let through")
+    return problems
+
+
+def untried() -> str:
+    """The machine, where the list of system calls has only been compared with tables; empty elsewhere."""
+    known = ARCHITECTURES.get(platform.machine())
+    return "" if known is None or known.tried else known.machine

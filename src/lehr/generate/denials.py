@@ -60,13 +60,17 @@ _ASKED = {
 An author who asks means an input."""
 
 
+_ACCOUNTS = {"pwd": "getpwall getpwnam getpwuid", "grp": "getgrall getgrgid getgrnam"}
+"""What libraries look up to find a home folder. The C library would ask other processes for it."""
+
+
 class DeniedError(PermissionError):
     """A generator asked for something that is not among its declared inputs."""
 
 
 def preload() -> None:
     """Import what `deny` changes, while importing is still unhindered."""
-    for name in (*_FUNCTIONS, *_ASKED, "datetime"):
+    for name in (*_FUNCTIONS, *_ASKED, *_ACCOUNTS, "datetime"):
         importlib.import_module(name)
 
 
@@ -86,6 +90,10 @@ def deny() -> None:
         for name in names.split():
             if hasattr(module, name):
                 setattr(module, name, _for_libraries(f"{module_name}.{name}", getattr(module, name)))
+    for module_name, names in _ACCOUNTS.items():
+        module = importlib.import_module(module_name)
+        for name in names.split():
+            setattr(module, name, _for_libraries(f"{module_name}.{name}", _no_account))
     for environment in (os.environ, os.environb):
         environment.__class__ = _Environment  # who has imported the object has this one, too
     _deny_shared_random()
@@ -131,6 +139,10 @@ def _for_libraries(name: str, function: Any) -> Any:
         return function(*arguments, **options)
 
     return ask
+
+
+def _no_account(*_arguments: object) -> NoReturn:
+    raise KeyError("generators know of no accounts")
 
 
 class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed says otherwise

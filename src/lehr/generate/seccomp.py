@@ -1,70 +1,42 @@
-"""A filter of system calls, under which no process starts another, opens a socket, or looks into others.
+"""A filter of system calls that lets through what a generator needs, and nothing else.
 
-What is denied ends the process with SIGSYS: to go on as if nothing had happened would hide it. Threads of
-native code are let through: libraries start them when they are loaded. The clock is read without a call, and
-cannot be denied.
+A known call that is not on the list ends the process with SIGSYS: to continue as if nothing had happened
+would hide it. A call that is newer than the list is answered as by an older kernel, so that a newer C library
+falls back. Threads of native code are let through: libraries start them when they are loaded. The clock is
+read without a call, and cannot be denied.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
+import os
+import platform
 import struct
+import termios
+from collections.abc import Callable, Iterable
 
-from lehr.generate.syscalls import MACHINE, prctl
+from lehr.generate.syscall_table import ABSENT, ALLOWED, ARCHITECTURES, CHECKED, Architecture
+from lehr.generate.syscalls import prctl
 
-_ARCHITECTURES = (0xC000003E, 0xC00000B7)  # x86-64, aarch64
-_DENIED = {
-    "accept": (43, 202),
-    "accept4": (288, 242),
-    "add_key": (248, 217),
-    "bind": (49, 200),
-    "bpf": (321, 280),
-    "chroot": (161, 51),
-    "connect": (42, 203),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "finit_module": (313, 273),
-    "fork": (57, None),
-    "init_module": (175, 105),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "io_uring_setup": (425, 425),
-    "kexec_load": (246, 104),
-    "keyctl": (250, 219),
-    "listen": (50, 201),
-    "mount": (165, 40),
-    "mq_open": (240, 180),
-    "msgget": (68, 186),
-    "perf_event_open": (298, 241),
-    "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),
-    "pivot_root": (155, 41),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "request_key": (249, 218),
-    "semget": (64, 190),
-    "setns": (308, 268),
-    "shmget": (29, 194),
-    "socket": (41, 198),
-    "socketpair": (53, 199),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-    "userfaultfd": (323, 282),
-    "vfork": (58, None),
-}
-_CLONE = (56, 220)
-_CLONE3 = 435
-_CLONE_THREAD = 0x10000
-_X32 = 0x40000000
+TRAP, ERRNO, ALLOW = 0x00030000, 0x00050000, 0x7FFF0000
+"""Verdicts; the low 16 bits of `ERRNO` hold the error's number."""
+
+THREAD_FLAGS = (0x3D0F00, 0x7D0F00)
+"""What glibc and musl give `clone` for a thread. Any other flag could make a process or a namespace."""
 
 _PR_SET_SECCOMP = 22
+_PR_SET_NAME, _PR_GET_NAME, _PR_CAPBSET_READ = 15, 16, 23
+_PR_SET_VMA = 0x53564D41  # names memory of this process
+_TCGETS, _TCGETS2 = termios.TCGETS, 0x802C542A  # asks whether something is a terminal
+_FIOCLEX = termios.FIOCLEX
 _MODE_FILTER = 2
-_TRAP, _ERRNO, _ALLOW = 0x00030000, 0x00050000, 0x7FFF0000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets of what the filter sees of a call
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
-_LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_X32 = 0x40000000
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets of what the filter sees of a call
+_LOAD, _IF_EQUAL, _IF_ABOVE, _IF_AT_LEAST, _IF_BIT, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 
 
 class Filter:
@@ -75,10 +47,10 @@ class Filter:
     """
 
     def __init__(self) -> None:
-        program = _program()
-        self._instructions = ctypes.create_string_buffer(program, len(program))
-        address = ctypes.addressof(self._instructions)
-        self._program = ctypes.create_string_buffer(struct.pack("HL", len(program) // 8, address))
+        architecture = ARCHITECTURES.get(platform.machine())
+        if architecture is None:
+            raise OSError(errno.ENOSYS, f"Lehr has no list of system calls for {platform.machine()}")
+        self._architecture = architecture
 
     def apply(self) -> None:
         """Filter the calls of this process from now on, for good. It must have renounced new privileges.
@@ -86,27 +58,35 @@ class Filter:
         Raises:
             OSError: the kernel refuses.
         """
-        prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(self._program)))
+        code = program(self._architecture, os.getpid())
+        instructions = ctypes.create_string_buffer(code, len(code))
+        header = struct.pack("HL", len(code) // 8, ctypes.addressof(instructions))
+        held = ctypes.create_string_buffer(header)
+        prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.c_void_p(ctypes.addressof(held)))
 
 
-def _program() -> bytes:
-    if MACHINE is None:
-        raise OSError(errno.ENOSYS, "the numbers of system calls are not known here")
+def program(architecture: Architecture, process: int) -> bytes:
+    """The filter for one process, as instructions of the kernel's BPF.
+
+    Args:
+        process: its id, to which alone it may send signals.
+    """
+    # The architecture comes first: the same number is another call in the 32-bit modes of a processor.
     steps = [
         _step(_LOAD, _ARCHITECTURE),
-        *_unless(_IF_EQUAL, _ARCHITECTURES[MACHINE], _TRAP),
+        *_unless(_IF_EQUAL, architecture.audit, TRAP),
         _step(_LOAD, _NUMBER),
-        *_when(_IF_AT_LEAST, _X32, _TRAP),
+        *_when(_IF_AT_LEAST, _X32, TRAP),
+        *_when(_IF_ABOVE, architecture.newest, ERRNO | errno.ENOSYS),
     ]
-    for numbers in _DENIED.values():
-        number = numbers[MACHINE]
-        if number is not None:
-            steps += _when(_IF_EQUAL, number, _TRAP)
-    # Its flags lie in memory, which a filter cannot read; the C library then takes `clone`.
-    steps += _when(_IF_EQUAL, _CLONE3, _ERRNO | errno.ENOSYS)
-    steps += [_step(_IF_EQUAL, _CLONE[MACHINE], 1, 0), _step(_RETURN, _ALLOW)]
-    steps += [_step(_LOAD, _FIRST_ARGUMENT), *_unless(_IF_BIT, _CLONE_THREAD, _TRAP), _step(_RETURN, _ALLOW)]
-    return b"".join(steps)
+    for number in architecture.numbers(ALLOWED).values():
+        steps += _when(_IF_EQUAL, number, ALLOW)
+    for number in architecture.numbers(ABSENT).values():
+        steps += _when(_IF_EQUAL, number, ERRNO | errno.ENOSYS)
+    for name, number in architecture.numbers(CHECKED).items():
+        check = _CHECKS[name](process)
+        steps += [_step(_IF_EQUAL, number, 0, len(check)), *check]
+    return b"".join((*steps, _step(_RETURN, TRAP)))
 
 
 def _step(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -119,3 +99,48 @@ def _when(condition: int, operand: int, verdict: int) -> tuple[bytes, bytes]:
 
 def _unless(condition: int, operand: int, verdict: int) -> tuple[bytes, bytes]:
     return _step(condition, operand, 1, 0), _step(_RETURN, verdict)
+
+
+# --- what is asked of arguments: each of these ends with a verdict ------------------------
+
+
+def _low(argument: int) -> bytes:
+    """Loads the low half of an argument: all that the kernel takes of an `int`."""
+    return _step(_LOAD, _ARGUMENTS + 8 * argument)
+
+
+def _high(argument: int) -> bytes:
+    return _step(_LOAD, _ARGUMENTS + 8 * argument + 4)
+
+
+def _one_of(argument: int, values: Iterable[int]) -> list[bytes]:
+    known = [step for value in values for step in _when(_IF_EQUAL, value, ALLOW)]
+    return [_low(argument), *known, _step(_RETURN, TRAP)]
+
+
+def _for_reading(flags: int) -> list[bytes]:
+    """Libraries that cannot write a cache do without."""
+    return [_low(flags), *_when(_IF_BIT, _WRITES, ERRNO | errno.EACCES), _step(_RETURN, ALLOW)]
+
+
+def _own_limits() -> list[bytes]:
+    """Of this process, and only read: its id is 0, and there is no new limit."""
+    zeros = (_low(0), _low(2), _high(2))
+    return [step for load in zeros for step in (load, *_unless(_IF_EQUAL, 0, TRAP))] + [_step(_RETURN, ALLOW)]
+
+
+_FCNTL = (fcntl.F_DUPFD, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL, fcntl.F_DUPFD_CLOEXEC)
+
+_PRCTL = (_PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA, _PR_CAPBSET_READ)
+
+_CHECKS: dict[str, Callable[[int], list[bytes]]] = {
+    "clone": lambda process: _one_of(0, THREAD_FLAGS),
+    "fcntl": lambda process: _one_of(1, _FCNTL),
+    "ioctl": lambda process: _one_of(1, (_TCGETS, _TCGETS2, _FIOCLEX)),
+    "open": lambda process: _for_reading(1),
+    "openat": lambda process: _for_reading(2),
+    "prctl": lambda process: _one_of(0, _PRCTL),
+    "prlimit64": lambda process: _own_limits(),
+    "tgkill": lambda process: _one_of(0, (process,)),
+}
+"""By call, the steps that judge its arguments, given the id of the process."""

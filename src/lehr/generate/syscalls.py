@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-MACHINE = {"x86_64": 0, "aarch64": 1}.get(platform.machine())
-"""Column of this machine in tables of numbers; None where nobody has written them down."""
 
 
 def syscall(number: int, *arguments: Any) -> int:
