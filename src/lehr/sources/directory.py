@@ -162,13 +162,23 @@ class DirectorySource:
         )
 
 
+def _repository_of(root: Path) -> pygit2.Repository | None:
+    """The repository that `root` is in; None if it is in none, or in one that may not be read.
+
+    Not by `pygit2.discover_repository`: each time that finds nothing, pygit2 1.21 gives back a reference to
+    None that it never took, and Python aborts a program that looks every two seconds within hours.
+    """
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
+    try:
+        flags = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
+        return None if top is None or not root.is_dir() else pygit2.Repository(str(top), flags)
+    except pygit2.GitError:
+        return None  # another user's repository, say: then git has no say
+
+
 def _ignored_by_git(root: Path) -> Callable[[str], bool]:
     """Which directories below `root` git ignores: what programs put there is not what people declare."""
-    try:
-        place = pygit2.discover_repository(str(root)) if root.is_dir() else None
-        repository = None if place is None else pygit2.Repository(place)
-    except pygit2.GitError:
-        repository = None  # another user's repository, say: then git has no say
+    repository = _repository_of(root)
     work_tree = None if repository is None or repository.workdir is None else Path(repository.workdir)
     if repository is None or work_tree is None or not root.resolve().is_relative_to(work_tree.resolve()):
         return lambda path: False

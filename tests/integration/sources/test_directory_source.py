@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -253,3 +254,14 @@ def test_an_archive_that_cannot_be_written_is_an_error_with_a_way_out(root: Path
     source = DirectorySource(root, tmp_path / "state" / "archive.git", clock=SystemClock())
     revision = source.newest().revision
     assert "cannot be opened" in stalled(lambda: source.keep(revision))
+
+
+def test_looking_for_ever_outside_of_git_does_not_end_the_interpreter(tmp_path: Path) -> None:
+    # pygit2.discover_repository gives back a reference to None that it never took.
+    (tmp_path / "a.yaml").write_text("a: 1\n")
+    looked = DirectorySource(tmp_path, tmp_path.parent / "archive.git", clock=SystemClock())
+    looked.newest()
+    before = sys.getrefcount(None)
+    for _ in range(300):
+        looked.newest()
+    assert sys.getrefcount(None) > before - 100
