@@ -60,6 +60,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         exact: a commit that is checked out without a branch may be read, once.
         signed_by: file of public keys, one of which must have signed the newest commit; None for no
             such demand. It is no intent: who may change intent could change it along.
+        retain, retain_seconds: newest incarnations and age of what is not pruned in the course of a run; 0
+            seconds to prune nothing.
     """
 
     location: str
@@ -71,6 +73,8 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     poll: float | None = None
     lender: Path | None = None
     signed_by: Path | None = None
+    retain: int = 1000
+    retain_seconds: float = 90 * 86_400.0
     exact: bool = False
 
 
@@ -353,6 +357,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
     from lehr.control.plane import Parts
+    from lehr.control.retention import Retention
     from lehr.control.server import Server
     from lehr.store.opening import forget_store
 
@@ -373,6 +378,9 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         look_up=look_up(deployment.base),
         claims=claims(deployment, store_place(deployment.state, store_address)),
         joins=joins,
+        retention=Retention(deployment.retain_seconds, deployment.retain)
+        if deployment.retain_seconds
+        else None,
         forget_store=lambda: forget_store(deployment.state / STATE_FILE) if joins else None,
         tidying=_tidying(deployment.state),
     )

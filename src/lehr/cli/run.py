@@ -16,6 +16,20 @@ if TYPE_CHECKING:
     from lehr.http.server import Address
 
 
+_LEAST_SECONDS = 600.0
+"""A turn may have begun with what was the newest incarnation then, and take minutes."""
+
+
+def _age(context: click.Context, option: click.Parameter, value: str) -> float:
+    """Seconds after which history may be pruned; 0 for never."""
+    if value == "off":
+        return 0.0
+    seconds = duration(context, option, value)
+    if seconds is None or seconds < _LEAST_SECONDS:
+        raise click.BadParameter("history younger than 10m may be in use")
+    return seconds
+
+
 @click.command(
     epilog="""
     \b
@@ -63,6 +77,23 @@ if TYPE_CHECKING:
     envvar="LEHR_HOOK_SECRET",
     help="File with the secret of the git server's webhook; with --listen. Else LEHR_HOOK_SECRET.",
 )
+@click.option(
+    "--prune-older-than",
+    "retain_seconds",
+    callback=_age,
+    default="90d",
+    show_default=True,
+    metavar="TIME",
+    help="Prune history older than this that nothing needs; off to prune nothing.",
+)
+@click.option(
+    "--prune-keep",
+    "retain",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Newest incarnations that are never pruned.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log all that happens.")
 @click.option("--log-json", is_flag=True, help="Log in JSON.")
 def run(
@@ -78,6 +109,8 @@ def run(
     listen: str | None,
     names: tuple[str, ...],
     hook_secret: Path | None,
+    retain_seconds: float,
+    retain: int,
     verbose: bool,
     log_json: bool,
 ) -> None:
@@ -104,7 +137,7 @@ def run(
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
     )
-    deployment = msgspec.structs.replace(deployment, exact=once)
+    deployment = msgspec.structs.replace(deployment, exact=once, retain=retain, retain_seconds=retain_seconds)
     hung_up = HungUp()
     if once:
         run_until_ended(lambda ended: run_once(ended, deployment, timeout), hung_up=hung_up)

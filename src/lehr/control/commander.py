@@ -24,6 +24,7 @@ from lehr.control.messages import (
     Report,
     Retry,
 )
+from lehr.control.retention import pruned
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.step import RETRY
@@ -172,11 +173,14 @@ class Commander:
 
     async def _prune(self, request: PruneHistory) -> Answer:
         before = self._clock.now() - request.seconds
-        total = Pruned(rest=Prune(self._partition, request.keep, before))
-        while total.rest is not None:
-            # Share by share, so that pushes get their turn in between.
-            [share] = await self._committer.ask(total.rest)
-            total = total.plus(share)
+
+        async def ask(write: Prune) -> Pruned:
+            [share] = await self._committer.ask(write)
+            assert isinstance(share, Pruned)
+            return share
+
+        wanted = Prune(self._partition, request.keep, before)
+        total = await pruned(ask, wanted, lambda: self._clock.sleep(0))
         return Answer(True, told_of(total), content=msgspec.to_builtins(total))
 
     def _report(self) -> Answer:

@@ -17,6 +17,7 @@ from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.control.commander import Commander
+from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
 from lehr.control.tidying import Tidying, tidy_up
 from lehr.enforce.committer import Committer
@@ -68,6 +69,7 @@ class Parts(msgspec.Struct, frozen=True):
         claims: the register of claims of this host; None where no other partition can be.
         joins: True where this state folder uses the store for the first time.
         forget_store: undoes that.
+        retention: what is not pruned in the course of a run; None to prune nothing.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -85,6 +87,7 @@ class Parts(msgspec.Struct, frozen=True):
     look_up: LookUp | None = None
     joins: bool = False
     forget_store: Callable[[], None] = lambda: None
+    retention: Retention | None = None
     claims: Claims | None = None
     tidying: Tidying | None = None
 
@@ -206,6 +209,9 @@ class ControlPlane:
         if parts.tidying is not None:
             tidying = tidy_up(parts.tidying, parts.store, parts.reading, self._refreshing, parts.clock)
             self._tasks.append(asyncio.create_task(tidying, name="tidying"))
+        if parts.retention is not None:
+            pruning = keep_pruned(self.partition, parts.retention, self._ask, parts.clock)
+            self._tasks.append(asyncio.create_task(pruning, name="retention"))
         return attempt
 
     async def _follow_source(self) -> None:

@@ -81,6 +81,7 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
             elif read_only:
                 raise StalledError(f"state file {path} is empty", why="nothing was written yet", fix=_BEGIN)
             if not read_only:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts for a new file only
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")

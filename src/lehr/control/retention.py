@@ -1,0 +1,61 @@
+"""Pruning in the course of a run: in small shares, beside the work, so that no push waits for it for long."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from lehr.base.clock import Clock
+from lehr.base.errors import LehrError
+from lehr.control.commands import told_of
+from lehr.model.asset import Partition
+from lehr.store.writes import Prune, Pruned
+
+log = structlog.get_logger()
+
+_FIRST_SECONDS = 600.0
+_EVERY_SECONDS = 6 * 3600.0
+_PAUSE_SECONDS = 1.0
+_ROWS = 2_000
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """What stays although nobody needs it: what is younger than `seconds`, and the newest incarnations."""
+
+    seconds: float = 90 * 86_400.0
+    incarnations: int = 1000
+
+
+async def pruned(
+    ask: Callable[[Prune], Awaitable[Any]], wanted: Prune, pause: Callable[[], Awaitable[None]]
+) -> Pruned:
+    """Prune to the end, share by share, with a pause after each.
+
+    Raises:
+        LehrError: the store cannot be read or written, or is damaged where it says what is needed.
+    """
+    total = Pruned(rest=wanted)
+    while total.rest is not None:
+        total = total.plus(await ask(total.rest))
+        await pause()
+    return total
+
+
+async def keep_pruned(
+    partition: Partition, retention: Retention, ask: Callable[[Prune], Awaitable[Any]], clock: Clock
+) -> None:
+    """Prune now and then, until cancelled. What fails is logged, and tried again the next time."""
+    await clock.sleep(_FIRST_SECONDS)
+    while True:
+        wanted = Prune(partition, retention.incarnations, clock.now() - retention.seconds, _ROWS)
+        try:
+            total = await pruned(ask, wanted, lambda: clock.sleep(_PAUSE_SECONDS))
+        except LehrError as error:
+            log.warning("history could not be pruned, it is tried again later", error=str(error))
+        else:
+            if total != Pruned():
+                log.warning("history was pruned", removed=told_of(total))
+        await clock.sleep(_EVERY_SECONDS)
