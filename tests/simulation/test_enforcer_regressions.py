@@ -398,7 +398,7 @@ def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> N
         await plane.publish(thing("a", "2"))
         await clock.sleep(5)
         condition = plane.condition("a")
-        assert (condition.status, condition.reason) == (Status.RETRYING, "TurnBroke")
+        assert (condition.status, condition.reason) == (Status.RETRYING, "StoreUnavailable")
         assert "locked" in condition.message
         assert AssetId("a") in plane.enforcer.unsettled
         stores[0].broken = False
@@ -494,7 +494,7 @@ def test_turns_that_break_do_not_follow_each_other_at_once(tmp_path: Path) -> No
         before = plane.enforcer.turns
         await clock.sleep(25)
         assert plane.enforcer.turns - before < 10
-        assert plane.condition("a").reason == "TurnBroke"
+        assert plane.condition("a").reason == "StoreUnavailable"
         stores[0].broken = False
         await clock.sleep(30)
         assert plane.condition("a").reason == "TurndownStands"

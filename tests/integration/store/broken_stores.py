@@ -17,7 +17,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
-from lehr.model.operation import Outcome, Result
+from lehr.model.operation import Operation, Outcome, Result
 from lehr.store import SqliteStore, Store
 from lehr.store.interface import Head, Standing
 from lehr.store.writes import (
@@ -161,6 +161,11 @@ def _basis(**fields: Callable[[Broken, AssetKey], Any]) -> Callable[[Broken, Adm
         )
 
     return refreshed
+
+
+def _under_the_newest(store: Broken, admit: Admit) -> Operation:
+    newest = store.newest(admit.operation.partition)
+    return admit.operation if newest is None else replace(admit.operation, governing=newest.sequence)
 
 
 def _governance(store: Broken, key: AssetKey) -> Digest:

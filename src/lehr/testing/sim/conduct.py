@@ -317,9 +317,19 @@ class Conduct:
             self._broken(
                 "I3", f"{operation.asset} is pushed although {id}, which has to go first, is another"
             )
-        looks = self._looks.get((id, operation.content, str(Goal.PRESENT)), ())
+        looks = [
+            look
+            for goal in {Goal.PRESENT, self._goal(id, operation.content)}
+            for look in self._looks.get((id, operation.content, str(goal)), ())
+        ]
         if not any(look.at >= since and allows(look.diff) for look in looks):
             self._broken("I3", f"{operation.asset} is pushed although {id} has to go first")
+
+    def _goal(self, id: AssetId, content: int) -> Goal:
+        """How far the turndown of an asset has come, which is what its production is compared with."""
+        asset, entry = self._witness.assets(content).get(id), self._witness.ledger.get(id)
+        turned_down = asset is not None and TURNDOWN in addon_names(asset)
+        return entry.goal if turned_down and entry is not None else Goal.PRESENT
 
 
 def _changes(diff: Diff, sign: int) -> bool:
