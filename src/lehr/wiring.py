@@ -202,7 +202,7 @@ def primary_source(deployment: Deployment) -> GitSource | DirectorySource:
     """
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
-    from lehr.sources import open_source, signers_in
+    from lehr.sources import SignersFile, open_source
 
     return open_source(
         deployment.location,
@@ -213,7 +213,7 @@ def primary_source(deployment: Deployment) -> GitSource | DirectorySource:
         path=deployment.path,
         poll_seconds=deployment.poll,
         blocking=Threads("source", 1),
-        signers=None if deployment.signed_by is None else signers_in(deployment.signed_by),
+        signers=None if deployment.signed_by is None else SignersFile(deployment.signed_by),
         remember=True,
         exact=deployment.exact,
     )

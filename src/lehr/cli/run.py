@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -132,7 +134,10 @@ def run(
     if listen is None:
         _require_unwritten("hook_secret", "names")
     address = None if listen is None else _address(listen)
-    secret = None if hook_secret is None or address is None else _secret(hook_secret)
+    secret: Callable[[], str] | None = None
+    if hook_secret is not None and address is not None:
+        secret = partial(_secret, hook_secret)
+        secret()  # Before anything begins: nothing is to be pushed on the way to an error.
     configure_logs(verbose=verbose, as_json=log_json)
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -42,7 +42,7 @@ async def run_on(
     ended: Ending,
     deployment: Deployment,
     listen: Address | None = None,
-    secret: str | None = None,
+    secret: Callable[[], str] | None = None,
     names: tuple[str, ...] = (),
     hung_up: HungUp | None = None,
 ) -> int:
@@ -50,7 +50,7 @@ async def run_on(
 
     Args:
         listen: where to answer over HTTP what can be read; None for nowhere.
-        secret: of hooks; None to take none.
+        secret: reads that of hooks; None to take none.
         names: that requests may come under, as `lehr.http.server.serving` has them.
         hung_up: is what SIGHUP sets, to have the source looked at.
 
@@ -141,7 +141,7 @@ async def _tell_waiting(plane: ControlPlane) -> None:
 
 
 class HungUp:
-    """That SIGHUP came: the source is to be looked at now, and files of keys are to be read again."""
+    """That SIGHUP came: the source is to be looked at now. Files of keys are read at each use anyway."""
 
     def __init__(self) -> None:
         self._event: asyncio.Event | None = None
@@ -172,7 +172,7 @@ async def _answering(
     plane: ControlPlane,
     deployment: Deployment,
     listen: Address | None,
-    secret: str | None,
+    secret: Callable[[], str] | None,
     names: tuple[str, ...],
 ) -> AsyncIterator[None]:
     """Answers over HTTP meanwhile, if that is wanted. That it cannot is no reason not to run."""

@@ -34,12 +34,18 @@ _TOKEN = "x-gitlab-token"  # noqa: S105 - the name of a header
 
 
 class Hook:
-    """Has the source looked at when a signed request says so; however many come, never twice at a time."""
+    """Has the source looked at when a signed request says so; however many come, never twice at a time.
 
-    def __init__(self, secret: str, look: Callable[[], Awaitable[object]], clock: Clock) -> None:
-        if not secret:
+    Args:
+        secret: read for each request, so that a new one counts as soon as it is written; raises `LehrError`.
+    """
+
+    def __init__(
+        self, secret: Callable[[], str], look: Callable[[], Awaitable[object]], clock: Clock
+    ) -> None:
+        if not secret():
             raise ValueError("a secret that is empty is known to everybody")
-        self._secret = secret.encode()
+        self._read_secret = secret
         self._look = look
         self._clock = clock
         self._asked = False
@@ -52,13 +58,14 @@ class Hook:
             ProblemError: it is not signed with the secret, or too large, or does not come.
         """
         _require_moderate(headers)
+        secret = self._secret()
         given = next((headers[name] for name in _SIGNED if name in headers), None)
         if given is not None:
-            expected = await self._signature(body)
+            expected = await self._signature(secret, body)
             genuine = hmac.compare_digest(given.removeprefix("sha256=").encode(), expected.encode())
         else:
             token = headers.get(_TOKEN, "").encode("latin-1")  # the bytes that were sent
-            genuine = hmac.compare_digest(token, self._secret)
+            genuine = hmac.compare_digest(token, secret)
         if not genuine:
             raise ProblemError(
                 "Unauthorized",
@@ -75,9 +82,19 @@ class Hook:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
 
-    async def _signature(self, body: AsyncIterator[bytes]) -> str:
+    def _secret(self) -> bytes:
+        try:
+            found = self._read_secret()
+        except LehrError as error:
+            log.warning("the secret of hooks cannot be read, they are refused", error=str(error))
+            found = ""
+        if not found:
+            raise ProblemError("Unauthorized", "this server has no secret to check the signature with")
+        return found.encode()
+
+    async def _signature(self, secret: bytes, body: AsyncIterator[bytes]) -> str:
         """Nothing of the body is kept."""
-        signing = hmac.new(self._secret, digestmod=hashlib.sha256)
+        signing = hmac.new(secret, digestmod=hashlib.sha256)
         size = 0
         try:
             async with asyncio.timeout(_BODY_SECONDS):

@@ -26,7 +26,7 @@ from lehr.sources.directory import DirectorySource
 from lehr.sources.editing import Add, Change, Check, Commit, Compute, Delete, EditError, Replace, edit
 from lehr.sources.git import GitSource
 from lehr.sources.opening import open_source, require_location
-from lehr.sources.signing import signers_in
+from lehr.sources.signing import SignersFile
 from lehr.sources.tidying import forget, pack
 from lehr.sources.tree import TreeSnapshot
 
@@ -43,6 +43,7 @@ __all__ = [
     "GitSource",
     "Means",
     "Replace",
+    "SignersFile",
     "TreeSnapshot",
     "edit",
     "forget",
@@ -51,5 +52,4 @@ __all__ = [
     "open_source",
     "pack",
     "require_location",
-    "signers_in",
 ]

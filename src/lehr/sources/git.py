@@ -16,7 +16,7 @@ from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
 from lehr.sources.origin import LocalRepository, local_path
-from lehr.sources.signing import Signers
+from lehr.sources.signing import Signers, SignersFile
 from lehr.sources.tree import TreeSnapshot
 
 
@@ -55,7 +55,7 @@ class GitSource:
         poll_seconds: float = 10.0,
         blocking: Blocking | None = None,
         timeout: float = 120.0,
-        signers: Signers | None = None,
+        signers: Signers | SignersFile | None = None,
         lender: Path | None = None,
         memory: BranchMemory | None = None,
         exact: bool = False,

@@ -14,7 +14,7 @@ from lehr.sources.branch import BranchMemory
 from lehr.sources.directory import EXCLUDED, DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.origin import local_path
-from lehr.sources.signing import Signers
+from lehr.sources.signing import Signers, SignersFile
 
 Kind = Literal["git", "directory"]
 
@@ -32,7 +32,7 @@ def open_source(
     path: str = "",
     poll_seconds: float | None = None,
     blocking: Blocking | None = None,
-    signers: Signers | None = None,
+    signers: Signers | SignersFile | None = None,
     remember: bool = False,
     exact: bool = False,
 ) -> GitSource | DirectorySource:

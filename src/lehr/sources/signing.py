@@ -191,6 +191,22 @@ def signers_in(path: Path) -> Signers:
     return Signers(keys_in(text))
 
 
+class SignersFile:
+    """The keys in a file, read again for each commit: a key that is added or taken out counts from then on.
+
+    Raises:
+        StalledError: the file cannot be read, or holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        signers_in(path)
+
+    def require(self, repository: Path, commit: str, location: str) -> None:
+        """See that an allowed key has signed `commit`, as `Signers.require` does."""
+        signers_in(self._path).require(repository, commit, location)
+
+
 def _ssh_key(text: str) -> SshKey:
     words = [word for word in text.split() if word != _FOR_GIT]
     named = len(words) > 2 and "=" not in words[0] and not _SSH_TYPE.fullmatch(words[0])

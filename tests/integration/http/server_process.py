@@ -113,7 +113,7 @@ async def _main(state: Path, limits: Limits) -> None:
         INSTALLATION,
         clock,
         limits,
-        hook=Hook(SECRET, no_look, clock),
+        hook=Hook(lambda: SECRET, no_look, clock),
     ) as running:
         sys.stdout.write(f"{running.address.host} {running.address.port}\n")
         sys.stdout.flush()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lehr.base.clock import SystemClock
+from lehr.base.errors import LehrError
 from lehr.http.hooks import Hook
 from tests.integration.http.served import Answer, Served, served
 
@@ -54,7 +55,7 @@ async def posted(server: Served, headers: dict[str, str], body: bytes = BODY) ->
 def test_a_genuine_hook_has_the_source_looked_at(headers: dict[str, str], tmp_path: Path) -> None:
     async def main() -> None:
         looked = Looked()
-        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, looked.look, SystemClock())) as server:
             assert (await posted(server, headers)).status == 202
             await looked.happened.wait()
             assert looked.count == 1
@@ -65,7 +66,7 @@ def test_a_genuine_hook_has_the_source_looked_at(headers: dict[str, str], tmp_pa
 def test_a_token_may_have_any_characters(tmp_path: Path) -> None:
     async def main() -> None:
         looked = Looked()
-        async with served(tmp_path, hook=Hook("Sésame", looked.look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: "Sésame", looked.look, SystemClock())) as server:
             assert (await posted(server, {"X-Gitlab-Token": "Sésame"})).status == 202
 
     asyncio.run(main())
@@ -91,11 +92,33 @@ def test_a_hook_that_is_not_signed_with_the_secret_does_nothing(
 ) -> None:
     async def main() -> None:
         looked = Looked()
-        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, looked.look, SystemClock())) as server:
             answer = await posted(server, headers)
             assert (answer.status, answer.json["code"]) == (401, "Unauthorized")
             assert SECRET not in answer.content.decode()
             assert looked.count == 0
+
+    asyncio.run(main())
+
+
+def test_a_secret_that_is_changed_counts_at_once_and_one_that_cannot_be_read_lets_nobody_in(
+    tmp_path: Path,
+) -> None:
+    secrets = [SECRET]
+
+    def secret() -> str:
+        if not secrets:
+            raise LehrError("the secret in hook.txt cannot be read")
+        return secrets[0]
+
+    async def main() -> None:
+        async with served(tmp_path, hook=Hook(secret, Looked().look, SystemClock())) as server:
+            secrets[0] = "another"
+            assert (await posted(server, {"X-Gitlab-Token": SECRET})).status == 401
+            assert (await posted(server, {"X-Gitlab-Token": "another"})).status == 202
+            secrets.clear()
+            assert (await posted(server, {"X-Gitlab-Token": "another"})).status == 401
+            assert (await posted(server, {"X-Gitlab-Token": ""})).status == 401
 
     asyncio.run(main())
 
@@ -117,7 +140,7 @@ def test_however_many_come_the_source_is_not_looked_at_twice_at_a_time(
     async def main() -> None:
         looked = Looked()
         looked.end.clear()
-        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, looked.look, SystemClock())) as server:
             for _ in range(20):
                 assert (await posted(server, {"X-Gitlab-Token": SECRET})).status == 202
             assert looked.count == 1
@@ -136,7 +159,7 @@ def test_a_body_without_an_end_is_not_read_to_its_end(
     monkeypatch.setattr("lehr.http.hooks._BODY_SECONDS", 0.2)
 
     async def main() -> None:
-        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, Looked().look, SystemClock())) as server:
             header = {"X-Gitea-Signature": signed()}
             assert (await posted(server, header, b"x" * 2000)).status == 413
             signature = f"X-Gitea-Signature: {signed()}"
@@ -160,7 +183,7 @@ def test_what_no_git_server_sends_is_refused_before_it_is_read(
     header: dict[str, str], status: int, code: str, tmp_path: Path
 ) -> None:
     async def main() -> None:
-        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, Looked().look, SystemClock())) as server:
             given = {"Content-Length": "0", "X-Gitlab-Token": SECRET, **header}
             lines = [f"{name}: {value}" for name, value in given.items()]
             request = "\r\n".join(["POST /hooks/git HTTP/1.1", "Host: localhost", *lines])
@@ -178,7 +201,7 @@ def test_a_hook_that_is_played_again_is_no_more_than_a_look(
 
     async def main() -> None:
         looked = Looked()
-        async with served(tmp_path, hook=Hook(SECRET, looked.look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, looked.look, SystemClock())) as server:
             for _ in range(30):
                 assert (await posted(server, {"X-Gitea-Signature": signed()})).status == 202
             assert looked.count == 1  # the next in an hour, for all of them
@@ -188,7 +211,7 @@ def test_a_hook_that_is_played_again_is_no_more_than_a_look(
 
 def test_a_hook_comes_under_any_name_and_nothing_else_does(tmp_path: Path) -> None:
     async def main() -> None:
-        async with served(tmp_path, hook=Hook(SECRET, Looked().look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: SECRET, Looked().look, SystemClock())) as server:
             own = f"Host: lehr.example.org\r\nX-Gitlab-Token: {SECRET}\r\n"
             head = f"{own}Content-Length: 0\r\nConnection: close\r\n\r\n"
             assert (await server.say(f"POST /hooks/git HTTP/1.1\r\n{head}".encode())).status == 202
@@ -199,4 +222,4 @@ def test_a_hook_comes_under_any_name_and_nothing_else_does(tmp_path: Path) -> No
 
 def test_a_secret_that_is_empty_is_none() -> None:
     with pytest.raises(ValueError, match="empty"):
-        Hook("", Looked().look, SystemClock())
+        Hook(lambda: "", Looked().look, SystemClock())

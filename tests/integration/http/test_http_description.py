@@ -41,7 +41,7 @@ def routes() -> list[Route]:
         limits,
         lambda scope, last: None,
         lambda: idle(0.0),
-        Hook("secret", no_look, clock),
+        Hook(lambda: "secret", no_look, clock),
     )
     return application.routes()
 

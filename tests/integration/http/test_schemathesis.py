@@ -30,7 +30,7 @@ async def no_look() -> None:
 @pytest.mark.timeout(60 + 10 * EXAMPLES)
 def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
     async def main() -> None:
-        async with served(tmp_path, hook=Hook("secret", no_look, SystemClock())) as server:
+        async with served(tmp_path, hook=Hook(lambda: "secret", no_look, SystemClock())) as server:
             server.publish([asset("a", "x"), asset("x/b", "a")], mentions={"x/b": ["a"]})
             server.publish([asset("c", "1")])
             url = server.running.url

@@ -13,7 +13,7 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
 from lehr.sources import GitSource
-from lehr.sources.signing import Signers, keys_in
+from lehr.sources.signing import Signers, SignersFile, keys_in
 from tests.gpg import Keyring, keyring, needs_gpg
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -96,6 +96,26 @@ def test_a_commit_that_an_ssh_key_has_signed_is_read(
     other = ssh_key(tmp_path, "other")
     commit = repository.by_ssh(alice, "partition: a\n")
     assert follow(repository, public(other), public(alice)).newest().revision.revision == commit
+
+
+@needs_ssh
+def test_a_key_that_is_taken_out_of_its_file_counts_no_more(repository: Repository, tmp_path: Path) -> None:
+    alice, bob = ssh_key(tmp_path, "alice"), ssh_key(tmp_path, "bob")
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"{public(alice)}\n")
+    mirror = tmp_path / "mirror.git"
+    source = GitSource(str(repository.path), mirror, clock=SystemClock(), signers=SignersFile(allowed))
+    first = repository.by_ssh(alice, "partition: a\n")
+    assert source.newest().revision.revision == first
+    allowed.write_text(f"{public(bob)}\n")
+    repository.by_ssh(alice, "partition: b\n")
+    assert "which is not listed" in refused(source)
+    second = repository.by_ssh(bob, "partition: c\n")
+    assert source.newest().revision.revision == second
+    allowed.unlink()
+    repository.by_ssh(bob, "partition: d\n")
+    with pytest.raises(StalledError, match="cannot be read"):
+        source.newest()
 
 
 @needs_ssh
