@@ -32,6 +32,7 @@ from lehr.testing.sim.process import Process, Site, running
 from lehr.testing.sim.production import LOOK_TIMEOUT, PUSH_TIMEOUT, Kind, Production
 from lehr.testing.sim.script_assets import Entry
 from lehr.testing.sim.source import Files, Repository, files
+from lehr.testing.sim.store import damage
 from lehr.testing.sim.things import THINGS
 from lehr.testing.sim.trace import Trace, clock
 from lehr.testing.sim.witness import Witness
@@ -229,6 +230,10 @@ class Stage:
 
         trouble.before = before
 
+    def damage(self, id: str) -> None:
+        """Change what the state file holds of an asset."""
+        damage(self.site.folder / "state.sqlite", id)
+
     async def reap(self) -> None:
         """Clear away the control planes that have died."""
         for process in self.processes:
@@ -368,6 +373,7 @@ class Stage:
 
     def named(self, text: str) -> str:
         """`text` without what goes without saying; identifiers, which chance makes, are numbered."""
+        text = text.replace(f"{self.site.folder}/", "")
         for expression, instead in _EVIDENT:
             text = expression.sub(instead, text)
 

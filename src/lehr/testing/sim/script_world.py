@@ -254,6 +254,12 @@ async def store(stage: Stage, what: str) -> Said:
     return ()
 
 
+async def damage(stage: Stage, asset: str) -> Said:
+    """Change what the store holds of an asset, as a failing disk does."""
+    stage.damage(asset)
+    return ()
+
+
 async def crash(stage: Stage, when: str, write: str) -> Said:
     """Have the control plane die just before or after its next write of this kind; where none is
     running, the one that is started next.
@@ -334,6 +340,7 @@ COMMANDS = (
     Command("unreachable", unreachable),
     Command("heal [ASSET]", heal),
     Command("store fail|unreadable|lag|mend", store),
+    Command("damage ASSET", damage),
     Command("crash before|after WRITE", crash),
     Command("kill", kill),
     Command("start", start),

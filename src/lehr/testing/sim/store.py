@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,16 @@ class _Reads:
 
         setattr(self, name, reading)
         return reading
+
+
+def damage(path: Path, id: str) -> None:
+    """Change one byte of the newest body of an asset in the state file at `path`, as a failing disk does."""
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        [(number, body)] = db.execute(
+            "SELECT number, body FROM asset_version WHERE id = ? ORDER BY number DESC LIMIT 1", (id,)
+        )
+        changed = body.replace(b'"value":"1"', b'"value":"9"')
+        db.execute("UPDATE asset_version SET body = ? WHERE number = ?", (changed, number))
 
 
 def _copied(path: Path) -> SqliteStore:
