@@ -69,6 +69,29 @@ def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
                 yield _on_turned_down(proposal, asset, mention)
 
 
+def stops_following(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL007: who follows an asset that is turned down keeps doing so until intent no longer has it.
+
+    Who stops following earlier is pushed before the removal, and never again: a web server that was
+    reloaded while a virtual host was still there goes on serving it.
+    """
+    for change in proposal.changes():
+        if change.before is None or change.after is None or is_turned_down(change.after):
+            continue
+        before = {item.target for item in proposal.registry.mentions(change.before) if item.follows}
+        now = {item.target for item in proposal.mentions.get(change.id, ())}
+        for target in sorted(before - now):
+            if is_turned_down(proposal.asset(target)):
+                yield Diagnostic(
+                    code="VAL007",
+                    what=f"`{change.id}` no longer refers to `{target}`, which is being turned down",
+                    why=f"`{change.id}` would be pushed before `{target}` is removed, and not again later",
+                    fix=f"keep the reference until `{target}` has been removed, then delete both",
+                    subject=change.id,
+                    at=proposal.place(change.after, "/payload"),
+                )
+
+
 def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
     now = proposal.dependencies(change.id)
     return not now or (change.before is not None and proposal.registry.dependencies(change.before) == now)

@@ -11,7 +11,7 @@ from lehr.sdk.validator import Scope
 from lehr.validate.acknowledging import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
-from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down
+from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down, stops_following
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
 from lehr.validate.encrypted import encrypted_file_missing
 from lehr.validate.externals import external_can_change
@@ -68,6 +68,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),
     OfMany(Scope.NEIGHBOURHOOD, depends_in_circle),
     OfMany(Scope.NEIGHBOURHOOD, depends_on_turned_down),
+    OfMany(Scope.NEIGHBOURHOOD, stops_following),
     OfMany(Scope.NEIGHBOURHOOD, needed_version_is_never_reached),
     OfAsset(rule_is_not_understood),
     OfMany(Scope.NEIGHBOURHOOD, claimed_twice),

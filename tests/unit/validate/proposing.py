@@ -12,6 +12,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.evolution import Former, Step, evolution
 from lehr.model.incarnation import AssetChange
+from lehr.model.references import Followed
 from lehr.model.types import AssetType, External, Reference, Registry, Schema
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
@@ -31,6 +32,7 @@ class Job(msgspec.Struct):
     labels: dict[str, str] = {}
     backends: list[dict[str, Any]] = []
     friend: Annotated[str, Reference()] | None = None
+    restart_on: list[Followed] = []
 
 
 class Image(msgspec.Struct):
