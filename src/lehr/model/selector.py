@@ -9,7 +9,7 @@ import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.model.addons import LABELS, Labels
-from lehr.model.asset import Asset
+from lehr.model.asset import Asset, AssetId
 from lehr.model.types import addon_names
 
 
@@ -50,6 +50,10 @@ class Selector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def may_match(self, type: str) -> bool:
         """True when assets of this type can be selected, whatever their ids and labels."""
         return not self.types or _any(self.types, type)
+
+    def may_select(self, id: AssetId, type: str) -> bool:
+        """True when an asset of this id and type is selected, or would be with the right labels."""
+        return self.may_match(type) and (not self.ids or _any(self.ids, id))
 
     def _labels_match(self, asset: Asset) -> bool:
         raw = addon_names(asset).get(LABELS)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 from msgspec.structs import replace
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange
+from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
 from lehr.store import StoredIntent
 from lehr.store.damage import DamagedError
+
+_MOST_READ = 10_000
 
 
 class StoredPredecessor:
@@ -68,6 +71,25 @@ class StoredPredecessor:
     def claimed_by(self, claim: str) -> Iterable[AssetId]:
         """Assets of the predecessor that claim a thing in production."""
         return self._intent.claimed_by(self._partition, claim)
+
+    def selects(self, selector: Selector, but: Container[AssetId]) -> bool:
+        """Whether it has an asset that `selector` selects, other than those of `but`.
+
+        Assets are read only for their labels, and only those whose id and type are selected. After so many
+        without an answer it is taken to have one: this is for a warning, which is not worth more.
+        """
+        if self._newest is None:
+            return False
+        read = 0
+        for head in self._intent.heads(self._partition):
+            if head.id in but or not selector.may_select(head.id, head.type):
+                continue
+            if not selector.labels:
+                return True
+            asset, read = self.asset(head.id), read + 1
+            if read > _MOST_READ or (asset is not None and selector.matches(asset)):
+                return True
+        return False
 
     def of_types(self, types: Collection[str]) -> Iterable[Asset]:
         """Every asset of these types."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from lehr.base.diagnostics import Position
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
+from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
 from lehr.sdk.claims import Conflict
 from lehr.sdk.validator import Answers, Limits
@@ -36,6 +37,13 @@ class Predecessor(Protocol):
 
     def claimed_by(self, claim: str) -> Iterable[AssetId]:
         """Assets of the predecessor that claim a thing in production."""
+        ...
+
+    def selects(self, selector: Selector, but: Container[AssetId]) -> bool:
+        """Whether it has an asset that `selector` selects, other than those of `but`.
+
+        May answer True where the answer would cost much.
+        """
         ...
 
     def sizes(self) -> Mapping[str, int]:
@@ -81,6 +89,9 @@ class MappingPredecessor:
                 for thing in self._registry.claims(asset):
                     self._claims.setdefault(thing, []).append(asset.id)
         return self._claims.get(claim, ())
+
+    def selects(self, selector: Selector, but: Container[AssetId]) -> bool:
+        return any(selector.matches(asset) for asset in self._assets.values() if asset.id not in but)
 
     def sizes(self) -> Mapping[str, int]:
         return Counter(asset.type for asset in self._assets.values())
@@ -175,6 +186,10 @@ class DeltaProposal:
         types = [type for type in self.sizes_before if wanted(type)]
         if types:
             yield from (asset for asset in self._predecessor.of_types(types) if asset.id not in self._changes)
+
+    def selects_unchanged(self, selector: Selector) -> bool:
+        """Whether `selector` selects an asset that has not changed."""
+        return self._predecessor.selects(selector, self._changes)
 
     def type_of(self, id: AssetId) -> str | None:
         asset = self.asset(id)

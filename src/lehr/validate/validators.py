@@ -21,6 +21,7 @@ from lehr.validate.proposal import AssetView, DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
 from lehr.validate.rules import rule_is_not_understood
 from lehr.validate.secrets import value_looks_secret
+from lehr.validate.selecting import selects_nothing
 from lehr.validate.values import values_blank_or_jump
 from lehr.validate.versions import needed_version_is_never_reached
 
@@ -63,6 +64,7 @@ VALIDATORS: tuple[Validator, ...] = (
     OfMany(Scope.AGGREGATE, values_blank_or_jump),
     OfMany(Scope.AGGREGATE, acknowledgement_is_spent),
     OfMany(Scope.AGGREGATE, database_is_not_asked),
+    OfMany(Scope.NEIGHBOURHOOD, selects_nothing),
     OfMany(Scope.NEIGHBOURHOOD, let_go_is_present),
     OfMany(Scope.NEIGHBOURHOOD, reference_missing),
     OfMany(Scope.NEIGHBOURHOOD, reference_of_wrong_type),

@@ -1,0 +1,36 @@
+"""What validators ask of the newest incarnation in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lehr.publish.predecessor
+from lehr.model.addons import LABELS, Labels
+from lehr.model.asset import AssetId
+from lehr.model.selector import parse_selector
+from lehr.publish.predecessor import StoredPredecessor
+from lehr.store import SqliteStore
+from lehr.testing.conformance.store.subject import PARTITION, asset, published
+from lehr.testing.world import registry
+
+
+def test_whether_a_selector_selects_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "state.sqlite")
+    try:
+        empty = StoredPredecessor(store.intent, registry(), PARTITION)
+        assert not empty.selects(parse_selector("a"), ())
+        labelled = asset("web", addons={LABELS: Labels({"team": "web"})})
+        published(store, 0, asset("a"), asset("b"), labelled)
+        found = StoredPredecessor(store.intent, registry(), PARTITION)
+        assert found.selects(parse_selector("a"), ())
+        assert not found.selects(parse_selector("a"), {AssetId("a")})
+        assert found.selects(parse_selector("type=test.*"), {AssetId("a")})
+        assert found.selects(parse_selector("label:team=web"), ())
+        assert not found.selects(parse_selector("label:team=db"), ())
+        assert not found.selects(parse_selector("a,label:team=web"), ())
+        monkeypatch.setattr(lehr.publish.predecessor, "_MOST_READ", 2)
+        assert found.selects(parse_selector("label:team=db"), ()), "it is not looked for without end"
+    finally:
+        store.close()
