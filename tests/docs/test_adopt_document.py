@@ -13,7 +13,7 @@ def test_the_page_about_adopting_is_run(tmp_path: Path) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     said = run(PAGE.read_text(), folder)
-    assert "# Not adopted: it is a symlink" in said
+    assert "# Not adopted: it is a symbolic link" in said
     assert "2 as intended" in said
     assert "no operations" in said
     assert "nothing was pushed" in said
