@@ -104,6 +104,7 @@ def test_an_interruption_ends_everything_that_was_started(tmp_path: Path, number
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        env={**os.environ, "COLUMNS": "500"},  # or a long path is wrapped
     )
     deadline = time.monotonic() + PATIENCE
     while not list(default_state(folder / "hello").glob("supervisor/*/supervisord.pid")):

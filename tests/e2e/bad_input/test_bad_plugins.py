@@ -74,7 +74,11 @@ HOW = {
     "diff hangs": ("retried", f"{NAME} took longer than 0.5 s to look at production", "Lehr looks again"),
     "diff exits": ("retried", f"{NAME} failed: SystemExit: 3", "mend or update the plugin"),
     "diff lies": ("retried", f"{NAME} answered a dict instead of a diff", "mend or update the plugin"),
-    "diff is garbage": ("retried", f"{NAME} answered a diff that cannot be used: Encoding", "mend or update"),
+    "diff is garbage": (
+        "retried",
+        f"{NAME} answered a diff that cannot be used: TypeError: Encoding",
+        "mend or update",
+    ),
     "push raises": (
         "is not known",
         f"{NAME} failed: RuntimeError: out of cheese",

@@ -27,6 +27,7 @@ def jumping():
 
 
 time.time = jumping
+time.time_ns = lambda: int(jumping() * 1e9)
 """
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.bad_input.workspace import Workspace, until
 
 GIGABYTE = 1 << 30
-BLOB = 120_000_000
+BLOB = 240_000_000
 """Bytes of a file in git: a gigabyte takes half a minute to commit."""
 
 
@@ -20,7 +20,7 @@ def bounded() -> Sequence[str]:
     """What to start a program with so that it cannot have as much memory as the file has bytes."""
     if shutil.which("prlimit") is None:
         pytest.skip("prlimit (util-linux) is needed")
-    return ("prlimit", "--data=110000000")
+    return ("prlimit", "--data=200000000")
 
 
 def test_a_gigabyte_in_a_directory_is_named_and_what_is_in_force_is_looked_after(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_huge_file_in_git_is_refused_unread(tmp_path: Path) -> None:
         running.says(
             f"{commit[:12]} was refused",
             "shop@1 stays in force",
-            "error[GEN011]: the file has 120,000,000 bytes, more than 10,000,000",
+            "error[GEN011]: the file has 240,000,000 bytes, more than 10,000,000",
             "--> assets/big.yaml",
             "fix: split it",
         )

@@ -75,9 +75,9 @@ def test_a_name_that_is_no_text_is_named_and_what_is_in_force_is_looked_after(tm
         commit = workspace.git("commit-tree", made, "-p", "HEAD", "-m", "Latin 1")
         workspace.git("update-ref", "refs/heads/main", commit)
         running.says(
-            "could not be read",
+            "was refused",
             "shop@1 stays in force",
-            r"error[PUB001]: a file name is not UTF-8: b'caf\xe9.yaml'",
+            r"error[PUB007]: a file name is not UTF-8: b'caf\xe9.yaml'",
             "fix: rename the file",
         )
         motd.unlink()
