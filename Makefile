@@ -3,7 +3,8 @@
 #   make demo    play the example on this machine     [ARGS=...]
 #   make test    run the tests, but for slow ones     [ARGS=...]
 #   make test-rest  run the slow ones             [ARGS=...]
-#   make test-all   run both                      [ARGS=...]
+#   make planted    plant every bug, and have each found  [ARGS=...]
+#   make test-all   run all of these              [ARGS=...]
 #   make faults  break the real thing              [ROUNDS=n] [SEED=n]
 #   make conformance  break off pushes that take seconds at every await, too
 #   make check   run all that CI runs                 [SKIP_TESTS=1]
@@ -43,15 +44,20 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: test
 test: dev-environment
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow and not planted" $(ARGS)
 
 .PHONY: test-rest
 test-rest: dev-environment
 	@$(PYTEST) -m slow $(ARGS)
 
+.PHONY: planted
+planted: dev-environment
+	@$(PYTEST) -m planted $(ARGS)
+
 .PHONY: test-all
 test-all: test
 	@$(MAKE) test-rest
+	@$(MAKE) planted
 
 .PHONY: faults
 faults: dev-environment

@@ -32,7 +32,7 @@ FAST = {
     "removals-forgotten",
     "stale-read",
 }
-"""One for each invariant, found by the first histories; the others are slow."""
+"""One for each invariant, found by the first histories; the others are run by `make planted`."""
 
 HARMLESS = """\
 --- a/src/lehr/client/agenda.py
@@ -97,7 +97,7 @@ def test_one_for_each_invariant_is_fast() -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in NAMES]
+    "name", [pytest.param(name, marks=() if name in FAST else pytest.mark.planted) for name in NAMES]
 )
 def test_a_planted_bug_is_found(name: str) -> None:
     # Most are found by the first histories, others by their scenario: late histories find few, and take long.

@@ -76,7 +76,7 @@ HOW = {
     "diff lies": ("retried", f"{NAME} answered a dict instead of a diff", "mend or update the plugin"),
     "diff is garbage": (
         "retried",
-        f"{NAME} answered a diff that cannot be used: TypeError: Encoding",
+        f"{NAME} answered a diff that cannot be used: TypeError",
         "mend or update",
     ),
     "push raises": (
