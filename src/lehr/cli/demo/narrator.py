@@ -42,7 +42,8 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """What is done now, and why it is worth watching."""
-        self._line(textwrap.fill(text, _WIDTH))
+        # A path that is broken in two cannot be copied.
+        self._line(textwrap.fill(text, _WIDTH, break_on_hyphens=False, break_long_words=False))
 
     def shell(self, command: Sequence[str], output: str = "") -> None:
         """A command that was run, and what it printed."""

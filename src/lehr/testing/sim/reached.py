@@ -44,7 +44,6 @@ RARE_PATHS: Mapping[str, str] = {
     "condition ConcurrencyLimit": "a plugin has no place for a push",
     "condition StillReferenced": "a turndown waits for those that refer to the asset",
     "condition StoreUnavailable": "the store could not be written when a push wanted to start",
-    "condition TurnBroke": "a turn failed in a way that nobody had thought of",
     "condition TurndownStands": "a turndown stands its time",
     "refused ControlsChanged": "a person spoke between a turn's beginning and its admission",
     "refused GovernanceChanged": "a freeze or limit came between a turn's beginning and its admission",
