@@ -202,6 +202,7 @@ def test_keeps_the_contract_of_asset_plugins(rule: Rule, state: Path, ports: int
         asset=web(ports, replicas=1, environment=secret),
         changed=web(ports, replicas=1, version="2", environment=secret),
         disturb=stop_by_hand,
+        crash=lambda: kill(site.pids()[0]),
         observe=running,
         secret=SECRET,
         troubles=(lambda: troubles.file_at(site.root),),

@@ -16,9 +16,26 @@ from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
 
 
 class World(dict[str, str]):
-    """Production, which knows the newest lease that anybody wrote under."""
+    """Production, which knows the newest lease that anybody wrote under.
+
+    What has crashed is back when it has been looked at three times.
+    """
 
     epoch = 0
+    crashed: dict[str, str] | None = None
+    looks = 0
+
+    def crash(self) -> None:
+        self.crashed, self.looks = dict(self), 0
+        self.clear()
+
+    def look(self) -> bool:
+        """Whether it is recovering."""
+        self.looks += 1
+        if self.crashed is not None and self.looks > 2:
+            self.update(self.crashed)
+            self.crashed = None
+        return self.crashed is not None
 
 
 SECRET = "hunter2"
@@ -380,6 +397,54 @@ class Swaps(Good):
         self.world.update(intended)
         await asyncio.sleep(0)
         return DONE
+
+
+# --- recovery ----------------------------------------------------------------
+
+
+class Recovers(Good):
+    """Serves a production that restarts what crashes, and waits for it."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        recovering = self.world.look()
+        found = await super().diff(target, read)
+        return found if found.empty or not recovering else self.waiting(found)
+
+    def waiting(self, found: Diff) -> Diff:
+        return msgspec.structs.replace(found, look_again=0.001)
+
+
+class PushesWhatRecovers(Recovers):
+    def waiting(self, found: Diff) -> Diff:
+        return found
+
+
+class WaitsForItsOwnPushes(Recovers):
+    """Remembers that it has pushed, so that only the process that did waits for a recovery."""
+
+    pushed = False
+
+    async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
+        self.pushed = True
+        return await super().push(target, read, push)
+
+    def waiting(self, found: Diff) -> Diff:
+        return super().waiting(found) if self.pushed else found
+
+
+class WaitsForEver(Recovers):
+    """Waits for what never comes back."""
+
+    async def diff(self, target: Target, read: Reader) -> Diff:
+        found = await Good.diff(self, target, read)
+        return found if found.empty else self.waiting(found)
+
+
+class OverlooksCrashes(Recovers):
+    """Takes what is about to be there for what is there."""
+
+    def waiting(self, found: Diff) -> Diff:
+        return NO_DIFF
 
 
 # --- discovery ---------------------------------------------------------------

@@ -9,6 +9,7 @@ from itertools import islice
 
 import pytest
 
+from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.diff import Change, Goal, Target
@@ -24,6 +25,7 @@ from lehr.testing.conformance.asset_plugin import (
     interruption,
     looking,
     pushing,
+    recovering,
 )
 from lehr.testing.conformance.asset_plugin.interrupting import spread
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
@@ -55,9 +57,12 @@ from tests.unit.testing.broken_plugins import (
     NeverEnds,
     NeverHeardOfIt,
     NeverLooks,
+    OverlooksCrashes,
     PushesHalf,
+    PushesWhatRecovers,
     PushesWithoutIntent,
     ReadsWhenNew,
+    Recovers,
     Remembers,
     RetriesWhatIsDone,
     RunsAgain,
@@ -66,6 +71,8 @@ from tests.unit.testing.broken_plugins import (
     Swaps,
     TellsStories,
     Value,
+    WaitsForEver,
+    WaitsForItsOwnPushes,
     World,
     WritesInDiff,
     showing,
@@ -126,6 +133,10 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (interruption.finished_operations_have_ended, NeverHeardOfIt),
     (interruption.finished_operations_have_ended, NeverEnds),
     (interruption.push_survives_cancellation, NeverEnds),
+    (recovering.crashes_cost_no_push, PushesWhatRecovers),
+    (recovering.crashes_cost_no_push, WaitsForItsOwnPushes),
+    (recovering.crashes_cost_no_push, WaitsForEver),
+    (recovering.crashes_cost_no_push, OverlooksCrashes),
     (discovering.discover_never_writes, MarksWhatItFinds),
     (discovering.discover_never_writes, FindsOnce),
     (discovering.what_is_discovered_is_as_intended, DiscoversSomethingElse),
@@ -145,6 +156,19 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (conduct.watch_names_assets, WatchRaises),
     (conduct.close_can_be_repeated, CleansUpOnClose),
 ]
+
+
+class CountedClock(SystemClock):
+    """Counts what was slept: however slow the machine is, patience ends after as many looks."""
+
+    slept = 0.0
+
+    def monotonic(self) -> float:
+        return self.slept
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        await super().sleep(seconds)
 
 
 def subject(make: Callable[[World], AssetPlugin]) -> Subject:
@@ -168,13 +192,15 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
         observe=lambda: dict(world),
         secret=SECRET,
         troubles=(trouble,),
+        crash=world.crash if isinstance(make, type) and issubclass(make, Recovers) else None,
         query=("everything",),
         linger=0.005,
         patience=0.02,
+        clock=CountedClock(),
     )
 
 
-@pytest.mark.parametrize("good", [Good, Fenced, Swaps, Discovers], ids=lambda good: good.__name__)
+@pytest.mark.parametrize("good", [Good, Fenced, Swaps, Recovers, Discovers], ids=lambda good: good.__name__)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_good_plugin_keeps_every_rule(rule: Rule, good: type[Good]) -> None:
     asyncio.run(rule(subject(good)))

@@ -8,8 +8,8 @@ breaks. A test makes a fresh `Subject` for each rule and runs it:
         asyncio.run(rule(subject(tmp_path)))
 
 `looking` holds the rules of diffs, `pushing` those of pushes that end, `interruption` those of
-pushes that do not, `discovering` those of what is found before anything was declared, `conduct` those
-of what a plugin says of itself and shows.
+pushes that do not, `recovering` those of production that puts itself right, `discovering` those of what
+is found before anything was declared, `conduct` those of what a plugin says of itself and shows.
 """
 
 from lehr.testing.conformance.asset_plugin.conduct import RULES as _CONDUCT
@@ -17,8 +17,16 @@ from lehr.testing.conformance.asset_plugin.discovering import RULES as _DISCOVER
 from lehr.testing.conformance.asset_plugin.interruption import RULES as _INTERRUPTION
 from lehr.testing.conformance.asset_plugin.looking import RULES as _LOOKING
 from lehr.testing.conformance.asset_plugin.pushing import RULES as _PUSHING
+from lehr.testing.conformance.asset_plugin.recovering import RULES as _RECOVERING
 from lehr.testing.conformance.asset_plugin.subject import Rule, Subject
 
 __all__ = ["RULES", "Rule", "Subject"]
 
-RULES: tuple[Rule, ...] = (*_LOOKING, *_PUSHING, *_INTERRUPTION, *_DISCOVERING, *_CONDUCT)
+RULES: tuple[Rule, ...] = (
+    *_LOOKING,
+    *_PUSHING,
+    *_INTERRUPTION,
+    *_RECOVERING,
+    *_DISCOVERING,
+    *_CONDUCT,
+)

@@ -49,6 +49,8 @@ class Subject:
         asset: what is intended.
         changed: the same id and type with other content.
         disturb: changes production, applied from `asset`, behind the plugin's back.
+        crash: kills what runs, applied from `asset`, as a crash would, where production starts it again
+            without a push; None where nothing restarts, or where the test can kill nothing.
         observe: all of production that the plugin could touch, as a value to compare.
         others: further assets that the plugin reads.
         secret: a text in the intent that nothing may show; empty for none.
@@ -58,7 +60,8 @@ class Subject:
         interruptions: at how many awaits of each push, evenly spread, it is interrupted; None for
             every one. For plugins whose pushes take seconds.
         linger: seconds for which the suite looks whether something still happens.
-        patience: seconds in which an operation that was broken off must have ended.
+        patience: seconds in which an operation that was broken off must have ended, and production must
+            have recovered from a crash.
         clock: what the suite waits with.
         plugin: the one that was made last.
         shown: every diff, message and exception that came out of the plugin.
@@ -71,6 +74,7 @@ class Subject:
     disturb: Callable[[], None]
     observe: Callable[[], object]
     others: tuple[Asset, ...] = ()
+    crash: Callable[[], None] | None = None
     secret: str = ""
     troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     query: tuple[str, ...] = ()
