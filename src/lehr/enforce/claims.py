@@ -14,10 +14,11 @@ from lehr.store.writes import Refused
 log = structlog.get_logger()
 
 CLAIMED_ELSEWHERE = "ClaimedElsewhere"
+PROTECTED_PATH = "ProtectedPath"
 
 
 async def take_before_push(claims: Claims, key: AssetKey, claimed: Sequence[str]) -> Refused | None:
-    """Take what a push is about to change; or why it must not: another partition holds it.
+    """Take what a push is about to change; or why it must not: it is another partition's, or protected.
 
     Publication has taken it already, as a rule. But where a path leads may have changed since, older content
     may be pinned, and the register may have been lost.
@@ -32,7 +33,7 @@ async def take_before_push(claims: Claims, key: AssetKey, claimed: Sequence[str]
         return None
     first, holder = conflicts[0], conflicts[0].holder
     if first.protected:
-        return Refused(CLAIMED_ELSEWHERE, f"{first.what} is in {first.protected}, where no asset may write")
+        return Refused(PROTECTED_PATH, f"{first.what} is in {first.protected}, where no asset may write")
     message = (
         f"{first.what} belongs to `{holder.asset}` of partition {holder.partition},"
         f" whose state is in {holder.state}"

@@ -70,6 +70,12 @@ _ASK_AGAIN = 0.2
 _REFUSALS = 4
 """Admissions in a row that may find a turn out of date before that is said."""
 
+_MUST_NOT_CHANGE = {
+    "ClaimedElsewhere": "claim something else; or turn it down or let it go in that partition (lehr claims)",
+    "ProtectedPath": "choose a path outside of it; or remove the symbolic link that leads there",
+}
+"""What unblocks an asset that claims what it must not change, by the reason of the refusal."""
+
 
 def step(state: State, event: Event) -> Stepped:
     """What the loop does next.
@@ -442,8 +448,8 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         unblock = approve if refused.reason == "ApprovalMissing" else "time, or a wider limit"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
-    if refused.reason == "ClaimedElsewhere":
-        unblock = "claim something else; or turn it down, or let it go, in that partition (lehr claims)"
+    if refused.reason in _MUST_NOT_CHANGE:
+        unblock = _MUST_NOT_CHANGE[refused.reason]
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=_LOOK_AT_LEAST)
     # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.

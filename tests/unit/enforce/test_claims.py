@@ -79,6 +79,7 @@ def test_a_push_into_a_protected_folder_is_refused() -> None:
     conflict = Conflict(KEY.id, "file:x", "path:/state/x", holder, "the state folder /state")
     refused = asyncio.run(take_before_push(Register(conflict), KEY, ("file:x",)))
     assert refused is not None
+    assert refused.reason == "ProtectedPath"
     assert (
         refused.message
         == "file x (that is, /state/x) is in the state folder /state, where no asset may write"

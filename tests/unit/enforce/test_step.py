@@ -661,11 +661,15 @@ def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -
         after(State(), event)
 
 
-def test_what_another_partition_holds_is_not_pushed_and_said() -> None:
+@pytest.mark.parametrize(
+    ("reason", "unblock"), [("ClaimedElsewhere", "lehr claims"), ("ProtectedPath", "choose a path outside")]
+)
+def test_what_an_asset_must_not_change_is_not_pushed_and_said(reason: str, unblock: str) -> None:
     asking, [ask] = after(checking(), ALLOWED)
     assert isinstance(ask, AskAdmission)
-    refused = Refused("ClaimedElsewhere", "file /x belongs to `motd` of partition blog")
+    refused = Refused(reason, "file /x belongs to `motd` of partition blog")
     _, effects = after(asking, NotAdmitted(refused))
-    assert said(effects) == (Status.WAITING, "ClaimedElsewhere")
+    assert said(effects) == (Status.WAITING, reason)
     assert condition(effects).message == refused.message
+    assert unblock in condition(effects).unblock
     assert rest(effects).delay == 60.0
