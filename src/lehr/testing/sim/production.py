@@ -79,6 +79,7 @@ class Production:
         asked: when each asset was last looked at, with or without an answer, in the event loop's seconds.
         mute: ids of which nothing can be told of a push.
         hidden: seconds after which a change can be seen, by asset id.
+        returning: what comes back without a push, by asset id, and when, in the event loop's seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
         closed: operations that a provider which keeps late writers out has said to have ended, and
@@ -108,6 +109,7 @@ class Production:
         self.asked: dict[str, float] = {}
         self.mute: set[str] = set()
         self.hidden: dict[str, float] = {}
+        self.returning: dict[str, Sight] = {}
         self.unreachable = False
         self.garble = ""
         self.running: dict[str, Operation] = {}
@@ -140,7 +142,29 @@ class Production:
         self._remember(id)
         self.values.pop(id, None)
 
+    def break_down(self, id: str, seconds: float) -> None:
+        """What there is crashes, and is started again by production itself after `seconds`."""
+        loop = asyncio.get_running_loop()
+        back = Sight(loop.time() + seconds, self.values.get(id))
+        self.take(id)
+        self.returning[id] = back
+
+        def come_back() -> None:
+            if self.returning.get(id) is back:
+                self.put(id, back.value)
+                self.trace.note("recovery", f"{id} = {_show(back.value)}, restarted by production")
+
+        loop.call_later(seconds, come_back, context=contextvars.Context())
+
+    def recovery(self, id: str, intended: Any) -> float | None:
+        """Seconds until production holds `intended` without a push; None if a push has to see to it."""
+        back = self.returning.get(id)
+        if back is None or back.value != intended:
+            return None
+        return back.since - asyncio.get_running_loop().time()
+
     def _remember(self, id: str) -> None:
+        self.returning.pop(id, None)
         sights = self._sights.setdefault(id, deque(maxlen=_SIGHTS))
         sights.append(Sight(asyncio.get_running_loop().time(), self.values.get(id)))
 
@@ -229,7 +253,8 @@ class SimulatedPlugin(AssetPlugin):
         if seconds:
             await self._clock.sleep(seconds / 2)  # what was seen is old when it is told
         changes = tuple(compare(intended, observed))
-        diff = Diff(changes, kind.effects(target, read, intended, observed))
+        effects = kind.effects(target, read, intended, observed)
+        diff = Diff(changes, effects, production.recovery(target.id, intended) if changes else None)
         production.looked(target, diff)
         return diff
 

@@ -39,7 +39,7 @@ from lehr.testing.sim.witness import Witness
 from lehr.testing.virtual import EPOCH, VirtualClock
 from lehr.testing.world import PARTITION, Crash, registry
 
-_TOLD = ("source", "push", "decision", "fault", "process")
+_TOLD = ("source", "push", "decision", "fault", "recovery", "process")
 """Kinds of events that a script shows. What people and editors did stands in the script itself."""
 
 _IDENTIFIER = re.compile(r"\b\d[0-9a-z]{14,23}\b")

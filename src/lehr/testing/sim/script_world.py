@@ -170,6 +170,14 @@ async def drift(stage: Stage, asset: str, value: str) -> Said:
     return ()
 
 
+async def outage(stage: Stage, asset: str, seconds: float) -> Said:
+    """Crash what an asset has in production, which production itself starts again after TIME."""
+    if asset not in stage.production.values:
+        raise LehrError(f"production holds no {asset}: there is nothing to crash")
+    stage.production.break_down(asset, seconds)
+    return ()
+
+
 async def hint(stage: Stage, asset: str) -> Said:
     """Have the plugin notice that something may have changed."""
     stage.process.hint(asset)
@@ -329,6 +337,7 @@ COMMANDS = (
     Command("production", production),
     Command("judge", judged),
     Command("drift ASSET VALUE", drift),
+    Command("outage ASSET TIME", outage),
     Command("hint ASSET", hint),
     Command("fault push ASSET PUSHFAULT", fault_push),
     Command("fault look ASSET LOOKFAULT", fault_look),
