@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from lehr.base.errors import StalledError, TransientError
 from lehr.control.plane import ControlPlane
 from lehr.model.attempt import Publication
+from lehr.store.writes import LeaseLostError
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.scene import Scene
 from lehr.testing.virtual import run
@@ -51,6 +53,110 @@ def look(plane: ControlPlane, scene: Scene) -> None:
 
 async def _failing() -> None:
     fail()
+
+
+def ending(plane: ControlPlane, loop: str, end: Callable[[], None]) -> None:
+    """Have a loop of the Enforcer end at once, in a way of its own."""
+
+    async def work() -> None:
+        end()
+
+    enforcer: Any = plane.enforcer
+    if loop == "intent":
+        enforcer._following.run = work
+    else:
+        setattr(enforcer, f"_follow_{loop}", lambda *_: work())
+
+
+def stall() -> None:
+    raise StalledError("a step that nobody expected to fail")
+
+
+def wait() -> None:
+    raise TransientError("no connection")
+
+
+def cancel() -> None:
+    raise asyncio.CancelledError
+
+
+def come_to_an_end() -> None:
+    pass
+
+
+@pytest.mark.parametrize("end", [stall, wait, cancel, come_to_an_end])
+@pytest.mark.parametrize("loop", ["agenda", "store", "hints", "intent"])
+def test_a_loop_that_ends_in_whatever_way_ends_the_process(
+    loop: str, end: Callable[[], None], tmp_path: Path
+) -> None:
+    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+        ending(plane, loop, end)
+        await plane.start()
+        with pytest.raises(RuntimeError, match=f"the loop `{loop}.*` (has ended|was cancelled)"):
+            async with asyncio.timeout(60.0):
+                await plane.serve()
+        await plane.stop()
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("end", [stall, wait, cancel])
+def test_a_turn_that_ends_in_no_way_foreseen_ends_the_process(
+    end: Callable[[], None], tmp_path: Path
+) -> None:
+    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+        enforcer: Any = plane.enforcer
+
+        async def turn(slot: object) -> None:
+            end()
+
+        for lane in enforcer._lanes.values():
+            lane._turn = turn
+        await plane.start()
+        with pytest.raises(RuntimeError, match=r"the loop `turns of .*` (has ended|was cancelled)"):
+            async with asyncio.timeout(60.0):
+                await plane.serve()
+        await plane.stop()
+
+    play(tmp_path, scenario)
+
+
+def test_a_lease_that_is_lost_ends_the_process_as_such(tmp_path: Path) -> None:
+    def lose() -> None:
+        raise LeaseLostError("another control plane has taken over")
+
+    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+        ending(plane, "store", lose)
+        await plane.start()
+        with pytest.raises(LeaseLostError):
+            async with asyncio.timeout(60.0):
+                await plane.serve()
+        await plane.stop()
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("name", ["source", "committer"])
+def test_a_loop_of_the_control_plane_that_is_cancelled_ends_the_process(name: str, tmp_path: Path) -> None:
+    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+        await plane.start()
+        [task] = [task for task in plane._tasks if task.get_name() == name]
+        task.cancel()
+        with pytest.raises(RuntimeError, match=f"the loop `{name}` was cancelled"):
+            async with asyncio.timeout(60.0):
+                await plane.serve()
+        await plane.stop()
+
+    play(tmp_path, scenario)
+
+
+def test_stopping_is_no_defect(tmp_path: Path) -> None:
+    async def scenario(plane: ControlPlane, scene: Scene) -> None:
+        await plane.start()
+        await plane.stop()
+        assert plane.enforcer.defect is None
+
+    play(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("broken", [agenda, intent, look])

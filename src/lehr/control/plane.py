@@ -21,6 +21,7 @@ from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
 from lehr.control.tidying import Tidying, tidy_up
 from lehr.enforce.committer import Committer
+from lehr.enforce.endings import defect_of
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.failing import brief
 from lehr.model.asset import Partition
@@ -265,11 +266,12 @@ class ControlPlane:
         waiting = [asyncio.ensure_future(work), asyncio.ensure_future(self.enforcer.broken())]
         try:
             await asyncio.wait((*waiting, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
-            for task in (*self._tasks, waiting[1]):
-                if task.done():
-                    task.result()
-            if not waiting[0].done():
-                raise RuntimeError("a loop has ended that should never end")
+            for task in self._tasks:
+                if task.done() and (defect := defect_of(task, StalledError)) is not None:
+                    raise defect
+            for item in waiting:
+                if item.done():
+                    item.result()
         finally:
             for task in waiting:
                 task.cancel()

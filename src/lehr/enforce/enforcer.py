@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import structlog
@@ -19,6 +19,7 @@ from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.claims import give_up, take_before_push
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
+from lehr.enforce.endings import defect_of
 from lehr.enforce.failing import brief
 from lehr.enforce.following import Following, Heads
 from lehr.enforce.governance import Governance, load
@@ -107,10 +108,10 @@ class Enforcer:
         self._checks = checks
         self._clock = clock
         self._chance = chance
-        self._unserved: Lane[Slot] = Lane(Unserved(), clock, self._turn, self._ended)
+        self._unserved: Lane[Slot] = Lane(Unserved(), clock, self._turn, self._done)
         self._lanes: dict[str, Lane[Slot]] = {}
         for plugin in plugins:
-            lane: Lane[Slot] = Lane(plugin, clock, self._turn, self._ended)
+            lane: Lane[Slot] = Lane(plugin, clock, self._turn, self._done)
             self._lanes.update(dict.fromkeys(plugin.types, lane))
         self._slots: dict[AssetId, Slot] = {}
         self._neighbours = Neighbours(partition, self._intent, registry, self._slots, self._lanes)
@@ -141,12 +142,14 @@ class Enforcer:
         """Take the lease, look up what was under way, and begin a turn of every asset."""
         [self._epoch] = await self._committer.ask(TakeLease(self.partition))
         self._committer.under(KeepLease(self.partition, self._epoch))
-        self._spawn(self._follow_agenda(), "agenda")
-        self._spawn(self._follow_store(), "store")
+        self._spawn(self._follow_agenda(), "agenda", self._ended)
+        self._spawn(self._follow_store(), "store", self._ended)
         for lane in dict.fromkeys(self._lanes.values()):
-            self._spawn(self._follow_hints(lane), f"hints of {type(lane.plugin).__name__}")
+            if lane.watches:
+                name = f"hints of {type(lane.plugin).__name__}"
+                self._spawn(self._follow_hints(lane), name, self._ended)
         await self._following.begin()
-        self._spawn(self._following.run(), "intent")
+        self._spawn(self._following.run(), "intent", self._ended)
 
     def _take_up(self, newest: Incarnation) -> None:
         """Begin with what a former process had left."""
@@ -182,21 +185,32 @@ class Enforcer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+    def _spawn(
+        self,
+        work: Coroutine[None, None, None],
+        name: str,
+        then: Callable[[asyncio.Task[None]], None],
+    ) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(then)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A loop that breaks would leave assets unhealed without a word: whoever serves must end then."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None and self.defect is None and not isinstance(error, LehrError):
-            self.defect = error
+        """A loop has ended, which would leave assets unhealed without a word: whoever serves must end then."""
+        self._broke_of(defect_of(task, LeaseLostError))
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        """A push or a few turns are over. Their errors are dealt with where they come up; others end all."""
+        self._broke_of(defect_of(task, LeaseLostError, may_end=True))
+
+    def _broke_of(self, defect: BaseException | None) -> None:
+        if defect is not None and self.defect is None and not self._stopping:
+            self.defect = defect
             self._broken.set()
 
     async def broken(self) -> None:
-        """Wait until one of the loops breaks, and raise what it broke of."""
+        """Wait until one of the loops breaks or ends, and raise what it broke of."""
         await self._broken.wait()
         assert self.defect is not None
         raise self.defect
@@ -260,7 +274,7 @@ class Enforcer:
                 # Who has nothing to write would never learn that another one has taken over.
                 await self._committer.ask(KeepLease(self.partition, self._epoch))
             except LeaseLostError:
-                return  # the committer ends with it too, and says so
+                raise  # the process ends with it
             except LehrError as error:
                 log.warning("the store cannot be read, it is looked at again", error=str(error))
 
@@ -582,7 +596,7 @@ class Enforcer:
     def _start_push(self, slot: Slot, effect: StartPush) -> None:
         slot.push = PushUnderWay(effect.operation)
         self._unsettled[slot.key.id] = None
-        self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}")
+        self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}", self._done)
 
     async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
         try:

@@ -58,7 +58,7 @@ class Lane(Generic[T]):
 
         Args:
             turn: runs one turn of one asset; it does not raise.
-            broke: is called with every worker that has ended, and says so if it should not have.
+            broke: is called with every worker that has ended, also when it only had nothing left to do.
         """
         self.plugin = plugin
         self.traits = plugin.traits
@@ -169,15 +169,23 @@ class Lane(Generic[T]):
 
     # --- calls of the plugin ---------------------------------------------------
 
+    @property
+    def watches(self) -> bool:
+        """Whether the plugin ever says that something may have changed."""
+        return type(self.plugin).watch is not AssetPlugin.watch
+
     async def hints(self) -> AsyncIterator[AssetKey]:
-        """What the plugin says may have changed, for ever; a watch that breaks only costs time."""
+        """What the plugin says may have changed, for ever; a watch that breaks or ends only costs time."""
+        told = False
         while True:
             try:
                 async for key in self.plugin.watch():
                     if not isinstance(key, AssetKey):
                         raise TypeError(f"it hinted at a {type(key).__name__}, not an AssetKey")
                     yield key
-                return
+                if not told:  # once: it may end each time that there is nothing to watch
+                    log.warning("watch ended, it is started again and again", plugin=self._name)
+                told = True
             except asyncio.CancelledError:
                 raise_if_ours()
             except FAILURES:

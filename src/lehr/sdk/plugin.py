@@ -183,7 +183,7 @@ class AssetPlugin(ABC):
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets whose production may have changed. Hints: may lose, double and lie.
 
-        The default never says anything.
+        The default never says anything. Any other one that ends or fails is begun again after some seconds.
         """
         nothing: tuple[AssetKey, ...] = ()
         for key in nothing:

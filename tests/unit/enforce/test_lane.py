@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,7 +13,7 @@ from lehr.base.errors import LehrError, StalledError, TransientError, WaitingErr
 from lehr.enforce.lane import Lane
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.state import Diffed, DiffFailed, Looked
-from lehr.model.asset import AssetId, make_asset
+from lehr.model.asset import AssetId, AssetKey, make_asset
 from lehr.model.diff import NO_DIFF, Change, Diff, Target
 from lehr.model.evolution import Evolution
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
@@ -432,3 +432,36 @@ def test_a_diff_that_is_too_large_to_keep_is_not_taken() -> None:
     found = run(main, seed=1)
     assert isinstance(found, DiffFailed)
     assert "more than 1,000,000" in found.message
+
+
+# --- watches ---------------------------------------------------------------------------
+
+
+class Watches(Scripted):
+    """Says something each time that it is watched, and ends or fails."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__(nothing, USUAL)
+        self._fails = fails
+
+    async def watch(self) -> AsyncIterator[AssetKey]:
+        yield TARGET.key
+        if self._fails:
+            raise TransientError("no connection")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_watch_that_ends_or_fails_is_begun_again(fails: bool) -> None:
+    async def main() -> list[AssetKey]:
+        hints = Lane(Watches(fails), VirtualClock(), no_turn).hints()
+        async with asyncio.timeout(3600.0):
+            return [await anext(hints) for _ in range(3)]
+
+    assert run(main, seed=1) == [TARGET.key] * 3
+
+
+def test_a_plugin_that_never_says_anything_is_not_listened_to() -> None:
+    async def main() -> tuple[bool, bool]:
+        return lane().watches, Lane(Watches(False), VirtualClock(), no_turn).watches
+
+    assert run(main, seed=1) == (False, True)
