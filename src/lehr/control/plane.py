@@ -269,12 +269,12 @@ class ControlPlane:
             for task in self._tasks:
                 if task.done() and (defect := defect_of(task, StalledError)) is not None:
                     raise defect
-            for item in waiting:
-                if item.done():
-                    item.result()
+            for awaited in waiting:
+                if awaited.done():
+                    awaited.result()
         finally:
-            for task in waiting:
-                task.cancel()
+            for awaited in waiting:
+                awaited.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:

@@ -197,7 +197,7 @@ class Enforcer:
         task.add_done_callback(then)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A loop has ended, which would leave assets unhealed without a word: whoever serves must end then."""
+        """A loop that ends would leave assets unhealed without a word: whoever serves must end with it."""
         self._broke_of(defect_of(task, LeaseLostError))
 
     def _done(self, task: asyncio.Task[None]) -> None:
