@@ -26,7 +26,7 @@ class Governance(msgspec.Struct, frozen=True):
     controls_version: int
     controls: tuple[Control, ...]
     observed: tuple[ObserveOnly, ...]
-    removals: Reservation
+    removals: tuple[Reservation, ...]
 
     @property
     def sequence(self) -> int:
@@ -72,8 +72,10 @@ def load(store: Store, registry: Registry, incarnation: Incarnation, now: float)
     )
 
 
-def _removals(partition: Partition, budgets: list[DeletionBudget]) -> Reservation:
-    """The tightest budget counts."""
-    budget = min(budgets, key=lambda item: item.removals / item.per_seconds, default=_DEFAULT_BUDGET)
+def _removals(partition: Partition, budgets: list[DeletionBudget]) -> tuple[Reservation, ...]:
+    """A removal needs a share of every budget, and the shares are the same: the last one counts longest."""
+    by_time = sorted(budgets or [_DEFAULT_BUDGET], key=lambda item: (item.per_seconds, item.removals))
     # A removal that fails and is tried again must not use up what others wait for.
-    return Reservation(f"removals/{partition}", budget.removals, budget.per_seconds, once=True)
+    return tuple(
+        Reservation(f"removals/{partition}", item.removals, item.per_seconds, once=True) for item in by_time
+    )

@@ -48,7 +48,7 @@ class View(msgspec.Struct, frozen=True):
         orphaned: True when intent let the asset go without a turndown.
         served: False when no plugin serves its type.
         jitter: from 0 to 1, drawn for this turn.
-        removals: the partition's deletion budget.
+        removals: the partition's deletion budgets.
         resync: seconds within which the asset's next regular look comes.
     """
 
@@ -68,7 +68,7 @@ class View(msgspec.Struct, frozen=True):
     orphaned: bool = False
     served: bool = True
     jitter: float = 1.0
-    removals: Reservation | None = None
+    removals: tuple[Reservation, ...] = ()
     resync: float | None = None
 
     @property

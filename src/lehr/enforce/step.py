@@ -405,8 +405,8 @@ def _ask_admission(state: State, event: Checked) -> AskAdmission:
         view.now,
     )
     reservations: list[Reservation] = [r for verdict in event.verdicts for r in verdict.reservations]
-    if view.goal is Goal.ABSENT and view.removals is not None:
-        reservations.append(view.removals)
+    if view.goal is Goal.ABSENT:
+        reservations += view.removals
     admit = Admit(
         operation,
         Basis(view.newest_digest, view.governance, view.controls, event.looked_at),

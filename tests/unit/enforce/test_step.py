@@ -378,12 +378,12 @@ def test_admission_is_asked_with_all_that_the_verdicts_rest_on() -> None:
     assert state.phase is Phase.ADMITTING
 
 
-@pytest.mark.parametrize(("goal", "reserved"), [(Goal.ABSENT, 1), (Goal.FENCED, 0), (Goal.PRESENT, 0)])
-def test_only_a_removal_takes_from_the_deletion_budget(goal: Goal, reserved: int) -> None:
-    budget = Reservation("removals/test", 20, 3600.0)
-    _, [ask] = after(checking(goal=goal, removals=budget), ALLOWED)
+@pytest.mark.parametrize(("goal", "reserved"), [(Goal.ABSENT, 2), (Goal.FENCED, 0), (Goal.PRESENT, 0)])
+def test_only_a_removal_takes_from_every_deletion_budget(goal: Goal, reserved: int) -> None:
+    budgets = (Reservation("removals/test", 2, 10.0), Reservation("removals/test", 20, 3600.0))
+    _, [ask] = after(checking(goal=goal, removals=budgets), ALLOWED)
     assert isinstance(ask, AskAdmission)
-    assert ask.admit.reservations == (budget,) * reserved
+    assert ask.admit.reservations == budgets[:reserved]
 
 
 def test_a_push_after_one_that_failed_counts_as_a_retry() -> None:

@@ -131,15 +131,18 @@ def _no_room(db: Session, write: Admit) -> Refused | None:
 
 def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
     """How many count against a limit at `now`, `but` this holder, and when the oldest stops to."""
-    # What was reserved more than a window ahead of now comes from a clock that was set back since:
-    # it must not block for as long as the clock was wrong.
-    ahead = now + 2 * (reservation.window or 0.0)
-    ends = [
-        until
-        for _key, holder, _at, until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
-        if holder != but and (until is None or now < until <= ahead)
+    shares = [
+        at
+        for _key, holder, at, _until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
+        if holder != but
     ]
-    return len(ends), min((until for until in ends if until is not None), default=None)
+    if reservation.window is None:
+        return len(shares), None
+    # By the limit's own window: a share may count against several, each for a time of its own. What was
+    # reserved more than a window ahead of now comes from a clock that was set back since: it must not block
+    # for as long as the clock was wrong.
+    ends = [end for at in shares if now < (end := at + reservation.window) <= now + 2 * reservation.window]
+    return len(ends), min(ends, default=None)
 
 
 def finish(db: Session, write: Finish) -> None:

@@ -7,6 +7,7 @@ at, what failed and when things began, and judges by that.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Decision, Status
 from lehr.model.diff import Diff, Goal, Target
-from lehr.model.governance import DELETION_BUDGET, DeletionBudget
+from lehr.model.governance import DELETION_BUDGET
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.types import Registry, addon_names
 from lehr.store.writes import Admit, Adopt, Finish, LiftControl, Publish, Record, SetControl, TakeLease, Write
@@ -33,6 +34,9 @@ _LEAST_PAUSE = 0.5
 _LONGEST_PAUSE = 150.0
 _REMEMBERED = 30.0
 """Seconds for which every look is remembered."""
+
+_DEFAULT_BUDGET = (20, 3600.0)
+"""Removals in so many seconds, where intent names no budget."""
 
 _AT_ONCE = 0.5
 """Seconds within which an entry in the ledger is durable while the store is in order."""
@@ -69,7 +73,7 @@ class Conduct:
         self._stalled: dict[str, tuple[Digest, Digest, Goal]] = {}
         self.began: dict[str, float] = {}
         self.asked_again: dict[str, float] = {}
-        self._removals: dict[str, tuple[float, DeletionBudget]] = {}
+        self._removals: dict[str, float] = {}
         self._fenced: dict[str, tuple[int, float]] = {}
         production.looked = self._looked
         production.carries = self._carries
@@ -251,29 +255,45 @@ class Conduct:
         addon = None if last is None else self._witness.turndown(last)
         if operation.goal is Goal.PRESENT or addon is None:
             return
-        since = operation.started_at
+        stands = self._asked_since(operation.asset) + addon.stand_seconds
+        if operation.started_at < stands - _ROUNDING:
+            self._broken("I4", f"{operation.asset} goes to {operation.goal} before its turndown has stood")
+
+    def late(self, asset: Asset) -> float:
+        """Seconds since when a turndown could have gone further, by time alone; below 0 if it cannot yet."""
+        addon, entry = self._witness.turndown(asset), self._witness.ledger.get(asset.id)
+        if addon is None:
+            return -math.inf
+        now, stands = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
+        if entry is not None and entry.goal is Goal.FENCED:
+            return now - max(stands, entry.at + addon.fence_seconds)
+        return now - stands
+
+    def _asked_since(self, id: str) -> float:
+        """Since when intent has asked for the turndown of an asset without a break."""
+        since = self._clock.now()
         for sequence in sorted(self._witness.incarnations, reverse=True):
             published = self._witness.incarnations[sequence]
-            asset = published.assets.get(operation.asset)
+            asset = published.assets.get(AssetId(id))
             if asset is not None and TURNDOWN not in addon_names(asset):
                 break
             since = published.header.created_at if asset is not None else since
-        if operation.started_at < since + addon.stand_seconds - _ROUNDING:
-            self._broken("I4", f"{operation.asset} goes to {operation.goal} before its turndown has stood")
+        return since
 
     def _within_budget(self, operation: Operation) -> None:
         """I4: only so much is removed in so long a time."""
         if operation.goal is not Goal.ABSENT:
             return
-        declared = [item for item in self._witness.assets().values() if item.type == DELETION_BUDGET]
-        budget = self._registry.payload(declared[0], DeletionBudget) if declared else DeletionBudget()
-        latest = max(operation.started_at, *(at for at, _ in self._removals.values()), 0.0)
-        since = latest - budget.per_seconds
-        others = [item for id, item in self._removals.items() if id != operation.asset]
-        used = sum(1 for at, then in others if at > since + _ROUNDING and then == budget)
-        if used >= budget.removals:
-            self._broken("I4", f"{operation.asset} is removed beyond the deletion budget")
-        self._removals[operation.asset] = operation.started_at, budget
+        declared = self._witness.payloads(DELETION_BUDGET).values()
+        budgets = [(item["removals"], item["per_seconds"]) for item in declared] or [_DEFAULT_BUDGET]
+        latest = max(operation.started_at, *self._removals.values(), 0.0)
+        others = [at for id, at in self._removals.items() if id != operation.asset]
+        for removals, seconds in budgets:
+            if sum(1 for at in others if at > latest - seconds + _ROUNDING) >= removals:
+                self._broken(
+                    "I4", f"{operation.asset} is removed beyond a budget of {removals} in {seconds:g} s"
+                )
+        self._removals[operation.asset] = operation.started_at
 
     # --- order -------------------------------------------------------------------------------------
 

@@ -64,35 +64,33 @@ def empty_selector(contents: Contents, dice: Dice) -> Contents:
 def named_but_gone(contents: Contents, dice: Dice) -> Contents:
     """What is turned down is gone, and something still names it."""
     things = _things(contents)
-    for id, asset in things.items():
-        if TURNDOWN in asset["addons"] and any(id in _named(other) for other in things.values()):
-            return {path: item for path, item in contents.items() if path != _path(id)}
+    for gone, asset in things.items():
+        if TURNDOWN in asset["addons"] and any(asset["id"] in _named(other) for other in things.values()):
+            return {path: item for path, item in contents.items() if path != gone}
     return contents
 
 
 def circle(contents: Contents, dice: Dice) -> Contents:
     """Three things depend on each other, in a circle."""
-    things = _things(contents)
-    ids = list(things)[:3]
-    if len(ids) < 3:
+    things = list(_things(contents).items())[:3]
+    if len(things) < 3:
         return contents
-    chain = zip(ids, [*ids[1:], ids[0]], strict=True)
-    edited = {id: {**things[id], "addons": {DEPENDS_ON: {"assets": [other]}}} for id, other in chain}
-    return contents | {_path(id): msgspec.json.encode(asset) for id, asset in edited.items()}
+    chain = zip(things, [*things[1:], things[0]], strict=True)
+    return contents | {
+        path: msgspec.json.encode({**asset, "addons": {DEPENDS_ON: {"assets": [other["id"]]}}})
+        for (path, asset), (_path, other) in chain
+    }
 
 
 def _things(contents: Contents) -> dict[str, dict[str, Any]]:
-    documents = (msgspec.json.decode(contents[path]) for path in sorted(contents) if path != _WORKSPACE)
-    return {item["id"]: item for item in documents if item["type"] == THING}
+    """The things that are declared, by their file."""
+    found = {path: msgspec.json.decode(contents[path]) for path in sorted(contents) if path != _WORKSPACE}
+    return {path: item for path, item in found.items() if item["type"] == THING}
 
 
 def _named(asset: dict[str, Any]) -> set[str]:
     order = asset["addons"].get(DEPENDS_ON, {})
     return {*asset["payload"]["reads"], *order.get("assets", ()), *order.get("capacity", ())}
-
-
-def _path(id: str) -> str:
-    return f"assets/{id}.json"
 
 
 BROKEN: tuple[Callable[[Contents, Dice], Contents], ...] = (

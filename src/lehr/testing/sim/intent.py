@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
-from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.addons import DEPENDS_ON, LABELS, TURNDOWN, DependsOn, Labels, Turndown
+from lehr.model.asset import Asset
 from lehr.model.types import Registry, addon_names
 from lehr.testing.sim.dice import Dice
+from lehr.testing.sim.governing import Governing
+from lehr.testing.sim.selecting import TEAMS
 from lehr.testing.world import PARTITION, thing
 
 IDS = tuple(f"t{number}" for number in range(8))
-GOVERNING: dict[str, tuple[str, dict[str, Any]]] = {
-    "freeze": ("lehr.Freeze", {"reason": "launch", "until": None}),
-    "observe": ("lehr.ObserveOnly", {"reason": "adoption"}),
-    "rate": ("lehr.RateLimit", {"pushes": 3, "per": "20s"}),
-    "budget": ("lehr.DeletionBudget", {"removals": 2, "per_seconds": 60.0}),
-}
+
+UNGUARDED = {"percent": 100, "floor": 1000}
+GUARDED = {"percent": 30, "floor": 1}
+"""How much one change may take away."""
 
 
 class Spec(msgspec.Struct):
@@ -31,12 +32,14 @@ class Spec(msgspec.Struct):
     reads: list[str] = []
     turndown: Turndown | None = None
     destroys: bool = False
+    team: str = ""
 
     def __str__(self) -> str:
         parts = [str(self.value)]
         parts += [f"after {' '.join(self.depends_on)}"] if self.depends_on else []
         parts += [f"sends load to {' '.join(self.sends_to)}"] if self.sends_to else []
         parts += [f"reads {' '.join(self.reads)}"] if self.reads else []
+        parts += [f"of team {self.team}"] if self.team else []
         parts += ["destroys"] if self.destroys else []
         parts += ["turned down"] if self.turndown is not None else []
         return ", ".join(parts)
@@ -45,33 +48,63 @@ class Spec(msgspec.Struct):
         return {*self.depends_on, *self.sends_to, *self.reads}
 
 
+class _Past(msgspec.Struct, frozen=True):
+    """How everything was declared once."""
+
+    things: dict[str, Spec]
+    governing: dict[str, Asset]
+    let_go: set[str]
+    moved: set[str]
+
+
 class Intent:
-    """The lines in the source of truth."""
+    """The lines in the source of truth.
+
+    Attributes:
+        guard: how much one change may take away.
+        acknowledged: the incarnation after which that does not count; None for none.
+    """
 
     def __init__(self, dice: Dice, registry: Registry, published: Callable[[str], Asset | None]) -> None:
         """Intent that the dice make up; `published` tells how an asset stands in the newest incarnation."""
         self._published = published
         self._dice = dice
-        self._registry = registry
         self._by_capacity = dice.happens(0.4)
         self._value = 0
+        self._past: list[_Past] = []
+        self._moved: set[str] = set()
+        self.guard = UNGUARDED
+        self.acknowledged: int | None = None
         self.let_go: set[str] = set()
         self.things: dict[str, Spec] = {}
-        self.governing: dict[str, Asset] = {}
+        self.governing = Governing(dice, registry, IDS)
         for id in IDS[: dice.number(2, len(IDS))]:
             self._declare(id)
             if dice.happens(0.5):
                 self._link(id)
 
     def assets(self) -> list[Asset]:
-        return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.values()]
+        return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.assets.values()]
+
+    def path(self, id: str) -> str:
+        """The file that declares an asset."""
+        return f"assets/moved/{id}.json" if id in self._moved else f"assets/{id}.json"
 
     def files(self) -> dict[str, bytes]:
         """As they stand in the source: a workspace, and a file for each asset."""
-        workspace = {"partition": PARTITION, "let_go": dict.fromkeys(sorted(self.let_go), "not ours")}
-        workspace["shrink"] = workspace["blank"] = {"percent": 100, "floor": 1000}
+        workspace: dict[str, Any] = {"partition": PARTITION}
+        workspace["let_go"] = dict.fromkeys(sorted(self.let_go), "not ours")
+        workspace |= {"shrink": self.guard, "blank": UNGUARDED}
+        if self.acknowledged is not None:
+            meant = {
+                "code": "VAL021",
+                "subject": "test*",
+                "after": self.acknowledged,
+                "reason": "it is meant",
+            }
+            workspace["acknowledge"] = [meant | {"reason": "it is meant"}]
         return {"lehr.yaml": encode(workspace)} | {
-            f"assets/{asset.id}.json": encode(asset.document()) for asset in self.assets()
+            self.path(asset.id): encode(asset.document()) for asset in self.assets()
         }
 
     def kept(self) -> list[str]:
@@ -80,8 +113,8 @@ class Intent:
 
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
-        kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add, self.govern]
-        kinds += [self._retire]
+        kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add]
+        kinds += [self.govern, self.govern, self._retire, self._rename, self._revert]
         for _ in range(self._dice.number(1, 3)):
             if (kind := self._dice.pick(kinds)) == self._delete:
                 self._delete(let_go=let_go)
@@ -93,13 +126,35 @@ class Intent:
         for id in ids:
             self.things[id].value = self._next()
 
+    def remember(self) -> None:
+        """What is declared now can be gone back to."""
+        past = _Past(self.things, self.governing.assets, self.let_go, self._moved)
+        self._past.append(copy.deepcopy(past))
+
     def calm(self) -> None:
-        """Take away what would hold assets for ever."""
-        for id in ("freeze", "observe"):
-            self.governing.pop(id, None)
+        """Take away what would hold assets for ever, or for long."""
+        self.governing.calm()
+        self.guard, self.acknowledged = UNGUARDED, None
+
+    def _revert(self) -> None:
+        """Everything is declared as it once was; what has come since is let go."""
+        if not self._past:
+            return
+        past = copy.deepcopy(self._dice.pick(self._past))
+        since = [id for id in self.things if id not in past.things]
+        if not past.things or not all(self._may_go(id) for id in since):
+            return
+        gone = {id for id in since if self.things[id].turndown is None}
+        self.let_go = (past.let_go | self.let_go | gone) - set(past.things)
+        self.things, self.governing.assets, self._moved = past.things, past.governing, past.moved
+
+    def _rename(self) -> None:
+        """The file of an asset moves to another folder."""
+        self._moved ^= {self._dice.pick([asset.id for asset in self.assets()])}
 
     def _declare(self, id: str) -> None:
-        self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.1))
+        team = self._dice.pick(("", *TEAMS))
+        self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.1), team=team)
         self.let_go.discard(id)
 
     def _next(self) -> int:
@@ -108,8 +163,12 @@ class Intent:
         return self._value
 
     def _edit(self) -> None:
-        if self.things:
-            self.things[self._some()].value = self._next()
+        if not self.things:
+            return
+        spec = self.things[self._some()]
+        spec.value = self._next()
+        if self._dice.happens(0.2):
+            spec.team = self._dice.pick(("", *TEAMS))
 
     def _relink(self) -> None:
         if self.things:
@@ -185,16 +244,7 @@ class Intent:
 
     def govern(self) -> None:
         """Declare a freeze, limit or the like, or take it out."""
-        name = self._dice.pick(list(GOVERNING))
-        if self.governing.pop(name, None) is not None:
-            return
-        type, payload = GOVERNING[name]
-        some = [id for id in IDS if self._dice.happens(0.4)] or [IDS[0]]
-        selecting = {} if name == "budget" else {"select": {"ids": some}}
-        kind = self._registry.types[type].payload
-        self.governing[name] = make_asset(
-            AssetId(name), type, msgspec.convert({**payload, **selecting}, kind), {}
-        )
+        self.governing.change()
 
     def _some(self) -> str:
         return self._dice.pick(list(self.things))
@@ -206,6 +256,8 @@ def _asset(id: str, spec: Spec) -> Asset:
         addons[DEPENDS_ON] = DependsOn(list(spec.depends_on), capacity=list(spec.sends_to))
     if spec.turndown is not None:
         addons[TURNDOWN] = spec.turndown
+    if spec.team:
+        addons[LABELS] = Labels({"team": spec.team})
     return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)
 
 

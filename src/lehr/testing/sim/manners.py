@@ -23,6 +23,8 @@ class Manners(msgspec.Struct, frozen=True):
             at work; elsewhere the lock of the state folder sees to it that there is one.
         pushes: of the plugin, at once.
         steps: how many things are done, at least.
+        commits, looks: seconds that a commit, or a look at the source, takes at most.
+        guarded: one change may take away only so much.
     """
 
     gentle: bool
@@ -31,6 +33,9 @@ class Manners(msgspec.Struct, frozen=True):
     fencing: Fencing
     pushes: int
     steps: int
+    commits: float
+    looks: float
+    guarded: bool
 
 
 def manners(dice: Dice) -> Manners:
@@ -43,4 +48,7 @@ def manners(dice: Dice) -> Manners:
         dice.pick(tuple(Fencing)),
         dice.pick((1, 2, 8)),
         dice.number(16, 36),
+        dice.pick((0.0, 0.0, 0.05, 0.5, 2.0)),
+        dice.pick((0.0, 0.0, 1.0)),
+        dice.happens(0.2),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.base.digest import Digest
-from lehr.control.messages import Approve, Freeze, Lift, Pause, Pin, PruneHistory, Refresh, Retry
+from lehr.control.messages import Approve, Freeze, Lift, Override, Pause, Pin, PruneHistory, Refresh, Retry
 from lehr.model.asset import AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Status
-from lehr.testing.sim import edits
+from lehr.testing.sim import edits, selecting
+from lehr.testing.sim.governing import CALENDARS
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.lull import Lull
 from lehr.testing.sim.scene import Scene, Step
@@ -34,6 +35,8 @@ class People:
             *[self._edit_all] * 2,
             *[self._edit_what_depends] * 2,
             *[self.set_control] * 2,
+            self._override,
+            self._set_two,
             self._lift_control,
             self.approve,
             self._retry,
@@ -121,7 +124,7 @@ class People:
         contents = broken(scene.intent.files(), self._dice)
         revision = files(contents).revision.revision
         lost = scene.intent.files().keys() - contents.keys()
-        harmless = lost and not any(f"assets/{id}.json" in lost for id in scene.intent.kept())
+        harmless = lost and not any(scene.intent.path(id) in lost for id in scene.intent.kept())
         harmless = harmless and broken is not edits.named_but_gone
         if revision in scene.witness.revisions or harmless:
             return  # somebody may have meant that
@@ -189,7 +192,7 @@ class People:
         if not newest:
             return
         seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
-        selector = "all" if self._dice.happens(0.1) else self._dice.pick(IDS)
+        selector = selecting.written(self._dice, IDS)
         if (standing := self._scene.controls()) and self._dice.happens(0.3):
             selector = str(self._dice.pick(standing).selector)  # a further word on the same
         if kind is None:
@@ -199,10 +202,37 @@ class People:
         else:
             await self._scene.command(kind(selector=selector, reason="because", seconds=seconds))
 
+    async def _override(self) -> None:
+        """An emergency: pushes are to go although a calendar is closed."""
+        check = self._dice.pick(CALENDARS)
+        seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
+        selector = selecting.written(self._dice, IDS)
+        await self._scene.command(Override(selector=selector, reason="outage", seconds=seconds, check=check))
+
+    async def _set_two(self) -> None:
+        """Two people hold the same assets, each for a time of their own."""
+        paused, selector = self._dice.happens(0.5), self._dice.pick(IDS)
+        for _ in range(2):
+            seconds = self._dice.seconds(3.0, 40.0)
+            kind = Pause if paused else Freeze
+            await self._scene.command(kind(selector=selector, reason="because", seconds=seconds))
+        if selector in self._scene.intent.things:
+            self._scene.intent.renew(selector)
+            self._scene.edit()
+        await self._scene.pass_time(0.0, 40.0)
+        await self._lull.pass_by()
+
     async def _lift_control(self) -> None:
+        """Take one back; now and then by a selector that may take back more, or nothing."""
         standing = self._scene.controls()
-        if standing:
-            await self.lift(self._dice.pick(standing))
+        if not standing:
+            return
+        control = self._dice.pick(standing)
+        if self._dice.happens(0.3):
+            selector = selecting.written(self._dice, IDS)
+            await self._scene.command(Lift(kind=str(control.kind), selector=selector))
+        else:
+            await self.lift(control)
 
     async def lift(self, control: Control) -> None:
         """Take a control back."""

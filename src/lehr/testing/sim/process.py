@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lehr.base.blocking import Inline
 from lehr.base.chance import Chance
 from lehr.base.errors import LehrError
 from lehr.control.messages import Answer, AnyRequest
@@ -32,6 +31,7 @@ from lehr.testing.sim.production import Production, SimulatedPlugin
 from lehr.testing.sim.source import Repository, SimulatedSource
 from lehr.testing.sim.store import SimulatedStore
 from lehr.testing.sim.trace import Trace
+from lehr.testing.slow import Delays, Slow, at_once
 from lehr.testing.virtual import Host, VirtualClock, VirtualLoop
 from lehr.testing.world import Crash
 
@@ -48,6 +48,7 @@ class Site(msgspec.Struct, frozen=True, eq=False):
         poll: seconds between two looks at the source.
         observe: told of everything that has become durable.
         deposed: told of each process that ends because another one has taken over.
+        commits, looks: how long the store takes to commit, and the source to be read and judged.
     """
 
     folder: Path
@@ -62,6 +63,8 @@ class Site(msgspec.Struct, frozen=True, eq=False):
     observe: Observer
     deposed: Callable[[str], None] = lambda name: None
     poll: float = 10.0
+    commits: Delays = at_once
+    looks: Delays = at_once
 
 
 class _Inbox:
@@ -119,8 +122,8 @@ class Process:
             checks=site.checks(),
             clock=site.clock,
             chance=Chance(seed),
-            blocking=Inline(),
-            reading=Inline(),
+            blocking=Slow(site.clock, site.commits),
+            reading=Slow(site.clock, site.looks),
         )
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.control.messages import Retry
-from lehr.model.control import ControlKind
+from lehr.model.control import Control, ControlKind
 from lehr.store.writes import RecordAttempt, Write
 from lehr.testing.sim.faults import LASTING_PUSHES, LookFault
 from lehr.testing.sim.intent import IDS
@@ -15,6 +15,9 @@ from lehr.testing.sim.verdict import judge
 
 MOST_LOST = 2
 """Assets that may stay in trouble: fewer than the places of the limit that all share."""
+
+_LIFTS = 3
+"""How often people take back what stands: the store may not have taken it up, and what is over is refused."""
 
 _LOOK_SECONDS = 17.0
 _STAYS_SECONDS = 60.0
@@ -45,9 +48,8 @@ class Quiet:
             scene.intent.renew(self._dice.pick(list(scene.intent.things)))
             scene.edit()
             await scene.alive(lambda: scene.process.pass_time(2.0))
-        for control in scene.controls():
-            ends = control.expires_at is not None and not scene.manners.jumps
-            if control.kind is not ControlKind.APPROVAL and not ends:
+        for _ in range(_LIFTS):
+            for control in self._standing():
                 await self._people.lift(control)
         if not gentle:
             await self._retry(renewed)
@@ -83,6 +85,12 @@ class Quiet:
             process.store.out_of_order = False
             process.store.dies = None
         await scene.alive(lambda: scene.process.pass_time(5.0))
+
+    def _standing(self) -> list[Control]:
+        """What would hold assets for ever."""
+        jumps = self._scene.manners.jumps
+        held = [item for item in self._scene.controls() if item.kind is not ControlKind.APPROVAL]
+        return [item for item in held if item.expires_at is None or jumps]
 
     def _choose_lost(self) -> None:
         """Some assets may stay in trouble for ever: they must delay no other (I9)."""

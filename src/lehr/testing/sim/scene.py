@@ -8,7 +8,7 @@ from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.checks import CHECKS, TYPES
-from lehr.control.messages import AnyRequest, Controlling, Retry
+from lehr.control.messages import AnyRequest, Controlling, Lift, Retry
 from lehr.model.control import Control
 from lehr.model.diff import Goal
 from lehr.model.selector import parse_selector
@@ -19,7 +19,7 @@ from lehr.testing.sim.capacity import Capacity
 from lehr.testing.sim.conduct import Conduct
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.faults import GARBLED
-from lehr.testing.sim.intent import IDS, Intent
+from lehr.testing.sim.intent import GUARDED, IDS, UNGUARDED, Intent
 from lehr.testing.sim.manners import manners
 from lehr.testing.sim.process import Process, Site
 from lehr.testing.sim.production import LOOK_TIMEOUT, PUSH_TIMEOUT, Production
@@ -44,6 +44,7 @@ class Scene:
         process: the newest control plane; aside: those in whose place another one has come.
         lost: assets that stay in trouble in the quiet phase.
         offset: seconds by which the wall clock was moved.
+        commits, looks: seconds that a commit, or a look at the source, takes at most.
     """
 
     process: Process
@@ -53,6 +54,7 @@ class Scene:
         self.trace = Trace()
         self.dice = dice = Dice(seed)
         self.manners = manners(dice)
+        self.commits, self.looks = self.manners.commits, self.manners.looks
         known = registry(TYPES)
         self.witness = Witness(known, self.trace)
         self.witness.fenced = self.manners.fencing is Fencing.NATIVE
@@ -62,6 +64,7 @@ class Scene:
         if dice.happens(0.4):  # so that much happens while turns look at production
             self.production.look_slowly(IDS, 4.0)
         self.intent = Intent(dice, known, lambda id: self.witness.assets().get(id))
+        self.intent.guard = GUARDED if self.manners.guarded else UNGUARDED
         self.repository = Repository(self.trace)
         self.production.garble = self.repository.garble = GARBLED
         self.aside: list[Process] = []
@@ -95,9 +98,15 @@ class Scene:
             self._committed,
             deposed=lambda name: self.witness.reached.update(("lease lost",)),
             poll=60.0,
+            commits=lambda: self._delays(self.commits),
+            looks=lambda: self._delays(self.looks),
         )
+        self.intent.governing.now = self.clock.now
         self.edit()
         await self.begin()
+
+    def _delays(self, most: float) -> tuple[float, float]:
+        return (self.dice.seconds(0.0, most / 2), self.dice.seconds(0.0, most / 2)) if most else (0.0, 0.0)
 
     async def close(self) -> None:
         """End every control plane."""
@@ -162,13 +171,23 @@ class Scene:
 
     def edit(self) -> None:
         """Write what the intent is into the source."""
+        if self.intent.guard is not UNGUARDED and self.witness.incarnations:
+            newest = max(self.witness.incarnations)
+            self.intent.acknowledged = self.dice.pick((None, newest, newest, max(1, newest - 1)))
+        self.intent.remember()
         contents = self.intent.files()
         self.witness.let_go |= self.intent.let_go
         declared = {str(asset.id): str(asset.digest) for asset in self.intent.assets()}
-        self.witness.revisions[files(contents).revision.revision] = declared
+        revision = files(contents).revision.revision
+        self.witness.revisions[revision] = declared
+        self.witness.guards[revision] = (
+            None if self.intent.guard is UNGUARDED else self.intent.acknowledged or 0
+        )
         self.repository.telling = not self.dice.happens(0.1)
         said = "; ".join(f"{id}: {spec}" for id, spec in self.intent.things.items())
-        self.repository.edit(contents, f"{said}; governed by {', '.join(self.intent.governing) or 'nothing'}")
+        self.repository.edit(
+            contents, f"{said}; governed by {', '.join(self.intent.governing.assets) or 'nothing'}"
+        )
         self.repository.telling = True
 
     def publish(self) -> None:
@@ -181,7 +200,10 @@ class Scene:
         if isinstance(request, Retry):
             self.conduct.retried()
         began = self.clock.now()
+        before = self.controls()
         answer = await self.process.command(request)
+        if answer.ok and isinstance(request, Lift):
+            self.witness.lifted(request, before, began)
         if answer.ok and isinstance(request, Controlling):
             self.witness.promised(request, answer.content["id"])
         if answer.ok and isinstance(request, Retry):

@@ -90,6 +90,8 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
             yield "I7", "nothing says that it is only observed"
         case "ConcurrencyLimit" if len(scene.production.running) < scene.manners.pushes:
             yield "I9", "there are places for its push"
+        case "TurndownStands" if (late := scene.conduct.late(last)) > _LATE_SECONDS:
+            yield "I7", f"its time was up {late:.1f} s ago"
         case "StillReferenced" if not scene.witness.referrers(id) and _near_settled(scene, id):
             yield "I7", "nothing refers to it"
         case "ApprovalNeeded" if _approved(scene, last, decision, now):
@@ -154,6 +156,10 @@ def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) ->
     if verdict.reason == "Frozen":
         frozen = witness.standing(ControlKind.FREEZE, last, now) is not None
         return not frozen and not witness.declared("lehr.Freeze", last, now)
+    if verdict.reason == "OutsideWindow":
+        return not witness.closed(last, now)
+    if verdict.reason == "RateLimited":
+        return witness.has_room(last, verdict.check.partition("/")[2], now)
     return bool(verdict.wait_for) and not any(_differs(scene, decision, id) for id in verdict.wait_for)
 
 

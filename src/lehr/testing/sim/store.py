@@ -25,7 +25,9 @@ class SimulatedStore:
     Attributes:
         out_of_order: commits raise `TransientError`.
         unreadable: reads do.
+        misreads: asked at each read; True lets this one raise `TransientError`.
         fails: asked at each commit, of what; True lets it raise `TransientError`.
+        gets_to: how many writes of a commit that fails are carried out, and taken back, before it does.
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
@@ -39,7 +41,9 @@ class SimulatedStore:
         self._lagging: SqliteStore | None = None
         self.out_of_order = False
         self.unreadable = False
+        self.misreads: Callable[[], bool] = lambda: False
         self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
+        self.gets_to: Callable[[int], int] = lambda writes: 0
         self.dies: str | None = None
         self.died = asyncio.Event()
         self.commits = 0
@@ -69,6 +73,8 @@ class SimulatedStore:
         self.before(self.commits, writes)
         self.commits += 1
         if self.out_of_order or self.fails(writes):
+            if (count := self.gets_to(len(writes))) > 0:
+                self._tear(writes[:count])
             raise TransientError("the disk is full")
         if self.dies == "before":
             self.die()
@@ -117,7 +123,7 @@ class _Reads:
         store, part = self._store, self._part
 
         def reading(*args: object, **named: object) -> Any:
-            if store.unreadable:
+            if store.unreadable or store.misreads():
                 raise TransientError("the state file is locked")
             return getattr(getattr(store.read_from, part), name)(*args, **named)
 

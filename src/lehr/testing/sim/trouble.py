@@ -42,6 +42,7 @@ class Trouble:
             self._store_trouble,
             self._flaky_store,
             self._unreadable,
+            self._misread,
             self._lag,
             self._kill,
             self._die_at_commit,
@@ -164,10 +165,23 @@ class Trouble:
         self._note("now and then, a commit fails")
         store = self._scene.process.store
         store.fails = lambda writes: self._dice.happens(0.4)
+        if self._dice.happens(0.5):
+            store.gets_to = lambda writes: self._dice.number(0, writes)
         try:
             await self._scene.pass_time(0.0, 20.0)
         finally:
             store.fails = lambda writes: False
+            store.gets_to = lambda writes: 0
+
+    async def _misread(self) -> None:
+        self._note("now and then, a read of the store fails")
+        store = self._scene.process.store
+        probability = self._dice.pick((0.02, 0.1, 0.3))
+        store.misreads = lambda: self._dice.happens(probability)
+        try:
+            await self._scene.pass_time(0.0, 20.0)
+        finally:
+            store.misreads = lambda: False
 
     async def _unreadable(self) -> None:
         self._note("the store cannot be read")

@@ -16,7 +16,7 @@ import msgspec
 from lehr.base.diagnostics import errors
 from lehr.base.digest import digest, short
 from lehr.checks.rate_limit import RateLimit
-from lehr.control.messages import Approve, Controlling
+from lehr.control.messages import Approve, Controlling, Lift
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset
 from lehr.model.attempt import Attempt, Publication
@@ -25,7 +25,7 @@ from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation, Result
-from lehr.model.selector import Selector
+from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
 from lehr.store.merkle import incarnation_digest
 from lehr.store.writes import (
@@ -43,12 +43,17 @@ from lehr.store.writes import (
     Write,
 )
 from lehr.testing.sim.capacity import CAPACITY
+from lehr.testing.sim.intent import GUARDED
 from lehr.testing.sim.reached import paths_of
+from lehr.testing.sim.selecting import selected
 from lehr.testing.sim.trace import Trace
 from lehr.testing.world import THING
 
 _ROUNDING = 0.001
 """Seconds by which sums of times may differ."""
+
+
+_DAY = 86_400.0
 
 
 class Published(msgspec.Struct):
@@ -71,6 +76,8 @@ class Witness:
         reached: how often each path was taken.
         revisions: digests by id of what each revision of the source declares; None for one that
             nothing may be published from.
+        guards: for each revision of a guarded source, the incarnation that its acknowledgement is for, 0 for
+            none; None where the source is not guarded.
         let_go: ids that some revision has let go.
         epoch: of the newest lease.
         fenced: True where the provider itself keeps late writers out.
@@ -87,6 +94,7 @@ class Witness:
         self.ledger: dict[str, LedgerEntry] = {}
         self.decisions: dict[str, Decision] = {}
         self.revisions: dict[str, dict[str, str] | None] = {}
+        self.guards: dict[str, int | None] = {}
         self.let_go: set[str] = set()
         self.reached: Counter[str] = Counter()
         self.jumped = False
@@ -98,7 +106,7 @@ class Witness:
         self._pushes: dict[str, list[str]] = {}
         self.epoch = 0
         self._applied: dict[str, int] = {}
-        self._starts: deque[tuple[float, str]] = deque(maxlen=64)
+        self._starts: deque[tuple[float, tuple[str, ...]]] = deque(maxlen=256)
         self._answers: dict[type, Callable[[Any, Any], None]] = {
             Publish: self._published,
             Admit: self._admit,
@@ -136,20 +144,42 @@ class Witness:
             item
             for item in self.controls.values()  # in the order in which they were given
             if item.kind is kind
-            and item.stands(now)
-            and item.selector.matches(asset)
+            and _stands(item, now)
+            and selected(item.selector, asset)
             and not (self.jumped and item.expires_at)  # it may have run out before the clock went back
         ]
         return found[-1] if found else None
 
     def declared(self, type: str, asset: Asset, now: float) -> bool:
         """Whether a governing asset of `type` selects this one in the newest incarnation, and stands."""
-        payloads = [item.document()["payload"] for item in self.assets().values() if item.type == type]
         return any(
-            msgspec.convert(payload["select"], Selector).matches(asset)
-            for payload in payloads
+            selected(payload["select"], asset)
+            for payload in self.payloads(type).values()
             if payload.get("until") is None
             or (not self.jumped and now < msgspec.convert(payload["until"], dt.datetime).timestamp())
+        )
+
+    def payloads(self, type: str) -> dict[str, dict[str, Any]]:
+        """Of the governing assets of `type` in the newest incarnation, by id."""
+        return {id: item.document()["payload"] for id, item in self.assets().items() if item.type == type}
+
+    def closed(self, asset: Asset, now: float) -> list[str]:
+        """Calendars that let no push of an asset go at `now`, and that nobody overrides."""
+        return [
+            id
+            for id, payload in self.payloads("lehr.Calendar").items()
+            if selected(payload["select"], asset)
+            and not open_at(payload, now)
+            and not (payload["override"] and self._overridden(id, asset, now))
+        ]
+
+    def _overridden(self, calendar: str, asset: Asset, now: float) -> bool:
+        return any(
+            item.kind is ControlKind.OVERRIDE
+            and item.check == calendar
+            and _stands(item, now)
+            and selected(item.selector, asset)
+            for item in self.controls.values()
         )
 
     def turndown(self, asset: Asset) -> Turndown | None:
@@ -195,7 +225,9 @@ class Witness:
             asset = self.last(id)
             assert asset is not None
             entry = self.ledger.get(id)
-            removed = entry is not None and entry.goal is Goal.ABSENT
+            # What has come back into intent is cared for before anybody has looked at it.
+            leaves = id not in self.assets() or self.turndown(asset) is not None
+            removed = leaves and entry is not None and entry.goal is Goal.ABSENT
             if not removed and (id in self.assets() or self.turndown(asset) is not None):
                 found.append(asset)
         return found
@@ -239,6 +271,7 @@ class Witness:
             del assets[id]
             if self.turndown(before[id]) is None and id not in self.let_go and before[id].type == THING:
                 self._broken("I4", f"{id} is gone from intent, and nobody has turned it down or let it go")
+        self._guarded(write, before, assets)
         self.incarnations[answer.sequence] = Published(answer, assets)
         self._as_declared(write, answer, assets)
         self._trace.note("publish", f"{answer.name}: {answer.assets} assets, {answer.changed} changed")
@@ -257,6 +290,37 @@ class Witness:
             self._broken("I11", f"{incarnation.name} is not what its revision declares: {differing}")
         if incarnation.digest != incarnation_digest((asset.id, asset.digest) for asset in assets.values()):
             self._broken("I2", f"the digest of {incarnation.name} is not that of its assets")
+
+    def _guarded(self, write: Publish, before: dict[str, Asset], after: dict[str, Asset]) -> None:
+        """I4: one change takes away only so much, unless somebody has acknowledged just that one."""
+        acknowledged = self.guards.get(write.candidate.sources[0].revision)
+        if acknowledged is None or acknowledged == max(self.incarnations, default=0):
+            return
+        for kept in (set(before), {id for id, asset in before.items() if asset.type == THING}):
+            lost = [
+                id
+                for id in kept
+                if self.turndown(before[id]) is None
+                and (id not in after or self.turndown(after[id]) is not None)
+            ]
+            if len(lost) > GUARDED["floor"] and len(lost) * 100 > GUARDED["percent"] * len(kept):
+                self._broken("I4", f"one change takes away {sorted(lost)} of {len(kept)}, beyond the guard")
+
+    def lifted(self, request: Lift, before: Iterable[Control], now: float) -> None:
+        """A person was told that controls are taken back: those that were asked for, and no others."""
+        asked = parse_selector(request.selector)
+        for control in before:
+            if not _stands(control, now) or self.jumped:
+                continue
+            plain = not (control.selector.all or asked.types or asked.labels)
+            plain = plain and not (control.selector.types or control.selector.labels)
+            covered = asked.all or control.selector == asked
+            covered = covered or (plain and set(control.selector.ids) <= set(asked.ids))
+            meant = str(control.kind) == request.kind and covered
+            if meant and control.id in self.controls:
+                self._broken("I12", f"{control.kind} of {control.selector} is said to be lifted, and stands")
+            if not meant and control.id not in self.controls:
+                self._broken("I12", f"{control.kind} of {control.selector} is gone, and nobody lifted it")
 
     def promised(self, request: Controlling, id: str) -> None:
         """A person was told that the control `id` stands: it is durable, and what was asked for (I12)."""
@@ -326,7 +390,7 @@ class Witness:
 
     def _has_pin_that_ends(self, asset: Asset) -> bool:
         pins = (item for item in self.controls.values() if item.kind is ControlKind.PIN)
-        return any(item.expires_at is not None and item.selector.matches(asset) for item in pins)
+        return any(item.expires_at is not None and selected(item.selector, asset) for item in pins)
 
     def _held(self, operation: Operation, content: Asset) -> None:
         id, now = operation.asset, operation.started_at
@@ -341,6 +405,8 @@ class Witness:
         for type in ("lehr.Freeze", "lehr.ObserveOnly"):
             if self.declared(type, last, now):
                 self._broken("I3", f"{id} is pushed while a {type} selects it")
+        if not self.jumped and (closed := self.closed(last, now)) and self.closed(content, now):
+            self._broken("I3", f"{id} is pushed while {closed[0]} is closed")
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
         id, goal, now = operation.asset, operation.goal, operation.started_at
@@ -370,7 +436,7 @@ class Witness:
         if not any(
             item.kind is ControlKind.APPROVAL
             and item.diff_digest == diff.digest()
-            and item.stands(operation.started_at)
+            and _stands(item, operation.started_at)
             for item in self.controls.values()
         ):
             self._broken("I4", f"{operation.asset} is destroyed without an approval")
@@ -378,18 +444,26 @@ class Witness:
     def _limits(self, operation: Operation, asset: Asset | None) -> None:
         if self.capacity is not None and len(self.open) >= self.capacity:
             self._broken("I3", f"{operation.asset} is admitted beyond the capacity")
-        for item in self.assets().values():
-            if item.type != "lehr.RateLimit" or asset is None or self.jumped:
-                continue
-            limit = msgspec.convert(item.document()["payload"], RateLimit)
-            if limit.group_by or not limit.select.matches(asset):
+        if asset is None or self.jumped:
+            return
+        for id, payload in self.payloads("lehr.RateLimit").items():
+            if not selected(payload["select"], asset) or any("/" in term for term in payload["group_by"]):
                 continue
             # By when the turn began, which may have been before one that was admitted already.
-            since = max(operation.started_at, *(at for at, _id in self._starts), 0.0) - limit.window()
-            used = [at for at, id in self._starts if at > since and id == item.id]
-            if len(used) >= limit.pushes:
-                self._broken("I3", f"{operation.asset} is admitted beyond the rate limit")
-            self._starts.append((operation.started_at, item.id))
+            latest = max(operation.started_at, *(at for at, _key in self._starts), 0.0)
+            if self._used(asset, id, payload, latest) >= payload["pushes"]:
+                self._broken("I3", f"{operation.asset} is admitted beyond the rate limit {id}")
+            self._starts.append((operation.started_at, _counted_for(asset, id, payload)))
+
+    def has_room(self, asset: Asset, id: str, now: float) -> bool:
+        """Whether a push of an asset would be within the rate limit `id` now, or there is none any more."""
+        payload = self.payloads("lehr.RateLimit").get(id)
+        return payload is None or self._used(asset, id, payload, now) < payload["pushes"]
+
+    def _used(self, asset: Asset, id: str, payload: dict[str, Any], now: float) -> int:
+        since = now - msgspec.convert(payload, RateLimit).window()
+        key = _counted_for(asset, id, payload)
+        return sum(1 for at, started in self._starts if at > since and started == key)
 
     def _finish(self, write: Finish, answer: object) -> None:
         found = [item for item in self.open.values() if item.id == write.operation]
@@ -424,6 +498,39 @@ class Witness:
     def _came_back(self, id: str) -> bool:
         """Whether the asset may have been forgotten in between, because intent had let it go."""
         return any(id not in item.assets for item in self.incarnations.values())
+
+
+def _stands(control: Control, now: float) -> bool:
+    return control.expires_at is None or now < control.expires_at
+
+
+def open_at(calendar: dict[str, Any], now: float) -> bool:
+    """Whether a calendar lets pushes go at `now`; True for all but those of every day in UTC."""
+    if calendar["timezone"] != "UTC" or any(len(item["days"]) < 7 for item in calendar["windows"]):
+        return True
+    minute = now % _DAY / 60
+    return any(_minutes(item["from"]) <= minute < _minutes(item["to"]) for item in calendar["windows"])
+
+
+def _minutes(time: str) -> int:
+    hours, minutes = time.split(":")
+    return int(hours) * 60 + int(minutes)
+
+
+def _key(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
+    """What a rate limit counts a push of an asset for."""
+    return limit, *(_group(asset, term) for term in payload["group_by"])
+
+
+def _counted_for(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
+    """What a rate limit counts a push of an asset for."""
+    return limit, *(_group(asset, term) for term in payload["group_by"])
+
+
+def _group(asset: Asset, term: str) -> str:
+    document = asset.document()
+    labels = document["addons"].get("lehr.Labels", {}).get("labels", {})
+    return str(labels.get(term.removeprefix("label:"), "") if term.startswith("label:") else document[term])
 
 
 def things(assets: Iterable[Asset]) -> list[Asset]:

@@ -274,6 +274,22 @@ def what_is_tried_again_counts_once(subject: Subject) -> None:
 
 
 @named_plain
+def one_share_counts_against_several_limits(subject: Subject) -> None:
+    """Limits of one key count the same starts, each over a window of its own."""
+    soon, long = Reservation("removals", 1, 10.0), Reservation("removals", 2, 60.0)
+    with subject.opened() as store:
+        governed(store)
+        admitted(store, request(store, "o1", "a", reservations=(soon, long)))
+        refused(store, request(store, "o2", "b", at=NOW + 9, reservations=(soon, long)), "LimitReached")
+        admitted(store, request(store, "o2", "b", at=NOW + 10, reservations=(soon, long)))
+        hold(store.records.usage(long, NOW + 20) == (2, NOW + 60), "both still count against the longer one")
+        answer = refused(
+            store, request(store, "o3", "c", at=NOW + 20, reservations=(soon, long)), "LimitReached"
+        )
+        hold(answer.until == NOW + 60, f"there is room at NOW + 60, not at {answer.until}")
+
+
+@named_plain
 def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
     """Starts from further ahead than a window come from a clock that was set back since."""
     limit = Reservation("rate", 1, 60.0)

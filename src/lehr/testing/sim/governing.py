@@ -1,0 +1,102 @@
+"""Governing assets of a random history: freezes, calendars, limits and budgets, two of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from lehr.base.clock import iso
+from lehr.model.asset import Asset, AssetId, make_asset
+from lehr.model.types import Registry
+from lehr.testing.sim import selecting
+from lehr.testing.sim.dice import Dice
+from lehr.testing.virtual import EPOCH
+
+_DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+_CALENDAR_MINUTES = 180
+"""A calendar opens and closes for so long after midnight, when a history begins; then it stays open."""
+
+_LASTING = ("rate-1", "budget-1")
+"""What may stand to the end: it holds nothing for ever, nor for long."""
+
+
+def _freeze(dice: Dice, now: float) -> dict[str, Any]:
+    return {"reason": "launch", "until": iso(now + dice.seconds(2.0, 60.0)) if dice.happens(0.4) else None}
+
+
+def _calendar(dice: Dice, now: float) -> dict[str, Any]:
+    windows, minute = [], dice.number(0, 2)
+    while minute < _CALENDAR_MINUTES:
+        end = minute + dice.number(1, 3)
+        windows.append({"days": _DAYS, "from": _time(minute), "to": _time(end)})
+        minute = end + dice.number(1, 3)
+    windows.append({"days": _DAYS, "from": _time(_CALENDAR_MINUTES + 10), "to": "24:00"})
+    return {"timezone": "UTC", "windows": windows, "override": dice.happens(0.6)}
+
+
+def _time(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _rate(dice: Dice, now: float) -> dict[str, Any]:
+    return {"pushes": 3, "per": "20s", "group_by": dice.pick(([], [], ["id"], ["label:team"]))}
+
+
+def _slow_rate(dice: Dice, now: float) -> dict[str, Any]:
+    groups = dice.pick(([], ["id"], ["label:team"], ["type", "label:team"]))
+    return {"pushes": dice.number(1, 3), "per": dice.pick(("5s", "1m")), "group_by": groups}
+
+
+_MADE: dict[str, tuple[str, Callable[[Dice, float], dict[str, Any]]]] = {
+    "freeze-1": ("lehr.Freeze", _freeze),
+    "freeze-2": ("lehr.Freeze", _freeze),
+    "observe": ("lehr.ObserveOnly", lambda dice, now: {"reason": "adoption"}),
+    "calendar-1": ("lehr.Calendar", _calendar),
+    "calendar-2": ("lehr.Calendar", _calendar),
+    "rate-1": ("lehr.RateLimit", _rate),
+    "rate-2": ("lehr.RateLimit", _slow_rate),
+    "budget-1": ("lehr.DeletionBudget", lambda dice, now: {"removals": 2, "per_seconds": 60.0}),
+    "budget-2": (
+        "lehr.DeletionBudget",
+        lambda dice, now: {"removals": dice.number(1, 3), "per_seconds": dice.pick((10.0, 200.0))},
+    ),
+}
+
+CALENDARS = tuple(name for name, (type, _made) in _MADE.items() if type == "lehr.Calendar")
+
+
+class Governing:
+    """Those that are declared now.
+
+    Attributes:
+        assets: by id.
+    """
+
+    def __init__(self, dice: Dice, registry: Registry, ids: tuple[str, ...]) -> None:
+        """Governing assets over some of the things `ids`."""
+        self.assets: dict[str, Asset] = {}
+        self._dice = dice
+        self._registry = registry
+        self._ids = ids
+        self.now: Callable[[], float] = lambda: EPOCH
+
+    def change(self) -> None:
+        """Declare one, or take it out."""
+        name = self._dice.pick(list(_MADE))
+        if self.assets.pop(name, None) is None:
+            self.assets[name] = self._made(name)
+
+    def _made(self, name: str) -> Asset:
+        type, payload_of = _MADE[name]
+        payload = payload_of(self._dice, self.now())
+        if type != "lehr.DeletionBudget":
+            payload["select"] = selecting.some(self._dice, self._ids)
+        kind = self._registry.types[type].payload
+        return make_asset(AssetId(name), type, msgspec.convert(payload, kind), {})
+
+    def calm(self) -> None:
+        """Take away what would hold assets for ever, or for long."""
+        for name in self.assets.keys() - set(_LASTING):
+            del self.assets[name]

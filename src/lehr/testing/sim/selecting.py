@@ -1,0 +1,51 @@
+"""Selectors of a random history: which there are, and what each selects, found out without the program."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Any
+
+import msgspec
+
+from lehr.model.addons import LABELS
+from lehr.model.asset import Asset
+from lehr.testing.sim.dice import Dice
+from lehr.testing.world import THING
+
+TEAMS = ("a", "b")
+
+
+def some(dice: Dice, ids: tuple[str, ...]) -> dict[str, Any]:
+    """A selector as plain data: of ids, a pattern, a label, a type, or of everything."""
+    few = [id for id in ids if dice.happens(0.4)] or [ids[0]]
+    kinds: list[dict[str, Any]] = [
+        {"ids": few},
+        {"ids": few},
+        {"ids": ["t[0-3]"]},
+        {"labels": {"team": dice.pick(TEAMS)}},
+        {"ids": ["t*"], "labels": {"team": dice.pick(TEAMS)}},
+        {"types": [THING]},
+        {"all": True},
+    ]
+    return dice.pick(kinds)
+
+
+def written(dice: Dice, ids: tuple[str, ...]) -> str:
+    """A selector as a person types it: mostly one id."""
+    if dice.happens(0.7):
+        return dice.pick(ids)
+    return dice.pick(("all", f"label:team={dice.pick(TEAMS)}", "t[0-3]", f"type={THING}", ",".join(ids[:3])))
+
+
+def selected(selector: Any, asset: Asset) -> bool:
+    """Whether `selector`, plain or not, selects `asset`."""
+    parts = selector if isinstance(selector, dict) else msgspec.to_builtins(selector)
+    if parts.get("all"):
+        return True
+    ids, types, labels = parts.get("ids") or (), parts.get("types") or (), parts.get("labels") or {}
+    if ids and not any(fnmatch.fnmatchcase(asset.id, pattern) for pattern in ids):
+        return False
+    if types and not any(fnmatch.fnmatchcase(asset.type, pattern) for pattern in types):
+        return False
+    has = asset.document()["addons"].get(LABELS, {}).get("labels", {})
+    return all(has.get(key) == value for key, value in labels.items())

@@ -1,0 +1,68 @@
+"""Blocking calls that take virtual time, as those of a busy disk or of a database across a network do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from lehr.base.clock import Clock
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Delays = Callable[[], tuple[float, float]]
+"""Seconds before a call takes effect, and seconds until it returns after that. `inf`: for ever."""
+
+
+def at_once() -> tuple[float, float]:
+    """No delay at all."""
+    return 0.0, 0.0
+
+
+class Slow:
+    """A `lehr.base.blocking.Blocking` whose calls are made one after the other, each with delays.
+
+    A call behaves as in a thread: it goes on when whoever awaits it is cancelled.
+
+    Attributes:
+        delays: asked before each call; may be replaced at any time.
+    """
+
+    def __init__(self, clock: Clock, delays: Delays = at_once) -> None:
+        self.delays = delays
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._calls = 0
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        before, after = self.delays()
+        if not self._calls and not before and not after:
+            return call(*args, **kwargs)
+
+        async def carried_out() -> T:
+            async with self._turn:
+                await self._pass(before)
+                try:
+                    return call(*args, **kwargs)
+                finally:
+                    await self._pass(after)
+
+        self._calls += 1
+        task = asyncio.ensure_future(carried_out())
+        task.add_done_callback(self._over)
+        return await asyncio.shield(task)
+
+    async def _pass(self, seconds: float) -> None:
+        if seconds == float("inf"):
+            await asyncio.Event().wait()
+        elif seconds:
+            await self._clock.sleep(seconds)
+
+    def _over(self, task: asyncio.Task[T]) -> None:
+        self._calls -= 1
+        if not task.cancelled():
+            task.exception()  # retrieved, in case that nobody awaits it any more
+
+    def close(self) -> None:
+        """There is nothing to end."""
