@@ -443,3 +443,24 @@ def test_a_revision_that_no_source_may_hold_is_refused_once(tmp_path: Path) -> N
         assert kept.at == first.at
 
     play(tmp_path, scenario)
+
+
+def test_a_declared_source_whose_revision_is_refused_refuses_the_commit(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        await place.publisher.refresh()
+        declaring = place.publisher._source.newest()
+        too_much = Diagnostic(code="PUB007", what="the source more is refused: it holds too much")
+        revisions = (declaring.revision, SourceRevision("git:more", "1" * 40, folder="sources/more"))
+
+        def newest() -> Snapshot:
+            raise SourcesError([too_much], declaring, revisions)
+
+        place.publisher._source.newest = newest  # type: ignore[method-assign]
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.REFUSED
+        assert codes(attempt) == {"PUB007"}
+        assert attempt.sources[:2] == revisions
+        assert attempt.sequence == 1
+
+    play(tmp_path, scenario)

@@ -203,8 +203,14 @@ class Publisher:
             work.refused = (error.revision, _LEHR)
             self._end(work, Publication.REFUSED, _not_taken(error))
             return
+        except SourcesError as error:
+            if error.refused:
+                work.refused = (*error.refused, _LEHR)
+            publication = Publication.REFUSED if error.refused else Publication.UNREADABLE
+            self._end(work, publication, *with_excerpts(error.diagnostics, error.declaring))
+            return
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, *_unreadable(self._source.name, error))
+            self._end(work, Publication.UNREADABLE, _not_read(self._source.name, error))
             return
         last = self._store.records.attempt(self._partition)
         if last is None or last.sources != _sources(work.snapshot) or last.sequence != self._newest():
@@ -422,12 +428,6 @@ def _turned_down(asset: Asset | None) -> bool:
 
 def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:
     return sorted(id for id in one.keys() | other.keys() if not _same(one.get(id), other.get(id)))
-
-
-def _unreadable(name: str, error: LehrError) -> tuple[Diagnostic, ...]:
-    if isinstance(error, SourcesError):
-        return with_excerpts(error.diagnostics, error.declaring)
-    return (_not_read(name, error),)
 
 
 def _not_taken(error: RefusedRevisionError) -> Diagnostic:

@@ -99,11 +99,19 @@ class SourcesError(TransientError):
     Attributes:
         diagnostics: one for each problem.
         declaring: the files that declare the sources, into which the diagnostics point.
+        refused: the newest revision of every source, where all could be read and some are refused (see
+            `RefusedRevisionError`): the whole is refused then. Empty otherwise.
     """
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], declaring: Snapshot) -> None:
+    def __init__(
+        self,
+        diagnostics: Sequence[Diagnostic],
+        declaring: Snapshot,
+        refused: Sequence[SourceRevision] = (),
+    ) -> None:
         self.diagnostics = tuple(diagnostics)
         self.declaring = declaring
+        self.refused = tuple(refused)
         first = self.diagnostics[0]
         more = tuple(item.what for item in self.diagnostics[1:])
         super().__init__("; ".join((first.what, *more)), why=first.why, fix=first.fix)

@@ -17,7 +17,15 @@ from lehr.base.digest import digest_all
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
-from lehr.sdk.source import FileEntry, LeavesOut, Remarks, Snapshot, Source, SourcesError
+from lehr.sdk.source import (
+    FileEntry,
+    LeavesOut,
+    RefusedRevisionError,
+    Remarks,
+    Snapshot,
+    Source,
+    SourcesError,
+)
 from lehr.sources.following import Following
 
 Open = Callable[[str, DeclaredSource], Source]
@@ -155,10 +163,14 @@ class CompositeSource:
         problems = list(collisions)
         parts: dict[str, _Part] = {}
         mounted: dict[str, _Mounted] = {}
+        refused: dict[str, SourceRevision] = {}
         for name, item in sorted(declared.items()):
             try:
                 part = parts[name] = self._opened(name, item)
                 mounted[mount_of(name)] = self._mount(name, self._look(part.source, hinted))
+            except RefusedRevisionError as error:
+                problems.append(_refused(name, places[name], error))
+                refused[mount_of(name)] = replace(error.revision, folder=mount_of(name))
             except LehrError as error:
                 problems.append(_unreadable(name, places[name], error))
         if parts != self._parts:
@@ -167,7 +179,10 @@ class CompositeSource:
         known = self._sources()
         self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
         if problems:
-            raise SourcesError(problems, primary)
+            whole = len(refused) == len(problems)
+            read = refused | {folder: item.revision for folder, item in mounted.items()}
+            revisions = (primary.revision, *(read[folder] for folder in sorted(read)))
+            raise SourcesError(problems, primary, revisions if whole else ())
         self._mounted = mounted
         if not parts:
             return primary
@@ -273,6 +288,17 @@ def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagn
                 )
             )
     return problems
+
+
+def _refused(name: str, at: Position, error: RefusedRevisionError) -> Diagnostic:
+    return Diagnostic(
+        code="PUB007",
+        what=f"the newest revision of the source {name} is refused: {error.what}",
+        why=error.why,
+        fix=error.fix,
+        subject=name,
+        at=at,
+    )
 
 
 def _unreadable(name: str, at: Position, error: LehrError) -> Diagnostic:

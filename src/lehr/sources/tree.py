@@ -243,7 +243,7 @@ def _too_much(what: str, most: str) -> StalledError:
     return StalledError(
         f"the commit holds {what}",
         why=f"a source may hold at most {most}",
-        fix="keep intent in a repository of its own, or name the directory that lehr.yaml is in with --path",
+        fix="keep intent in a repository of its own, or name its directory: `--path`, `path` of the source",
     )
 
 

@@ -11,8 +11,10 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
-from lehr.sdk.source import RefusedRevisionError
-from lehr.sources import GitSource, tree
+from lehr.sdk.declared_sources import DeclaredSource
+from lehr.sdk.source import RefusedRevisionError, Source, SourcesError
+from lehr.sources import DirectorySource, GitSource, tree
+from lehr.sources.composite import CompositeSource
 from lehr.sources.tree import TreeReader
 
 FILE, DIRECTORY = pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.TREE
@@ -92,6 +94,42 @@ def test_what_is_too_much_is_a_refused_revision_and_costs_nothing(
     blob = repository.create_blob(b"b: 1\n")
     commit(repository, holding(repository, {"b.yaml": blob}, FILE))
     assert set(source.newest().files()) == {"b.yaml"}
+
+
+def test_it_is_refused_just_so_in_a_source_that_is_declared(
+    repository: pygit2.Repository, tmp_path: Path
+) -> None:
+    (tmp_path / "intent").mkdir()
+    (tmp_path / "intent/lehr.yaml").write_text(
+        "partition: a\nsources:\n  more: {directory: more}\n  other: {directory: other}\n"
+    )
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/b.yaml").write_text("b: 1\n")
+    id = commit(repository, bomb(repository))
+
+    def directory(name: str) -> DirectorySource:
+        return DirectorySource(tmp_path / name, tmp_path / f"{name}.git", clock=SystemClock())
+
+    def opened(name: str, declared: DeclaredSource) -> Source:
+        if name == "other":
+            return directory(name)
+        return GitSource(repository.path, tmp_path / "mirror.git", clock=SystemClock())
+
+    source = CompositeSource(directory("intent"), opened)
+    with pytest.raises(SourcesError) as refused:
+        source.newest()
+    [problem] = refused.value.diagnostics
+    assert (problem.code, problem.subject, str(problem.at)) == ("PUB007", "more", "lehr.yaml:3:3")
+    assert "the commit holds 21,111,111,110 files and directories" in problem.what
+    assert problem.fix
+    folders = [item.folder for item in refused.value.refused]
+    assert folders == ["", "sources/more", "sources/other"]
+    assert refused.value.refused[1].revision == id
+    (tmp_path / "other/b.yaml").unlink()
+    with pytest.raises(SourcesError) as refused:
+        source.newest()
+    assert [item.code for item in refused.value.diagnostics] == ["PUB007", "PUB001"]
+    assert not refused.value.refused, "what cannot be read now may be read later, and is no refusal"
 
 
 def test_files_are_bounded_in_bytes(repository: pygit2.Repository, monkeypatch: pytest.MonkeyPatch) -> None:
