@@ -328,6 +328,27 @@ def test_a_supervisord_that_was_killed_is_healed_without_a_second_copy(site: Sit
     assert len(site.supervisords()) == 1
 
 
+def test_a_supervisord_listens_at_a_socket_of_the_state_and_on_no_port(site: Site, ports: int) -> None:
+    site.apply(web(ports, replicas=1))
+    [supervisord] = site.supervisords()
+    links = [os.readlink(file) for file in Path(f"/proc/{supervisord.pid}/fd").iterdir()]
+    sockets = {
+        link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")
+    }
+    listening = {
+        fields[9]
+        for table in ("tcp", "tcp6")
+        for fields in map(
+            str.split, Path(f"/proc/{supervisord.pid}/net/{table}").read_text().splitlines()[1:]
+        )
+    }
+    assert sockets
+    assert listening, "the program listens, so there is something to be found"
+    assert not sockets & listening
+    [socket_file] = [path for path in site.root.rglob("*") if path.is_socket()]
+    assert socket_file.stat().st_mode & 0o077 == 0
+
+
 def test_a_supervisord_that_cannot_be_reached_is_replaced(site: Site, ports: int) -> None:
     asset = web(ports)
     site.apply(asset)
