@@ -28,12 +28,17 @@ def test_a_run_prunes_what_is_old_in_shares_and_keeps_what_is_applied(tmp_path: 
             async def ask(write: Prune) -> Pruned:
                 return store.commit([write])[0]  # type: ignore[no-any-return]
 
-            kept = asyncio.create_task(keep_pruned(PARTITION, Retention(90 * DAY, 3), ask, clock))
+            told: list[float] = []
+            keeping = keep_pruned(PARTITION, Retention(90 * DAY, 3), ask, clock, told.append)
+            kept, begun = asyncio.create_task(keeping), clock.now()
             await clock.sleep(89 * DAY)
+            assert told == []
             assert len(store.intent.incarnations(PARTITION, 100)) == 20, "nothing is old enough"
             await clock.sleep(2 * DAY)
             found = [item.sequence for item in store.intent.incarnations(PARTITION, 100)]
             assert found == [20, 19, 18, 5], "the newest, and what production holds"
+            assert len(told) == 1
+            assert begun + 90 * DAY <= told[0] <= begun + 91 * DAY
             kept.cancel()
 
     run(main, seed=1)

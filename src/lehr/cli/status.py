@@ -92,6 +92,8 @@ def _lines(
         yield f"pushing     {operation.asset}, for {took}" + (f": {progress}" if progress else "")
     if overview.controls:
         yield f"controls    {words.counted(len(overview.controls), 'control')} active; see `lehr why --all`"
+    if kept := history_line(run, now):
+        yield f"history     {kept}"
     if report and report["store_trouble"]:
         yield f"trouble     {report['store_trouble']}"
 
@@ -114,6 +116,19 @@ def _newest(attempt: Attempt, now: float) -> str:
         return f"{revision} cannot be read since {words.ago(attempt.at, now)}; see `lehr why --all`"
     warnings = f"; {words.counted(len(attempt.diagnostics), 'warning')}" if attempt.diagnostics else ""
     return f"{revision} is in force as {attempt.partition}@{attempt.sequence}{warnings}"
+
+
+def history_line(run: RunState, now: float) -> str:
+    """What the active `lehr run` keeps of history, and when it last pruned; empty if none is active."""
+    if not run.active:
+        return ""
+    if (kept := run.history) is None:
+        return "all is kept; nothing is pruned automatically"
+    pruned = "nothing pruned since the start"
+    if kept.pruned_at is not None:
+        pruned = f"last pruned {words.ago(kept.pruned_at, now)}"
+    newest = words.counted(kept.incarnations, "incarnation")
+    return f"{words.span(kept.seconds)} and the newest {newest} are kept; {pruned}"
 
 
 def _last_look(run: RunState, now: float) -> str:

@@ -29,7 +29,7 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.locating import with_excerpts
-from lehr.query.run_state import RunState
+from lehr.query.run_state import History, RunState
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
@@ -116,6 +116,7 @@ class ControlPlane:
         self.partition = partition
         self.heard = heard
         self.source_looked_at: float | None = None
+        self._pruned_at: float | None = None
         self._parts = parts
         self.committer = Committer(parts.store, parts.blocking, parts.clock)
         self.enforcer = Enforcer(
@@ -173,7 +174,17 @@ class ControlPlane:
             seen_at=now,
             source_looked_at=self.source_looked_at,
             production_looked_at=self.enforcer.looked_at,
+            history=self._history(),
         )
+
+    def _history(self) -> History | None:
+        kept = self._parts.retention
+        if kept is None:
+            return None
+        return History(seconds=kept.seconds, incarnations=kept.incarnations, pruned_at=self._pruned_at)
+
+    def _pruned(self, at: float) -> None:
+        self._pruned_at = at
 
     async def refresh(self) -> Attempt:
         """Take a pass over the source, and let the Enforcer know what it published."""
@@ -211,7 +222,7 @@ class ControlPlane:
             tidying = tidy_up(parts.tidying, parts.store, parts.reading, self._refreshing, parts.clock)
             self._tasks.append(asyncio.create_task(tidying, name="tidying"))
         if parts.retention is not None:
-            pruning = keep_pruned(self.partition, parts.retention, self._ask, parts.clock)
+            pruning = keep_pruned(self.partition, parts.retention, self._ask, parts.clock, self._pruned)
             self._tasks.append(asyncio.create_task(pruning, name="retention"))
         return attempt
 

@@ -45,9 +45,17 @@ async def pruned(
 
 
 async def keep_pruned(
-    partition: Partition, retention: Retention, ask: Callable[[Prune], Awaitable[Any]], clock: Clock
+    partition: Partition,
+    retention: Retention,
+    ask: Callable[[Prune], Awaitable[Any]],
+    clock: Clock,
+    removed: Callable[[float], None] = lambda at: None,
 ) -> None:
-    """Prune now and then, until cancelled. What fails is logged, and tried again the next time."""
+    """Prune now and then, until cancelled. What fails is logged, and tried again the next time.
+
+    Args:
+        removed: is told when (wall-clock seconds) something was removed.
+    """
     await clock.sleep(_FIRST_SECONDS)
     while True:
         wanted = Prune(partition, retention.incarnations, clock.now() - retention.seconds, _ROWS)
@@ -57,5 +65,6 @@ async def keep_pruned(
             log.warning("history could not be pruned, it is tried again later", error=str(error))
         else:
             if total != Pruned():
+                removed(clock.now())
                 log.warning("history was pruned", removed=told_of(total))
         await clock.sleep(_EVERY_SECONDS)

@@ -7,6 +7,20 @@ import msgspec
 from lehr.base.moments import Moment
 
 
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """What an active `lehr run` keeps of history when it prunes automatically, besides what is needed.
+
+    Attributes:
+        seconds: what is younger is kept.
+        incarnations: the newest so many are kept.
+        pruned_at: when it last removed something; None if it has removed nothing since it started.
+    """
+
+    seconds: float
+    incarnations: int
+    pruned_at: Moment | None = None
+
+
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The `lehr run` of a state, as it is at one moment.
 
@@ -18,6 +32,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         seen_at: wall-clock seconds of the last sign of life; None if there never was one.
         source_looked_at: when its last completed look at the source began.
         production_looked_at: when it last compared an asset with production.
+        history: what it keeps of history; None where it prunes nothing automatically, or is not active.
     """
 
     active: bool
@@ -27,6 +42,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     seen_at: Moment | None = None
     source_looked_at: Moment | None = None
     production_looked_at: Moment | None = None
+    history: History | None = None
 
 
 def idle(now: float) -> RunState:

@@ -1,0 +1,43 @@
+"""What `lehr status` says of how much history is kept."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from lehr.cli.documents import of_run_state
+from lehr.cli.status import history_line
+from lehr.query.run_state import History, RunState
+
+DEFAULT = History(seconds=90 * 86_400.0, incarnations=1000)
+NOW = 10_000.0
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (DEFAULT, "90d and the newest 1,000 incarnations are kept; nothing pruned since the start"),
+        (
+            msgspec.structs.replace(DEFAULT, pruned_at=NOW - 7200.0),
+            "90d and the newest 1,000 incarnations are kept; last pruned 2h ago",
+        ),
+        (None, "all is kept; nothing is pruned automatically"),
+    ],
+)
+def test_an_active_run_says_what_it_keeps_and_when_it_last_pruned(history: History | None, said: str) -> None:
+    run = RunState(active=True, now=NOW, history=history)
+    assert history_line(run, NOW) == said
+
+
+def test_without_an_active_run_nothing_is_pruned() -> None:
+    assert history_line(RunState(active=False, now=NOW), NOW) == ""
+
+
+def test_it_is_in_the_document_with_rfc_3339_times() -> None:
+    history = msgspec.structs.replace(DEFAULT, pruned_at=0.0)
+    document = of_run_state(RunState(active=True, now=NOW, history=history))
+    assert document["history"] == {
+        "seconds": 7_776_000.0,
+        "incarnations": 1000,
+        "pruned_at": "1970-01-01T00:00:00.000000Z",
+    }
