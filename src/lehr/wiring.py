@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from lehr.sdk.validator import DatabaseRule, LookUp
     from lehr.sources import CompositeSource, DirectorySource, GitSource
     from lehr.store import CheckableStore
-    from lehr.store.claims import HostClaims
+    from lehr.store.claims import HostClaims, Register
+    from lehr.store.postgres.claims import ClaimTable
     from lehr.store.sqlite.claims import ClaimFile
 
 STATE_FILE = "state.sqlite"
@@ -376,7 +377,7 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
         blocking=Threads("store", 1),
         reading=Threads("reading", 1),
         look_up=look_up(deployment.base),
-        claims=claims(deployment, store_place(deployment.state, store_address)),
+        claims=claims(deployment, store_address),
         joins=joins,
         retention=Retention(deployment.retain_seconds, deployment.retain)
         if deployment.retain_seconds
@@ -396,17 +397,37 @@ def _tidying(state: Path) -> Tidying:
     return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))
 
 
-def claims(deployment: Deployment, store: str) -> HostClaims:
-    """What this user's control planes claim on this host, as the one of `deployment` sees it.
+def claims(deployment: Deployment, store_address: str | None = None) -> HostClaims:
+    """What is claimed on this host, as the control plane of `deployment` sees it.
 
     Args:
-        store: where its store is. Two state folders with one store are one owner.
+        store_address: as in `parts`.
     """
+    from lehr.store.registers import Registers
+
+    registers = claim_registers(deployment.state, store_address)
+    return _claims(deployment, store_address, Registers(registers))
+
+
+def claims_to_look_at(deployment: Deployment, store_address: str | None = None) -> list[HostClaims]:
+    """The same for who publishes nothing: each register on its own, since others may not be there.
+
+    The first of them has none, and knows of paths what can be known without.
+    """
+    from lehr.store.registers import Registers
+
+    registers = claim_registers(deployment.state, store_address, read_only=True)
+    return [_claims(deployment, store_address, register) for register in (Registers(()), *registers)]
+
+
+def _claims(deployment: Deployment, store_address: str | None, register: Register) -> HostClaims:
     from lehr.base.blocking import Threads
     from lehr.store.claims import HostClaims
 
+    # Two state folders with one store are one owner.
+    store = store_place(deployment.state, store_address)
     return HostClaims(
-        claim_register(),
+        register,
         os.path.realpath(store) if store.startswith("/") else store,
         deployment.state,
         deployment.base,
@@ -424,18 +445,35 @@ def protected(deployment: Deployment) -> Protected:
     return Protected({deployment.state: "the state folder", states(): "the folder of all states"})
 
 
-def claim_register() -> ClaimFile:
-    """The register of claims of this user on this host."""
+def claim_registers(
+    state: Path | None, store_address: str | None = None, *, read_only: bool = False
+) -> list[ClaimFile | ClaimTable]:
+    """The registers of claims of this host, in the order in which they are asked.
+
+    That of this user comes first: it costs the least, and refuses most of what is refused. That in the
+    database of the store, if there is one, has the claims of other users and other state homes, too.
+
+    Args:
+        state: the folder that may know where its store is; None for none.
+    """
     import socket
 
     from lehr.control.state_folder import states
-    from lehr.store.opening import is_gone
+    from lehr.store.opening import is_gone, register_of
     from lehr.store.sqlite.claims import ClaimFile
 
-    return ClaimFile(
-        states() / f"claims-{socket.gethostname()}.sqlite",
-        lambda state: not is_gone(Path(state) / STATE_FILE),
-    )
+    host = socket.gethostname()
+    found: list[ClaimFile | ClaimTable] = [
+        ClaimFile(
+            states() / f"claims-{host}.sqlite",
+            lambda place: not is_gone(Path(place) / STATE_FILE),
+            read_only=read_only,
+        )
+    ]
+    if state is not None or store_address is not None:
+        table = register_of((state or Path()) / STATE_FILE, store_address, host, read_only=read_only)
+        found += [] if table is None else [table]
+    return found
 
 
 def _installed(group: str) -> list[EntryPoint]:

@@ -1,7 +1,8 @@
-"""`lehr claims`: what this user's partitions hold in production on this host."""
+"""`lehr claims`: what partitions hold in production on this host."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from lehr import wiring
 from lehr.base.errors import LehrError
 from lehr.cli import words
 from lehr.cli.output import Column, Shape, output_option, show
-from lehr.cli.stored import running
+from lehr.cli.stored import found_state, named_store, running, state_option
 from lehr.store.claims import Claimed
 
 _SHAPE: Shape[Claimed] = Shape(
@@ -37,27 +38,54 @@ _SHAPE: Shape[Claimed] = Shape(
 )
 @click.option(
     "--release",
-    metavar="STATE",
+    metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
     help="Give up all that the partition with this state folder holds.",
 )
 @output_option("table", "json", "name")
-def claims(release: Path | None, form: str) -> None:
-    """List the files, ports and databases that your partitions hold on this host, and who holds each.
+@state_option
+def claims(release: Path | None, form: str, state: Path | None) -> None:
+    """List the files, ports and databases that partitions hold on this host, and who holds each.
 
     Two partitions that change the same thing would push against each other, so that the second one to
     claim it is refused (VAL031). A claim is given up when its asset is turned down or let go, and when the
     state folder is removed. --release is for a workspace that is gone for good, and whose state is left.
+
+    Partitions of this user are listed; where the store is in PostgreSQL, also those of other users whose
+    stores are in the same database. Their claims last as long as their stores, whatever becomes of the
+    state folders.
     """
-    register = wiring.claim_register()
+    registers = wiring.claim_registers(found_state(state), named_store())
     if release is None:
-        show(form, register.all(), _SHAPE, nothing="nothing is claimed")
+        found = {item: None for register in registers for item in register.all()}
+        show(form, sorted(found, key=lambda item: item.name), _SHAPE, nothing="nothing is claimed")
         return
-    state = release.resolve()
+    folder = release.resolve()
+    _require_left(folder)
+    # The file last: if the database is away, nothing is released.
+    released = {name for register in reversed(registers) for name in register.release_state(str(folder))}
+    click.echo(f"{words.counted(len(released), 'claim')} released", err=True)
+
+
+def _require_left(state: Path) -> None:
+    """See that nobody runs from a state folder.
+
+    Raises:
+        LehrError: somebody does, or that cannot be seen.
+    """
+    try:
+        os.stat(f"{state}/.")  # looks into the folder, not only at it
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise LehrError(
+            f"it cannot be seen whether a `lehr run` is active with state folder {state}",
+            why=error.strerror or str(error),
+            fix="release its claims as the user that it belongs to",
+        ) from error
     if running(state):
         raise LehrError(
             f"a `lehr run` is active with state folder {state}",
             why="it holds what it pushes",
             fix="stop it first; or turn its assets down, or let them go",
         )
-    click.echo(f"{words.counted(register.release_state(str(state)), 'claim')} released", err=True)

@@ -303,6 +303,8 @@ class ControlPlane:
         await _closed("generation", self._parts.generation.close())
         for plugin in self._parts.plugins:
             await _closed(type(plugin).__name__, plugin.close())
+        if self._parts.claims is not None:
+            await _closed("claims", self._parts.claims.close())
 
 
 async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:

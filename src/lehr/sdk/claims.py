@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
 
 
@@ -55,6 +56,10 @@ class Conflict(msgspec.Struct, frozen=True):
         return "" if name == real else f" (that is, {real})"
 
 
+class NoRegisterError(TransientError):
+    """There is no register, and who asks makes none."""
+
+
 class Claims(Protocol):
     """The register of a host, as one control plane sees it.
 
@@ -90,4 +95,8 @@ class Claims(Protocol):
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         """Give up all that `assets` hold."""
+        ...
+
+    async def close(self) -> None:
+        """Nobody asks any more."""
         ...

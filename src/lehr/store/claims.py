@@ -1,21 +1,22 @@
 """The register of claims of one host: what is resolved, by whom it is asked, and how long it may take.
 
-In: claims as types word them. Out: conflicts. The register itself (`lehr.store.sqlite.claims`) holds only
-real names, and whose they are.
+In: claims as types word them. Out: conflicts. The registers themselves (`lehr.store.sqlite.claims`,
+`lehr.store.postgres.claims`) hold only real names, and whose they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 import structlog
 
 from lehr.base.blocking import Blocking
+from lehr.base.errors import TransientError
 from lehr.base.real_paths import real_entry, real_target
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict, Holder
@@ -23,7 +24,11 @@ from lehr.sdk.protected import Protected
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 _RESOLVE_SECONDS = 5.0
+_REGISTER_SECONDS = 15.0
+"""More than a register takes to find out that it is locked or away. Longer than that, it hangs."""
 
 Resolved = Mapping[AssetId, Mapping[str, str]]
 """By asset: its claims as it words them, by real name."""
@@ -52,7 +57,7 @@ class Claimed(msgspec.Struct, frozen=True):
 class Register(Protocol):
     """Real names of things in production, and who holds them. Every method is one transaction.
 
-    What belongs to an owner whose state is gone counts as free. One call at a time.
+    What belongs to an owner that is gone counts as free. One call at a time.
     """
 
     def known(self, owner: Owner) -> bool:
@@ -74,12 +79,12 @@ class Register(Protocol):
         """
         ...
 
-    def release(self, owner: Owner, assets: Collection[AssetId]) -> None:
-        """Give up what these assets hold."""
+    def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
+        """Give up what these assets hold: these names, or all (None)."""
         ...
 
     def close(self) -> None:
-        """Close the file."""
+        """Close what is open. It is opened again when it is next needed."""
         ...
 
 
@@ -149,47 +154,68 @@ class HostClaims:
         return Owner(self._store, partition, self._state)
 
     async def known(self, partition: Partition) -> bool:
-        return await self._blocking.run(self._register.known, self._owner(partition))
+        return await _in_time(self._blocking.run(self._register.known, self._owner(partition)))
 
     async def conflicts(
         self, partition: Partition, claims: Mapping[AssetId, Collection[str]]
     ) -> Sequence[Conflict]:
-        resolved = await self._resolved(claims)
-        names = {name for names in resolved.values() for name in names}
         owner = self._owner(partition)
-        holders = await self._blocking.run(self._register.holders, owner, sorted(names))
+        resolved, forbidden = await self._looked_at(owner, claims)
+        names = {name for names in resolved.values() for name in names}
+        holders = await _in_time(self._blocking.run(self._register.holders, owner, sorted(names)))
         # What an asset of ours held, it may hold no more: those that are asked about now say it anew.
         before = {name for name, holder in holders.items() if holder.ours and holder.asset in claims}
         found = _conflicts(resolved, {name: holders[name] for name in holders.keys() - before})
-        return [*await self._forbidden(owner, resolved), *found, *_among(resolved, owner)]
+        return [*forbidden, *found, *_among(resolved, owner)]
 
     async def take(
         self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
     ) -> Sequence[Conflict]:
-        return await self._take(partition, claims, only=only, free=False)
+        owner = self._owner(partition)
+        resolved, forbidden = await self._looked_at(owner, claims)
+        return forbidden or await self._take(owner, resolved, only=only, free=False)
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
-        await self._take(partition, claims, only=False, free=True)
+        await self._take(self._owner(partition), await self._resolved(claims), only=False, free=True)
 
-    async def _take(
-        self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
-    ) -> Sequence[Conflict]:
-        resolved = await self._resolved(claims)
+    async def _take(self, owner: Owner, resolved: Resolved, *, only: bool, free: bool) -> Sequence[Conflict]:
         names = {id: tuple(names) for id, names in resolved.items()}
-        owner = self._owner(partition)
-        if not free and (forbidden := await self._forbidden(owner, resolved)):
-            return forbidden
-        return _conflicts(
-            resolved, await self._blocking.run(self._register.take, owner, names, only=only, free=free)
-        )
+        taking = self._blocking.run(self._register.take, owner, names, only=only, free=free)
+        return _conflicts(resolved, await _in_time(taking))
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
-        await self._blocking.run(self._register.release, self._owner(partition), assets)
+        names = dict.fromkeys(assets)
+        await _in_time(self._blocking.run(self._register.release, self._owner(partition), names))
 
-    async def _forbidden(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
-        """Claims that lead into Lehr's state or a git repository."""
-        async with asyncio.timeout(_RESOLVE_SECONDS + len(resolved) / 1000):
-            return await self._resolving.run(self._into_protected, owner, resolved)
+    async def close(self) -> None:
+        try:
+            await self._blocking.run(self._register.close)
+        finally:
+            self._blocking.close()
+            self._resolving.close()
+
+    async def _looked_at(
+        self, owner: Owner, claims: Mapping[AssetId, Collection[str]]
+    ) -> tuple[Resolved, list[Conflict]]:
+        """Real names, and which of them lead into Lehr's state or a git repository.
+
+        Raises:
+            TransientError: it takes too long to find out.
+        """
+
+        def look() -> tuple[Resolved, list[Conflict]]:
+            resolved = self._all(claims, self._real_name)
+            return resolved, self._into_protected(owner, resolved)
+
+        try:
+            async with asyncio.timeout(_patience(claims)):
+                return await self._resolving.run(look)  # at once: each way to a thread costs 70 us
+        except TimeoutError as error:
+            raise TransientError(
+                "the paths that assets claim cannot be looked at",
+                why=f"a file system does not answer; {_RESOLVE_SECONDS:g} s were not enough",
+                fix="see that what is mounted there answers; Lehr tries again automatically",
+            ) from error
 
     def _into_protected(self, owner: Owner, resolved: Resolved) -> list[Conflict]:
         holder = Holder(owner.partition, owner.state, AssetId(""), ours=True)
@@ -205,7 +231,7 @@ class HostClaims:
     async def _resolved(self, claims: Mapping[AssetId, Collection[str]]) -> Resolved:
         """Real names; where a look at the disk takes too long, names as they are written."""
         try:
-            async with asyncio.timeout(_RESOLVE_SECONDS + len(claims) / 1000):
+            async with asyncio.timeout(_patience(claims)):
                 return await self._resolving.run(self._all, claims, self._real_name)
         except TimeoutError:
             log.warning("claims are compared as written: a look at their paths takes too long")
@@ -217,6 +243,24 @@ class HostClaims:
         return {
             id: {name_of(claim, self._base): claim for claim in claimed} for id, claimed in claims.items()
         }
+
+
+def _patience(claims: Mapping[AssetId, Collection[str]]) -> float:
+    """Seconds that a look at the paths of these claims may take."""
+    return _RESOLVE_SECONDS + len(claims) / 1000
+
+
+async def _in_time(asking: Awaitable[T]) -> T:
+    """What a register answers, unless it hangs: whoever waits for it must be able to say why."""
+    try:
+        async with asyncio.timeout(_REGISTER_SECONDS):
+            return await asking
+    except TimeoutError as error:
+        raise TransientError(
+            "the register of claims does not answer",
+            why=f"it was waited for {_REGISTER_SECONDS:g} s",
+            fix="see to the disk or the server that it is on; Lehr tries again automatically",
+        ) from error
 
 
 def _conflicts(resolved: Resolved, holders: Mapping[str, Holder]) -> list[Conflict]:

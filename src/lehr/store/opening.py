@@ -16,6 +16,7 @@ from lehr.store.interface import CheckableStore
 
 if TYPE_CHECKING:
     from lehr.store.postgres import Address
+    from lehr.store.postgres.claims import ClaimTable
 
 _NOTE = "store"
 """The file beside the state file that remembers an address."""
@@ -81,6 +82,21 @@ def place_of(file: Path, named: str | None = None) -> str:
     """
     text = named or _noted(file)
     return str(file) if text is None else _address(text).place
+
+
+def register_of(file: Path, named: str | None, host: str, *, read_only: bool = False) -> ClaimTable | None:
+    """The register of claims in the database of the store; None where the store is a file.
+
+    Raises:
+        StalledError: the address cannot be read.
+    """
+    text = named or _noted(file)
+    if text is None:
+        return None
+    address = _address(text)
+    from lehr.store.postgres.claims import ClaimTable  # noqa: PLC0415
+
+    return ClaimTable(address, host, read_only=read_only)
 
 
 def _address(text: str) -> Address:

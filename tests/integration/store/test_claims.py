@@ -8,18 +8,24 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from lehr.base.blocking import Inline
+from lehr.base.blocking import Inline, Threads
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict
 from lehr.sdk.protected import Protected
-from lehr.store.claims import HostClaims, real_name
+from lehr.store import claims as claims_of_host
+from lehr.store.claims import HostClaims, Register, real_name
 from lehr.store.opening import is_gone
+from lehr.store.postgres import Address, PostgresStore
+from lehr.store.postgres.claims import ClaimTable
 from lehr.store.sqlite.claims import ClaimFile
 
 SHOP, BLOG = Partition("shop"), Partition("blog")
@@ -30,11 +36,12 @@ def ids(claims: Mapping[str, Collection[str]]) -> dict[AssetId, Collection[str]]
 
 
 class Host:
-    """Control planes that share a register."""
+    """Control planes that share a register in a file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.file = folder / "claims.sqlite"
+        self.opened: list[Register] = []
 
     def state(self, name: str) -> Path:
         state = self.folder / name
@@ -45,13 +52,70 @@ class Host:
     def of(self, name: str, base: Path | None = None, store: str = "") -> HostClaims:
         """As the control plane with this state folder sees it."""
         state = self.state(name)
-        file = ClaimFile(self.file, lambda place: not is_gone(Path(place) / "state.sqlite"))
-        return HostClaims(file, store or str(state), state, base or self.folder, Inline(), Inline())
+        register = self.register(store or name)
+        self.opened.append(register)
+        return HostClaims(register, store or str(state), state, base or self.folder, Inline(), Inline())
+
+    def register(self, store: str) -> Register:
+        """As one store knows it."""
+        return ClaimFile(self.file, lambda place: not is_gone(Path(place) / "state.sqlite"))
+
+    def remove_store(self, name: str) -> None:
+        (self.state(name) / "state.sqlite").unlink()
+
+    def lose(self) -> None:
+        """The register forgets all."""
+        self.file.unlink()
+
+    def close(self) -> None:
+        for register in self.opened:
+            register.close()
+
+
+class DatabaseHost(Host):
+    """Control planes that share one in a database, each with a store of its own there."""
+
+    def __init__(self, folder: Path, make_address: Callable[[], Address]) -> None:
+        super().__init__(folder)
+        self._stores: dict[str, Address] = defaultdict(make_address)
+        self.name = f"host of {folder}"
+
+    def register(self, store: str) -> Register:
+        return ClaimTable(self.address(store), self.name)
+
+    def address(self, store: str) -> Address:
+        """Of a store, which is made when it is first asked for."""
+        if store not in self._stores:
+            PostgresStore(self._stores[store]).close()
+        return self._stores[store]
+
+    def remove_store(self, name: str) -> None:
+        self.run(f"DROP SCHEMA {self._stores[name].schema} CASCADE")
+
+    def lose(self) -> None:
+        self.run(f"DELETE FROM lehr_claims.claim WHERE host = '{self.name}'")
+
+    def run(self, statement: str) -> None:
+        [address, *_] = self._stores.values()
+        with psycopg.connect(address.conninfo) as db:
+            db.execute(statement.encode())
+
+
+@pytest.fixture(params=["file", "database"])
+def shared(
+    request: pytest.FixtureRequest, tmp_path: Path, make_address: Callable[[], Address]
+) -> Iterator[Host]:
+    """Each kind of register."""
+    made = Host(tmp_path) if request.param == "file" else DatabaseHost(tmp_path, make_address)
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return Host(tmp_path)
+def host(tmp_path: Path) -> Iterator[Host]:
+    made = Host(tmp_path)
+    yield made
+    made.close()
 
 
 def take(
@@ -70,21 +134,21 @@ def release(claims: HostClaims, partition: Partition, *assets: str) -> None:
     asyncio.run(claims.release(partition, [AssetId(id) for id in assets]))
 
 
-def test_a_second_claimant_is_refused_and_told_who_holds_it(host: Host) -> None:
-    one, other = host.of("one"), host.of("other")
+def test_a_second_claimant_is_refused_and_told_who_holds_it(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
     assert not take(one, SHOP, {"web": ["port:8080", "port:8081"]})
     [found] = take(other, BLOG, {"proxy": ["port:8081", "port:9000"]})
     assert (found.asset, found.what) == ("proxy", "port 8081")
     assert (found.holder.partition, found.holder.asset) == (SHOP, "web")
-    assert found.holder.state == str(host.state("one"))
+    assert found.holder.state == str(shared.state("one"))
     assert not found.holder.ours
-    assert not take(host.of("third"), BLOG, {"x": ["port:9000"]}), "of a refused one nothing was taken"
+    assert not take(shared.of("third"), BLOG, {"x": ["port:9000"]}), "of a refused one nothing was taken"
 
 
-def test_paths_are_the_same_if_they_lead_to_the_same_file(host: Host, tmp_path: Path) -> None:
+def test_paths_are_the_same_if_they_lead_to_the_same_file(shared: Host, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "link").symlink_to("etc")
-    one, other = host.of("one", tmp_path / "etc"), host.of("other", tmp_path)
+    one, other = shared.of("one", tmp_path / "etc"), shared.of("other", tmp_path)
     assert not take(one, SHOP, {"motd": ["file:motd"]})
     for claim in (f"file:{tmp_path}/etc/motd", "file:link/motd", "folder:etc/motd"):
         [found] = take(other, BLOG, {"x": [claim]})
@@ -102,9 +166,9 @@ def test_a_link_at_the_end_of_a_files_path_is_replaced_and_not_followed(tmp_path
 
 
 def test_two_assets_of_one_partition_with_one_file_are_found_by_their_real_paths(
-    host: Host, tmp_path: Path
+    shared: Host, tmp_path: Path
 ) -> None:
-    claims = host.of("one", tmp_path)
+    claims = shared.of("one", tmp_path)
     [found] = conflicts(claims, SHOP, {"a": ["file:motd"], "b": [f"file:{tmp_path}/motd"]})
     assert (found.asset, found.holder.asset, found.holder.ours) == ("b", "a", True)
     assert not take(claims, SHOP, {"a": ["file:motd"]})
@@ -114,8 +178,8 @@ def test_two_assets_of_one_partition_with_one_file_are_found_by_their_real_paths
     assert not conflicts(claims, SHOP, {"a": ["file:motd"]})
 
 
-def test_what_an_asset_claims_no_more_is_free(host: Host) -> None:
-    one, other = host.of("one"), host.of("other")
+def test_what_an_asset_claims_no_more_is_free(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
     take(one, SHOP, {"web": ["port:1", "port:2"], "db": ["port:3"]})
     take(one, SHOP, {"web": ["port:2"]}, only=False)
     assert take(other, BLOG, {"x": ["port:1"]}), "a push releases nothing"
@@ -126,18 +190,18 @@ def test_what_an_asset_claims_no_more_is_free(host: Host) -> None:
     assert take(other, BLOG, {"y": ["port:2"]})
 
 
-def test_a_transfer_within_a_partition_keeps_the_claim(host: Host) -> None:
-    one, other = host.of("one"), host.of("other")
+def test_a_transfer_within_a_partition_keeps_the_claim(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
     take(one, SHOP, {"a": ["port:1"]})
     take(one, SHOP, {"b": ["port:1"]})
     release(one, SHOP, "a")
     assert take(other, BLOG, {"x": ["port:1"]})
 
 
-def test_claims_of_a_state_folder_that_is_gone_are_free(host: Host) -> None:
-    one, other = host.of("one"), host.of("other")
+def test_claims_of_a_store_that_is_gone_are_free(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
     take(one, SHOP, {"web": ["port:1"]})
-    (host.state("one") / "state.sqlite").unlink()
+    shared.remove_store("one")
     assert not conflicts(other, BLOG, {"x": ["port:1"]})
     assert not take(other, BLOG, {"x": ["port:1"]})
 
@@ -147,19 +211,19 @@ def test_a_state_folder_that_cannot_be_looked_at_is_not_gone(host: Host, tmp_pat
     assert not is_gone(tmp_path / ("x" * 300) / "state.sqlite")
 
 
-def test_two_state_folders_with_one_store_are_one_owner(host: Host) -> None:
+def test_two_state_folders_with_one_store_are_one_owner(shared: Host) -> None:
     place = "postgresql://host/lehr"
-    one, other = host.of("one", store=place), host.of("other", store=place)
+    one, other = shared.of("one", store=place), shared.of("other", store=place)
     take(one, SHOP, {"web": ["port:1"]})
     assert not take(other, SHOP, {"web": ["port:1"]})
     assert take(other, BLOG, {"web": ["port:1"]}), "another partition of the store is another owner"
 
 
-def test_a_register_that_is_lost_is_filled_again(host: Host) -> None:
-    one, other = host.of("one"), host.of("other")
+def test_a_register_that_is_lost_is_filled_again(shared: Host) -> None:
+    one, other = shared.of("one"), shared.of("other")
     take(one, SHOP, {"web": ["port:1"]})
     assert asyncio.run(one.known(SHOP))
-    host.file.unlink()
+    shared.lose()
     assert not asyncio.run(one.known(SHOP))
     take(other, BLOG, {"x": ["port:2"]})
     asyncio.run(one.take_free(SHOP, ids({"web": ["port:1"], "db": ["port:2"]})))
@@ -184,7 +248,7 @@ def test_only_its_owner_may_read_it(host: Host) -> None:
 TAKER = """
 import asyncio, sys
 from pathlib import Path
-from lehr.base.blocking import Inline
+from lehr.base.blocking import Inline, Threads
 from lehr.store.claims import HostClaims
 from lehr.store.sqlite.claims import ClaimFile
 
@@ -274,3 +338,32 @@ def test_nothing_that_leads_into_the_state_or_a_repository_can_be_claimed(host: 
         assert [item.asset for item in found] == ["a"]
         assert found[0].protected
     assert not conflicts(claims, SHOP, {"a": ["file:work/x", "folder:work", "port:1"]})
+
+
+def test_a_path_that_cannot_be_looked_at_is_said(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims_of_host, "_RESOLVE_SECONDS", 0.05)
+    back = threading.Event()
+
+    def hangs(path: str, *, entry: bool, seen: dict[str, str]) -> str:
+        back.wait()
+        return ""
+
+    protected = Protected({})
+    monkeypatch.setattr(protected, "why", hangs)
+    claims = HostClaims(
+        host.register("one"),
+        "store",
+        host.folder,
+        host.folder,
+        Threads("claimed paths", 2),
+        Inline(),
+        protected=protected,
+    )
+    wanted = ids({"motd": ["file:motd"]})
+    try:
+        for asked in (claims.conflicts(SHOP, wanted), claims.take(SHOP, wanted, only=False)):
+            with pytest.raises(TransientError, match="paths that assets claim cannot be looked at"):
+                asyncio.run(asked)
+    finally:
+        back.set()
+    asyncio.run(claims.close())

@@ -43,6 +43,9 @@ class Register:
             raise TransientError("the disk is full")
         self.asked.append((partition, tuple(assets)))
 
+    async def close(self) -> None:
+        pass
+
 
 def test_what_a_push_changes_is_taken_and_nothing_given_up_for_it() -> None:
     register = Register()

@@ -12,6 +12,8 @@ from lehr.base.errors import StalledError
 
 SCHEMES = ("postgresql://", "postgres://")
 SCHEMA = "lehr"
+REGISTER = "lehr_claims"
+"""The schema of the register of claims, which all stores of a database share."""
 
 _PORTS = re.compile(r"[0-9,]*")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
@@ -52,10 +54,11 @@ class Address:
             raise StalledError("the address of the store cannot be read", fix=_FIX) from None
         if not _PORTS.fullmatch(known.get("port", "")):
             raise StalledError("the address of the store has no proper port", fix=_FIX)
-        if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_"):
+        if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_") or self.schema == REGISTER:
             raise StalledError(
                 "the schema of the store has no proper name",
-                fix="choose one of small letters, digits and underscores: ?schema=lehr",
+                fix="choose one of small letters, digits and underscores: ?schema=lehr; not"
+                f" {REGISTER}, which is the register of claims",
             )
         self._conninfo = make_conninfo(**_DEFAULTS | known)
         shown = {name: value for name, value in known.items() if name not in _SECRETS}

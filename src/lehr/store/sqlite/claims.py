@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
-from lehr.sdk.claims import Holder
+from lehr.sdk.claims import Holder, NoRegisterError
 from lehr.store.claims import Claimed, Owner
 
 _BUSY_SECONDS = 5.0
@@ -28,6 +28,8 @@ _TABLE = """CREATE TABLE IF NOT EXISTS claim (
     asset TEXT NOT NULL
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
+# What a crash of the machine takes of it is taken again before the next push.
+_MAKE = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
 _OURS = "store = ? AND partition = ?"
 
 
@@ -36,11 +38,13 @@ class ClaimFile:
 
     Args:
         there: whether a state folder is still there.
+        read_only: it is only looked at, and not made.
     """
 
-    def __init__(self, path: Path, there: Callable[[str], bool]) -> None:
+    def __init__(self, path: Path, there: Callable[[str], bool], *, read_only: bool = False) -> None:
         self._path = path
         self._there = there
+        self._read_only = read_only
         self._open: sqlite3.Connection | None = None
         self._open_inode = 0
 
@@ -75,9 +79,13 @@ class ClaimFile:
                 db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
             return others
 
-    def release(self, owner: Owner, assets: Collection[AssetId]) -> None:
+    def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         with self._transaction() as db:
-            self._release(db, owner, assets)
+            self._release(db, owner, [id for id, given_up in names.items() if given_up is None])
+            db.executemany(
+                f"DELETE FROM claim WHERE name = ? AND {_OURS} AND asset = ?",  # noqa: S608
+                ((name, *_key(owner), id) for id, given_up in names.items() for name in given_up or ()),
+            )
 
     def all(self) -> list[Claimed]:
         """All claims, by name. Those of states that are gone are removed first."""
@@ -91,10 +99,11 @@ class ClaimFile:
                 for name, partition, state, asset in rows
             ]
 
-    def release_state(self, state: str) -> int:
-        """Give up all that was claimed from a state folder. Returns how many claims."""
+    def release_state(self, state: str) -> set[str]:
+        """Give up all that was claimed from a state folder. Returns the names."""
         with self._transaction() as db:
-            return db.execute("DELETE FROM claim WHERE state = ?", (state,)).rowcount
+            released = db.execute("DELETE FROM claim WHERE state = ? RETURNING name", (state,))
+            return {name for (name,) in released}
 
     def close(self) -> None:
         if self._open is not None:
@@ -148,19 +157,33 @@ class ClaimFile:
         if self._open is not None:
             self._open.close()
             self._open = None
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        if self._read_only and not self._path.exists():
+            raise NoRegisterError(
+                "there is no register of claims yet", why=f"no `lehr run` has made {self._path}"
+            )
+        if self._read_only:
+            made = self._connect("ro")
+        else:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            made = self._connect("rw", *_MAKE)
+        self._open, self._open_inode = made, self._path.stat().st_ino
+        return made
+
+    def _connect(self, mode: str, *statements: str) -> sqlite3.Connection:
         made = sqlite3.connect(
-            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
         )
         try:
-            # What a crash of the machine takes of it is taken again before the next push.
-            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX):
+            for statement in statements:
                 made.execute(statement)
         except BaseException:
             made.close()
             raise
-        self._open, self._open_inode = made, self._path.stat().st_ino
         return made
 
     def _is_same_file(self, inode: int) -> bool:

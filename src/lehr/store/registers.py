@@ -1,0 +1,114 @@
+"""Several registers of claims as one: a thing is held only if all of them grant it.
+
+They are asked in their order. What the first ones have granted before a later one refuses is given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import structlog
+
+from lehr.base.errors import LehrError
+from lehr.model.asset import AssetId
+from lehr.sdk.claims import Holder
+from lehr.store.claims import Owner, Register
+
+log = structlog.get_logger()
+
+_Names = Mapping[AssetId, Collection[str]]
+_Holders = Mapping[str, Holder]
+
+
+class Registers:
+    """`lehr.store.claims.Register` over several of them.
+
+    A crash may leave what only some have granted: it stays this owner's until its assets claim anew or leave.
+    """
+
+    def __init__(self, registers: Sequence[Register]) -> None:
+        self._registers = tuple(registers)
+
+    def known(self, owner: Owner) -> bool:
+        return all(register.known(owner) for register in self._registers)
+
+    def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
+        found: dict[str, Holder] = {}
+        for register in self._registers:
+            for name, holder in register.holders(owner, names).items():
+                # Another owner in one of them counts, whatever the others say.
+                if name not in found or (found[name].ours and not holder.ours):
+                    found[name] = holder
+        return found
+
+    def take(self, owner: Owner, names: _Names, *, only: bool, free: bool) -> dict[str, Holder]:
+        wanted = [name for claimed in names.values() for name in claimed]
+        # All are looked at before any is changed: most refusals, and a register that is away, show here.
+        before = [register.holders(owner, wanted) for register in self._registers]
+        if not only and all(_holds(found, names) for found in before):
+            return {}  # as before nearly every push
+        others = {name: holder for found in before for name, holder in found.items() if not holder.ours}
+        if others and not free:
+            return others
+        return self._take(owner, names, before, only=only, free=free)
+
+    def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
+        for register in self._registers:
+            register.release(owner, names)
+
+    def close(self) -> None:
+        for register in self._registers:
+            register.close()
+
+    def _take(
+        self, owner: Owner, names: _Names, before: Sequence[_Holders], *, only: bool, free: bool
+    ) -> dict[str, Holder]:
+        *first, last = self._registers
+        others: dict[str, Holder] = {}
+        for number, register in enumerate(self._registers):
+            try:
+                # Nothing is released before all have granted: another owner might take it.
+                refused = register.take(owner, names, only=only and register is last, free=free)
+            except LehrError:
+                self._give_back(owner, names, before[:number])
+                raise
+            if refused:
+                others |= refused
+                back = _among(names, refused) if free else names
+                self._give_back(owner, back, before[:number])
+                if not free:
+                    return others
+                names = _among(names, refused, inside=False)
+        for register in first if only else ():
+            others |= register.take(owner, names, only=True, free=free)
+        return others
+
+    def _give_back(self, owner: Owner, names: _Names, before: Sequence[_Holders]) -> None:
+        """Have the first registers hold what they held `before`, as far as `names` go."""
+        for register, found in zip(self._registers, before, strict=False):
+            ours = {name: holder.asset for name, holder in found.items() if holder.ours}
+            moved: dict[AssetId, list[str]] = {}
+            for id, claimed in names.items():
+                for name in claimed:
+                    if ours.get(name, id) != id:
+                        moved.setdefault(ours[name], []).append(name)
+            try:
+                register.release(owner, _among(names, ours, inside=False))
+                if moved:
+                    register.take(owner, moved, only=False, free=True)
+            except LehrError as error:
+                log.warning("claims that were refused are not given back", error=str(error))
+
+
+def _holds(found: _Holders, names: _Names) -> bool:
+    """Whether each asset holds its names already."""
+    return all(
+        (holder := found.get(name)) is not None and holder.ours and holder.asset == id
+        for id, claimed in names.items()
+        for name in claimed
+    )
+
+
+def _among(names: _Names, those: Collection[str], *, inside: bool = True) -> dict[AssetId, list[str]]:
+    """The names that are in `those`, or else that are not."""
+    return {id: [name for name in claimed if (name in those) is inside] for id, claimed in names.items()}
