@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,15 +65,21 @@ async def _plan(directory: Path, state: Path | None) -> list[Planned]:
     from lehr import wiring
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
+    from lehr.cli.diagnostics import render
     from lehr.cli.logs import configure_logs
     from lehr.cli.planning import Circumstance, Planner
-    from lehr.cli.validate import beside, require_valid
+    from lehr.cli.validate import beside, claims_beside, require_valid, show_notes
     from lehr.cli.working_tree import look_at
+    from lehr.publish.claims import NOT_COMPARED
 
     configure_logs(verbose=False, as_json=False)
     with beside(directory, state) as store:
-        tree = await look_at(directory, store, registry())
+        tree = await look_at(directory, store, registry(), claims=claims_beside(directory, state))
         require_valid(tree)
+        show_notes(tree)
+        for item in tree.diagnostics:
+            if item.code == NOT_COMPARED:
+                click.echo(render((item,), colour=terminal.coloured(sys.stderr)), err=True)
         assert tree.partition is not None
         sequence = _sequence(store, tree.partition)
         around = Circumstance(tree.partition, tree.registry, store, sequence, SystemClock().now())

@@ -12,12 +12,20 @@ import click
 
 from lehr.cli import terminal, words
 from lehr.cli.output import output_option
-from lehr.cli.stored import has_store, open_store, registry, workspace_state, workspace_state_option
+from lehr.cli.stored import (
+    has_store,
+    named_store,
+    open_store,
+    registry,
+    workspace_state,
+    workspace_state_option,
+)
 from lehr.wiring import MEMO_FILE
 
 if TYPE_CHECKING:
     from lehr.cli.working_tree import WorkingTree
     from lehr.store import Store
+    from lehr.store.claims import HostClaims
 
 
 @click.command(
@@ -43,7 +51,8 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     """Check the workspace in DIR as its files are now, committed or not.
 
     Where there is a state, also what only shows against its newest incarnation is checked: assets
-    that disappear, and types that change.
+    that disappear, and types that change. The register of claims says what other partitions of this
+    host hold (lehr claims); if it cannot be read, that is a warning.
 
     With --clean, what a generator makes differently of the same input is an error that names the first
     asset and field. Such a generator makes incarnations that nobody can make again. What a control plane
@@ -57,7 +66,10 @@ def validate(directory: Path, clean: bool, form: str, state: Path | None) -> Non
     with beside(directory, state) as store:
         memo = workspace_state(directory, state) / MEMO_FILE
         kept = memo if clean and memo.exists() else None
-        tree = asyncio.run(look_at(directory, store, registry(), twice=clean, memo=kept))
+        claims = claims_beside(directory, state)
+        looking = look_at(directory, store, registry(), twice=clean, memo=kept, claims=claims)
+        tree = asyncio.run(looking)
+    show_notes(tree)
     if form == "json":
         print(to_json(tree.diagnostics))
     elif tree.diagnostics:
@@ -77,6 +89,21 @@ def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
         return
     with open_store(folder) as store:
         yield store
+
+
+def claims_beside(directory: Path, state: Path | None) -> list[HostClaims]:
+    """What partitions claim on this host, for the one of a workspace to be compared with; only to be read."""
+    from lehr import wiring
+    from lehr.cli.deployment import deployment_of
+
+    deployment = deployment_of(str(directory), state, kind="directory")
+    return wiring.claims_to_look_at(deployment, named_store())
+
+
+def show_notes(tree: WorkingTree) -> None:
+    """Tell people, on stderr, what need not be done anything about."""
+    for note in tree.notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def require_valid(tree: WorkingTree) -> None:

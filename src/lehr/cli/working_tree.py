@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +17,7 @@ from lehr.generate.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
+from lehr.publish.claims import compare
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
@@ -27,6 +28,7 @@ from lehr.sdk.validator import Limits, LookUp
 from lehr.validate import DeltaProposal, MappingPredecessor, validate
 
 if TYPE_CHECKING:
+    from lehr.sdk.claims import Claims
     from lehr.sdk.generation import Generated
     from lehr.sdk.source import Snapshot
     from lehr.store import Store
@@ -46,6 +48,7 @@ class WorkingTree:
         changes: how it differs from that.
         registry: types, with those that the workspace declares.
         generators: in the order in which they run.
+        notes: what is no problem of the workspace, and to be known.
     """
 
     def __init__(
@@ -56,8 +59,10 @@ class WorkingTree:
         changes: tuple[AssetChange, ...],
         diagnostics: tuple[Diagnostic, ...],
         registry: Registry,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.registry = registry
+        self.notes = notes
         self.partition: Partition | None = generated.partition
         self.assets: Mapping[AssetId, Asset] = generated.assets
         self.generators = generated.declared
@@ -78,6 +83,7 @@ async def look_at(
     *,
     twice: bool = False,
     memo: Path | None = None,
+    claims: Sequence[Claims] = (),
 ) -> WorkingTree:
     """Generate and validate the workspace in `directory`; nothing is written.
 
@@ -85,6 +91,7 @@ async def look_at(
         store: its newest incarnation is what the workspace is validated against; None for none.
         twice: build it a second time, in another process, and report what comes out differently.
         memo: a third time with a copy of this file, which keeps what a control plane has made.
+        claims: registers that are asked what other partitions of the host hold. They are closed.
 
     Raises:
         TransientError, StalledError: the directory cannot be read, or generation broke down.
@@ -96,7 +103,13 @@ async def look_at(
         kept = None
         if memo is not None and copied(memo, Path(scratch) / wiring.MEMO_FILE):
             kept = Kept(Path(scratch), memo)
-        return await look_at_snapshot(newest, store, registry, twice=twice, kept=kept, look_up=look_up)
+        try:
+            return await look_at_snapshot(
+                newest, store, registry, twice=twice, kept=kept, look_up=look_up, claims=claims
+            )
+        finally:
+            for register in claims:
+                await register.close()
 
 
 class Kept(NamedTuple):
@@ -119,12 +132,14 @@ async def look_at_snapshot(
     twice: bool = False,
     kept: Kept | None = None,
     look_up: LookUp | None = None,
+    claims: Sequence[Claims] = (),
 ) -> WorkingTree:
     """As `look_at`, for files that need not be on disk.
 
     Args:
         kept: build it with this a third time.
         look_up: asks databases that are to judge what it declares; None where none is asked.
+        claims: registers of what other partitions hold.
 
     Raises:
         TransientError, StalledError: generation broke down.
@@ -137,7 +152,7 @@ async def look_at_snapshot(
         generated = replace(generated, diagnostics=(*generated.diagnostics, *differing))
     if generated.partition is None or errors(generated.diagnostics):
         return WorkingTree(snapshot, generated, None, (), generated.diagnostics, registry)
-    return await _validated(snapshot, generated, generated.partition, store, registry, look_up)
+    return await _validated(snapshot, generated, generated.partition, store, registry, look_up, claims)
 
 
 async def _built(
@@ -158,6 +173,7 @@ async def _validated(
     store: Store | None,
     registry: Registry,
     look_up: LookUp | None,
+    claims: Sequence[Claims],
 ) -> WorkingTree:
     registry = registry.copy()
     registry.declare(types_for(generated, None if store is None else store.intent, partition))
@@ -170,6 +186,11 @@ async def _validated(
         changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
     limits = generated.limits or Limits()
     answers = await consult(limits, changes, look_up)
-    proposal = DeltaProposal(partition, registry, limits, changes, predecessor, Locator(snapshot), answers)
-    diagnostics = (*generated.diagnostics, *validate(proposal))
-    return WorkingTree(snapshot, generated, newest.name if newest else None, changes, diagnostics, registry)
+    compared = await compare(claims, partition, changes, registry)
+    locator = Locator(snapshot)
+    proposal = DeltaProposal(
+        partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts
+    )
+    diagnostics = (*generated.diagnostics, *validate(proposal), *compared.warnings)
+    against = newest.name if newest else None
+    return WorkingTree(snapshot, generated, against, changes, diagnostics, registry, compared.notes)

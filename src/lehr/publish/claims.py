@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from lehr.base.blocking import Blocking
-from lehr.base.diagnostics import Diagnostic
+from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.errors import LehrError
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry, addon_names
-from lehr.sdk.claims import Claims, Conflict
+from lehr.sdk.claims import Claims, Conflict, NoRegisterError
 from lehr.store import StoredIntent
 
+NOT_COMPARED = "VAL033"
+
 Claimed = Mapping[AssetId, Sequence[str]]
+
+
+class Compared(NamedTuple):
+    """What registers say of a candidate.
+
+    Attributes:
+        warnings: one for each that could not be read.
+        notes: one for each that there is not, as before the first `lehr run`.
+    """
+
+    conflicts: tuple[Conflict, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
@@ -64,6 +80,35 @@ async def take_up(
         return {asset.id: registry.claims(asset) for asset in assets}
 
     await claims.take_free(partition, await blocking.run(claimed))
+
+
+async def compare(
+    registers: Iterable[Claims], partition: Partition, changes: Iterable[AssetChange], registry: Registry
+) -> Compared:
+    """What keeps `changes` from being published, as far as the registers can be read. Nothing is taken."""
+    claimed = claims_of(changes, registry)
+    if not any(claimed.values()):
+        return Compared()
+    conflicts: dict[Conflict, None] = {}
+    warnings, notes = [], []
+    for register in registers:
+        try:
+            conflicts |= dict.fromkeys(await register.conflicts(partition, claimed))
+        except NoRegisterError as error:
+            notes.append(f"claims are not compared with those of other partitions: {error}")
+        except LehrError as error:
+            warnings.append(_not_compared(error))
+    return Compared(tuple(conflicts), tuple(warnings), tuple(notes))
+
+
+def _not_compared(error: LehrError) -> Diagnostic:
+    return Diagnostic(
+        code=NOT_COMPARED,
+        what=f"claims are not compared with those of other partitions: {error.what}",
+        why=error.why,
+        fix="`lehr run` compares them before it publishes",
+        severity=Severity.WARNING,
+    )
 
 
 def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
