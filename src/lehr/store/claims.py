@@ -18,6 +18,7 @@ import structlog
 from lehr.base.blocking import Blocking
 from lehr.base.errors import TransientError
 from lehr.base.real_paths import real_entry, real_target
+from lehr.base.text import writable
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Conflict, Holder
 from lehr.sdk.protected import Protected
@@ -205,7 +206,7 @@ class HostClaims:
 
         def look() -> tuple[Resolved, list[Conflict]]:
             resolved = self._all(claims, self._real_name)
-            return resolved, self._into_protected(owner, resolved)
+            return _written(resolved), self._into_protected(owner, resolved)
 
         try:
             async with asyncio.timeout(_patience(claims)):
@@ -221,7 +222,7 @@ class HostClaims:
         holder = Holder(owner.partition, owner.state, AssetId(""), ours=True)
         seen: dict[str, str] = {}
         return [
-            Conflict(id, claim, name, holder, why)
+            Conflict(id, claim, _text(name), holder, _text(why))
             for id, names in resolved.items()
             for name, claim in names.items()
             if (path := _path_in(name)) is not None
@@ -232,7 +233,7 @@ class HostClaims:
         """Real names; where a look at the disk takes too long, names as they are written."""
         try:
             async with asyncio.timeout(_patience(claims)):
-                return await self._resolving.run(self._all, claims, self._real_name)
+                return _written(await self._resolving.run(self._all, claims, self._real_name))
         except TimeoutError:
             log.warning("claims are compared as written: a look at their paths takes too long")
             return self._all(claims, _as_written)
@@ -243,6 +244,15 @@ class HostClaims:
         return {
             id: {name_of(claim, self._base): claim for claim in claimed} for id, claimed in claims.items()
         }
+
+
+def _written(resolved: Resolved) -> Resolved:
+    """The same with names that a register can hold: those of folders may be no text."""
+    return {id: {_text(name): claim for name, claim in names.items()} for id, names in resolved.items()}
+
+
+def _text(name: str) -> str:
+    return writable(name, len(name))
 
 
 def _patience(claims: Mapping[AssetId, Collection[str]]) -> float:

@@ -367,3 +367,22 @@ def test_a_path_that_cannot_be_looked_at_is_said(host: Host, monkeypatch: pytest
     finally:
         back.set()
     asyncio.run(claims.close())
+
+
+def test_a_path_that_leads_to_a_name_that_is_no_text_is_claimed_like_any_other(
+    shared: Host, tmp_path: Path
+) -> None:
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    (folder / ".git").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(folder)
+    one, other = shared.of("one"), shared.of("other")
+    assert not take(one, SHOP, {"motd": [f"file:{tmp_path}/link/motd"]})
+    for found in (
+        take(other, BLOG, {"x": ["file:link/motd"]}),
+        conflicts(other, BLOG, {"x": ["file:link/motd"]}),
+    ):
+        assert [item.holder.asset for item in found] == ["motd"]
+        assert found[0].what.encode()
+    [kept_out] = take(other, BLOG, {"x": ["file:link/.git/config"]})
+    assert kept_out.protected.encode()
+    assert kept_out.what.encode()
