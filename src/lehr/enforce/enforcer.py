@@ -569,6 +569,9 @@ class Enforcer:
                 [refused] = await self._committer.ask(effect.admit)
         except LehrError as error:
             refused = Refused("StoreUnavailable", str(error))
+        except BaseException:
+            self._free_place(lane)  # a defect must not use up the places of a plugin
+            raise
         if refused is None:
             return Admitted(effect.admit.operation)
         self._free_place(lane)
