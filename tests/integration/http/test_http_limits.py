@@ -9,7 +9,7 @@ from pathlib import Path
 from lehr.http.limits import Limits
 from lehr.http.protocol import BoundedProtocol
 from lehr.testing.conformance.store.subject import asset
-from tests.integration.http.served import ROOT, Served, parsed, served
+from tests.integration.http.served import HOUR, ROOT, LeapingLoop, Served, parsed, run_leaping, served
 
 
 async def watching(server: Served, after: int = 0) -> asyncio.StreamReader:
@@ -20,18 +20,18 @@ async def watching(server: Served, after: int = 0) -> asyncio.StreamReader:
 
 
 def test_a_request_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path, Limits(head_seconds=0.2)) as server:
+    async def main(loop: LeapingLoop) -> None:
+        async with served(tmp_path, Limits(head_seconds=HOUR, idle_seconds=100 * HOUR)) as server:
             server.publish([asset("a")])
             slow, writer = await server.connect()
             writer.write(f"GET {ROOT}/assets HTTP/1.1\r\nHost: localhost\r\n".encode())
             assert (await server.get(f"{ROOT}/assets")).status == 200
-            answer = parsed(await slow.read())
+            answer = parsed(await loop.leap_until_done(slow.read()))
             assert (answer.status, answer.json["code"]) == (408, "Timeout")
             silent, _writer = await server.connect()
-            assert parsed(await silent.read()).status == 408
+            assert parsed(await loop.leap_until_done(silent.read())).status == 408
 
-    asyncio.run(main())
+    run_leaping(main)
 
 
 def test_a_request_that_is_too_long_is_refused(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_more_watchers_than_there_may_be_are_turned_away(tmp_path: Path) -> None
 
 
 def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path, Limits(stall_seconds=0.3, heartbeat_seconds=0.1)) as server:
+    async def main(loop: LeapingLoop) -> None:
+        async with served(tmp_path, Limits(stall_seconds=HOUR, heartbeat_seconds=0.1)) as server:
             for number in range(40):
                 server.publish([asset(f"a{number}-{other}", "x" * 50_000) for other in range(10)])
             slow, writer = await server.connect()
@@ -99,7 +99,10 @@ def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path)
             quick = await watching(server)
             lines = [await _line(quick) for _ in range(40)]
             assert all(b'"changed"' in line for line in lines)
+            assert b'"sequence":40' in await _line(quick)
+            assert server.running.watchers == 2
             while server.running.watchers > 1:
+                loop.leapt += HOUR
                 assert b'"sequence":40' in await _line(quick)  # a sign of life: this one goes on
             slow._transport.resume_reading()  # type: ignore[attr-defined]
             rest = await slow.read()  # what was on its way, and why there is no more
@@ -107,7 +110,7 @@ def test_who_does_not_read_is_cut_off_and_nothing_is_kept_for_it(tmp_path: Path)
             last = rest.splitlines()[-4]
             assert b'"code":"TooSlow"' in last
 
-    asyncio.run(main())
+    run_leaping(main)
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
