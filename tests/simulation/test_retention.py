@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from lehr.base.errors import TransientError
 from lehr.control.retention import Retention, keep_pruned
 from lehr.model.asset import Partition
+from lehr.query.run_state import History
 from lehr.store import SqliteStore
 from lehr.store.writes import Adopt, Prune, Pruned
 from lehr.testing.conformance.store.subject import NOW, PARTITION, asset, entry, published
+from lehr.testing.sim.scene import Scene
 from lehr.testing.virtual import VirtualClock, run
 
 DAY = 86_400.0
@@ -42,6 +46,21 @@ def test_a_run_prunes_what_is_old_in_shares_and_keeps_what_is_applied(tmp_path: 
             kept.cancel()
 
     run(main, seed=1)
+
+
+def test_a_control_plane_says_what_it_keeps_and_when_it_has_pruned(tmp_path: Path) -> None:
+    async def main() -> None:
+        scene = Scene(3, tmp_path)
+        await scene.open()
+        plane = scene.process.plane
+        assert plane.state().history is None, "nothing is pruned in a simulation"
+        plane._parts = replace(plane._parts, retention=Retention(90 * DAY, 3))
+        assert plane.state().history == History(seconds=90 * DAY, incarnations=3)
+        plane._pruned(NOW)
+        assert plane.state().history == History(seconds=90 * DAY, incarnations=3, pruned_at=NOW)
+        await scene.process.kill()
+
+    run(main, seed=3)
 
 
 def test_a_store_that_is_out_of_order_is_pruned_later(tmp_path: Path) -> None:

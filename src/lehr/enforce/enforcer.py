@@ -288,7 +288,11 @@ class Enforcer:
         if self._governance is None:
             return
         self._governed_by(self._governance.incarnation)
-        self._wake_all(self.select(selector), cause)
+        try:
+            chosen = self.select(selector)
+        except LehrError:  # once it is known that controls are others, nobody looks for whom they are again
+            chosen = list(self._slots)
+        self._wake_all(chosen, cause)
 
     def select(self, selector: Selector) -> list[AssetId]:
         """Ids of the enforced assets that `selector` selects."""
