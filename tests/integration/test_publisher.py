@@ -29,8 +29,10 @@ from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
 from lehr.sources import open_source
 from lehr.store import SqliteStore
+from lehr.store.claims import HostClaims
 from lehr.store.merkle import incarnation_digest
 from lehr.store.sql.tables import INCARNATION
+from lehr.store.sqlite.claims import ClaimFile
 from lehr.store.writes import RecordAttempt
 from lehr.testing.samples import MemorySnapshot
 
@@ -165,6 +167,22 @@ def test_others_go_on_while_a_candidate_is_judged(tmp_path: Path) -> None:
         finally:
             threads.close()
             await generation.close()
+
+    play(tmp_path, scenario)
+
+
+def test_a_register_of_claims_that_cannot_be_used_stops_only_what_claims(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        damaged = tmp_path / "claims.sqlite"
+        damaged.write_text("not a database" * 100)
+        register = ClaimFile(damaged, lambda _: True)
+        place.publisher._claims = HostClaims(register, "s", place.state, tmp_path, Inline(), Inline())
+        place.write("assets/a.yaml", "id: a\ntype: lehr.Command\npayload: {check: 'true', apply: 'true'}\n")
+        attempt = await place.publisher.refresh()
+        assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
+        place.files("b")
+        attempt = await place.publisher.refresh()
+        assert (attempt.publication, codes(attempt)) == (Publication.UNREADABLE, {"PUB008"})
 
     play(tmp_path, scenario)
 

@@ -38,6 +38,12 @@ def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
     return {change.id: _claims_of(change.after, registry) for change in changes}
 
 
+def claim_anything(changes: Iterable[AssetChange], registry: Registry) -> bool:
+    """Whether an asset that changes does, or did: only then a register that cannot be used is in the way."""
+    both = (asset for change in changes for asset in (change.before, change.after))
+    return any(asset is not None and registry.claims(asset) for asset in both)
+
+
 def _claims_of(asset: Asset | None, registry: Registry) -> Sequence[str]:
     return () if asset is None or leaves(asset) else registry.claims(asset)
 

@@ -21,7 +21,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
-from lehr.publish.claims import Claimed, claims_of, register_unusable, take, take_up
+from lehr.publish.claims import Claimed, claim_anything, claims_of, register_unusable, take, take_up
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
@@ -295,7 +295,7 @@ class Publisher:
         assert work.generated is not None
         limits = work.generated.limits or Limits()
         work.answers = await consult(limits, work.changes, self._look_up)
-        if self._claims is None:
+        if self._claims is None or not await self._blocking.run(claim_anything, work.changes, self._registry):
             return
         try:
             await take_up(self._claims, self._partition, self._store.intent, self._registry, self._blocking)
@@ -350,7 +350,7 @@ class Publisher:
 
     async def _claim(self, work: _Pass) -> None:
         """Keep other partitions from publishing the same claims, from now on."""
-        if self._claims is None:
+        if self._claims is None or not work.claimed:
             return
         problem = await take(self._claims, self._partition, work.changes, work.claimed)
         if problem is not None:
