@@ -25,8 +25,11 @@ from lehr.model.incarnation import SourceRevision
 from lehr.model.types import Registry
 from lehr.publish import Publisher
 from lehr.publish.predecessor import StoredPredecessor
+from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated, Generation, OvertakenError
+from lehr.sdk.protected import Protected
 from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
+from lehr.sdk.validator import DatabaseRule, LookUp
 from lehr.sources import open_source
 from lehr.store import SqliteStore
 from lehr.store.claims import HostClaims
@@ -44,6 +47,7 @@ class Place:
 
     Attributes:
         untold: True while what came of a pass cannot be written.
+        attempts: how many passes came to something that was written.
     """
 
     def __init__(self, folder: Path, clean: Callable[[], Generation] = wiring.generation) -> None:
@@ -53,13 +57,19 @@ class Place:
         self.write("lehr.yaml", "partition: test\n")
         self.store = SqliteStore(self.state / "state.sqlite")
         self._committer = Committer(self.store, Inline(), SystemClock())
-        self._generation = wiring.generation()
+        self.generation = wiring.generation()
         self.untold = False
+        self.attempts = 0
         self._clean = clean
-        self.publisher = self.publishing(self._generation)
+        self.publisher = self.publishing(self.generation)
 
     def publishing(
-        self, generation: Generation, registry: Registry | None = None, blocking: Blocking | None = None
+        self,
+        generation: Generation,
+        registry: Registry | None = None,
+        blocking: Blocking | None = None,
+        look_up: LookUp | None = None,
+        claims: Claims | None = None,
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
@@ -72,11 +82,14 @@ class Place:
             registry or wiring.registry(),
             SystemClock(),
             blocking or Inline(),
+            look_up,
+            claims,
         )
 
     async def _ask(self, write: object) -> object:
         if self.untold and isinstance(write, RecordAttempt):
             raise TransientError("the disk is full")
+        self.attempts += isinstance(write, RecordAttempt)
         [answer] = self.store.commit([write])  # type: ignore[list-item]
         return answer
 
@@ -94,7 +107,7 @@ class Place:
         self.write("assets/files.yaml", assets)
 
     async def close(self) -> None:
-        await self._generation.close()
+        await self.generation.close()
         self.store.close()
 
 
@@ -369,6 +382,51 @@ def test_a_turndown_that_a_clean_build_does_not_confirm_is_refused(tmp_path: Pat
         assert codes(attempt) == {"PUB005"}
 
     play(tmp_path, scenario, clean=Doubtful)
+
+
+def test_a_value_that_has_been_entered_into_the_database_since_is_published(tmp_path: Path) -> None:
+    known: set[str] = set()
+
+    async def look_up(rule: DatabaseRule) -> frozenset[str]:
+        return frozenset(known)
+
+    async def scenario(place: Place) -> None:
+        rule = 'name: c, connection: "sqlite:i.sqlite", query: SELECT name FROM c, field: /content'
+        place.write("lehr.yaml", f"partition: test\ndatabases:\n- {{{rule}, type: lehr.File}}\n")
+        place.files("a")
+        publisher = place.publishing(place.generation, look_up=look_up)
+        attempt = await publisher.refresh()
+        assert (attempt.publication, codes(attempt)) == (Publication.REFUSED, {"VAL050"})
+        again = await publisher.refresh()
+        assert (again.publication, again.diagnostics) == (Publication.REFUSED, attempt.diagnostics)
+        assert place.attempts == 1, "nothing has changed that would be worth a note"
+        known.add("x")
+        attempt = await publisher.refresh()
+        assert (attempt.publication, attempt.changed) == (Publication.PUBLISHED, (AssetId("a"),))
+
+    play(tmp_path, scenario)
+
+
+def test_a_path_that_does_not_lead_into_a_protected_folder_any_more_is_published(tmp_path: Path) -> None:
+    async def scenario(place: Place) -> None:
+        out = place.workspace / "out"
+        out.symlink_to(place.state)
+        place.files("a")
+        protected = Protected({place.state: "the state folder"})
+        register = ClaimFile(tmp_path / "claims.sqlite", lambda state: True)
+        claims = HostClaims(
+            register, "store", place.state, place.workspace, Inline(), Inline(), protected=protected
+        )
+        publisher = place.publishing(place.generation, claims=claims)
+        attempt = await publisher.refresh()
+        assert (attempt.publication, codes(attempt)) == (Publication.REFUSED, {"VAL032"})
+        await publisher.refresh()
+        assert place.attempts == 1
+        out.unlink()
+        assert (await publisher.refresh()).publication is Publication.PUBLISHED
+        register.close()
+
+    play(tmp_path, scenario)
 
 
 def test_a_source_that_disappears_is_said_and_nothing_is_touched(tmp_path: Path) -> None:

@@ -38,11 +38,11 @@ from lehr.sdk.source import (
     SourcesError,
     revisions_of,
 )
-from lehr.sdk.validator import Answers, Limits, LookUp
+from lehr.sdk.validator import BEYOND_SOURCE, Answers, Limits, LookUp
 from lehr.store import Store
 from lehr.store.damage import DamagedError
 from lehr.store.writes import Publish, RecordAttempt, Refused, Write
-from lehr.validate import CLAIMED_ELSEWHERE, NOT_ASKED, DeltaProposal, judge
+from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
 log = structlog.get_logger()
 
@@ -215,8 +215,8 @@ class Publisher:
         last = self._store.records.attempt(self._partition)
         if last is None or last.sources != _sources(work.snapshot) or last.sequence != self._newest():
             return  # what an incarnation came from may not be recorded, and the source may have gone back
-        if any(item.code == CLAIMED_ELSEWHERE for item in last.diagnostics):
-            return  # who has it may have let it go
+        if any(item.code in BEYOND_SOURCE for item in errors(last.diagnostics)):
+            return  # a claim may have been given up, a path moved, a value entered into a database
         if last.publication is Publication.REFUSED:
             self._end(work, Publication.REFUSED, *last.diagnostics)
         elif last.publication is not Publication.UNREADABLE:

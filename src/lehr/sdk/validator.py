@@ -158,6 +158,12 @@ LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
 """Errors that may be what somebody wants: an acknowledgement turns them into warnings."""
 
+BEYOND_SOURCE = frozenset({"VAL031", "VAL032", "VAL050", "VAL051"})
+"""Errors that depend on more than the source: on claims, paths or databases of this host.
+
+A revision that was refused with one of them is judged again at each pass, even if the source is the same.
+"""
+
 
 class Limits(msgspec.Struct, frozen=True):
     """What the workspace allows (`lehr.yaml`), for validators.

@@ -8,14 +8,12 @@ scope, and none is of the whole set, so validation costs O(changed); every probl
 the first; absence is never taken for a wish (I4).
 """
 
-from lehr.validate.claims import CLAIMED_ELSEWHERE
 from lehr.validate.databases import NOT_ASKED
 from lehr.validate.proposal import DeltaProposal, Locate, MappingPredecessor, Predecessor
 from lehr.validate.secrets import known_secret, masked
 from lehr.validate.validators import VALIDATORS, Judgement, judge, validate
 
 __all__ = [
-    "CLAIMED_ELSEWHERE",
     "NOT_ASKED",
     "VALIDATORS",
     "DeltaProposal",

@@ -10,9 +10,6 @@ from lehr.model.incarnation import AssetChange
 from lehr.sdk.claims import Conflict
 from lehr.validate.proposal import DeltaProposal
 
-CLAIMED_ELSEWHERE = "VAL031"
-"""The one refusal that does not rest on the source alone: it is tried again, as others may let go."""
-
 
 def claimed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL030: no two assets claim the same thing. One diagnostic for each pair of assets."""
@@ -96,7 +93,7 @@ def _held(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagnost
             f" gone for good: lehr claims --release {holder.state}"
         )
     return Diagnostic(
-        code=CLAIMED_ELSEWHERE,
+        code="VAL031",
         what=f"`{asset.id}` claims {conflict.what}, which {who} holds",
         why="two writers would undo each other's pushes"
         + ("" if holder.ours else f"; the state of that partition is in {holder.state}"),
