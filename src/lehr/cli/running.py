@@ -24,6 +24,7 @@ from lehr.control.heartbeat import beating
 from lehr.control.lock import exclusive
 from lehr.control.plane import GRACE_SECONDS, ControlPlane, NotPublishableError, Parts, partition_of
 from lehr.control.state_folder import write_record
+from lehr.enforce.failing import brief
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
 from lehr.query.reading import Reading
@@ -165,6 +166,8 @@ async def _look_when(hung_up: HungUp, plane: ControlPlane) -> None:
             await plane.refresh()
         except LehrError as error:
             tell(f"the source could not be looked at: {error}")
+        except Exception as error:  # the next signal counts all the same
+            tell(f"the source could not be looked at: {brief(error)}")
 
 
 @contextlib.asynccontextmanager
