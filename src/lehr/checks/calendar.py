@@ -141,7 +141,8 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
 def _override(id: AssetId, request: CheckRequest, read: CheckReader) -> Control | None:
     """The first override of this calendar that stands; overrides of others do not count."""
     overrides = (item for item in standing(ControlKind.OVERRIDE, request, read) if item.check == id)
-    return next(overrides, None)
+    # Whoever gave it was told of the assets that it selects now, and of no others.
+    return next((item for item in overrides if item.selector.matches(request.newest)), None)
 
 
 def _minutes(name: str, text: str) -> int:

@@ -47,7 +47,7 @@ class Governing(Generic[C]):
             configuration = self._prepared.get(asset.digest)
             if configuration is None:
                 configuration = self._remember(asset, assets, read)
-            if configuration.select.matches(request.asset):
+            if request.selected(configuration.select):
                 yield asset, configuration
 
     def _remember(self, asset: Asset, assets: Sequence[Asset], read: CheckReader) -> C:
@@ -65,6 +65,6 @@ def standing(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Ite
             control.kind is kind
             and control.partition == request.target.partition
             and control.stands(request.now)
-            and control.selector.matches(request.asset)
+            and request.selected(control.selector)
         ):
             yield control

@@ -207,7 +207,7 @@ class Planner:
     async def _verdicts(self, asset: Asset, goal: Goal, diff: Diff) -> list[Verdict]:
         around = self._around
         target = Target(around.partition, asset.id, asset.type, around.sequence + 1, goal)
-        request = CheckRequest(target, asset, diff, around.sequence + 1, around.now)
+        request = CheckRequest(target, asset, diff, around.sequence + 1, around.now, asset)
         reader = _WorkingTreeCheckReader(self, asset.id, self._assets, around, self._controls)
         verdicts: list[Verdict] = []
         for check in self._checks:

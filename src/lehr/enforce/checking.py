@@ -88,7 +88,8 @@ async def ask_all(
 ) -> tuple[Verdict, ...]:
     """Every check's verdicts, in order. A check that fails to answer waits."""
     assert view.asset is not None
-    request = CheckRequest(view.target, view.asset, diff, view.governing, view.now)
+    newest = view.newest or view.asset
+    request = CheckRequest(view.target, view.asset, diff, view.governing, view.now, newest)
     return tuple([verdict for check in checks for verdict in await _ask(check, request, read)])
 
 

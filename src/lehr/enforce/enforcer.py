@@ -75,6 +75,8 @@ _SOON_SECONDS = 10.0
 _CATCH_UP_SECONDS = 5.0
 _DOUBT_SECONDS = 5.0
 
+_WORD = "a person's word was given or taken back"
+
 _RESYNC_TICKS = 64
 """Into so many parts is the time between resyncs divided. They come due at the end of a part, so
 that one wake-up serves many: of a thousand assets, about twenty."""
@@ -154,19 +156,24 @@ class Enforcer:
     def _take_up(self, newest: Incarnation) -> None:
         """Begin with what a former process had left."""
         now = self._clock.now()
-        self._governed_by(newest)
+        governance = self._load(newest)
         self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
+        # Nothing is changed before all is read: what fails is begun again as if it never had.
+        self._governed_by(governance)
         for item in recovered:
             self._add(item.id, item.type, item.digest).state = item.state
         unknown = Outcome(Result.UNKNOWN, "the control plane ended during the push")
         self._committer.post([Finish(item.id, unknown, now) for item in left_under_way(recovered)])
         self.sweep("start")
 
-    def _governed_by(self, newest: Incarnation) -> None:
-        """Load what governs now, and the types that the workspace declares."""
-        self._governance = load(self._store, self._registry, newest, self._clock.now())
-        self._registry.declare(map(declared_type, self._governance.of_type(TYPE)))
+    def _load(self, newest: Incarnation) -> Governance:
+        return load(self._store, self._registry, newest, self._clock.now())
+
+    def _governed_by(self, governance: Governance) -> None:
+        """This governs from now on, with the types that the workspace declares."""
+        self._governance = governance
+        self._registry.declare(map(declared_type, governance.of_type(TYPE)))
 
     async def stop(self, grace: float = 0.0) -> None:
         """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
@@ -244,26 +251,38 @@ class Enforcer:
     def _go_on_with(self, incarnation: Incarnation, heads: Heads) -> None:
         before = self._governance
         assert before is not None
-        if before.digest == incarnation.governance:
-            self._governance = replace(before, incarnation=incarnation)
-        else:
-            self._governed_by(incarnation)
+        # Nothing is changed before all is read: what fails comes again, and must be as new then.
+        same = before.digest == incarnation.governance
+        governance = replace(before, incarnation=incarnation) if same else self._load(incarnation)
+        enforced = {
+            id: head for id, head in heads.items() if head is None or not self._registry.inert(head.type)
+        }
+        arriving = {
+            id: (head, self._store.records.ledger(AssetKey(self.partition, id)))
+            for id, head in enforced.items()
+            if head is not None and id not in self._slots
+        }
+        overtaken = [id for id in enforced if id in self._slots and self._overtakes(self._slots[id])]
+        self._governed_by(governance)
+        if governance.controls_version != before.controls_version:
+            self.sweep(_WORD)
+        if not same:
             self._wake_all(self._unsettled, "checks, limits or freezes have changed")
-        for id, head in heads.items():
-            if head is not None and self._registry.inert(head.type):
-                continue
-            slot = self._slots.get(id)
-            if head is not None and slot is None:
-                slot = self._add(id, head.type, head.digest)
-                slot.state = State(ledger=self._store.records.ledger(slot.key))
-            if slot is None:
-                continue
-            slot.digest = None if head is None else head.digest
-            if slot.push is not None and not self._pinned(slot):
-                slot.push.superseded = True
-            self._wake(slot, f"published in {incarnation.name}", urgent=True)
+        for id, (arrived, ledger) in arriving.items():
+            self._add(id, arrived.type, arrived.digest).state = State(ledger=ledger)
+        for id in overtaken:
+            self._slots[id].superseded()
+        for id, head in enforced.items():
+            if (slot := self._slots.get(id)) is not None:
+                slot.digest = None if head is None else head.digest
+                self._wake(slot, f"published in {incarnation.name}", urgent=True)
+        for id in heads:
             self._wake_all(self._readers.of(id), f"{id}, which it reads, has changed")
         self._changed.set()
+
+    def _overtakes(self, slot: Slot) -> bool:
+        """Whether what has just been published makes a push under way, or about to begin, out of date."""
+        return (slot.push is not None or slot.admitting) and not self._pinned(slot)
 
     async def _follow_store(self) -> None:
         """Look now and then for what was written and not told."""
@@ -281,18 +300,20 @@ class Enforcer:
     def _look_at_controls(self) -> None:
         version, _controls = self._store.records.controls(self.partition, self._clock.now())
         if self._governance is not None and version != self._governance.controls_version:
-            self.controls_changed(Selector(all=True), "a person's word was given or taken back")
+            self.controls_changed(Selector(all=True), _WORD)
 
     def controls_changed(self, selector: Selector, cause: str) -> None:
         """A person's word about the assets of `selector` was given or taken back."""
         if self._governance is None:
             return
-        self._governed_by(self._governance.incarnation)
         try:
-            chosen = self.select(selector)
-        except LehrError:  # once it is known that controls are others, nobody looks for whom they are again
-            chosen = list(self._slots)
-        self._wake_all(chosen, cause)
+            governance, ids = self._load(self._governance.incarnation), self.select(selector)
+        except LehrError as error:
+            # It stands all the same. As long as its version is not taken up, it is looked for again.
+            log.warning("the store cannot be read, it is looked at again", error=str(error))
+            return
+        self._governed_by(governance)
+        self._wake_all(ids, cause)
 
     def select(self, selector: Selector) -> list[AssetId]:
         """Ids of the enforced assets that `selector` selects."""
@@ -567,19 +588,20 @@ class Enforcer:
         if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
             self._free_place(lane)
             return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
+        slot.admitting, refused = True, None
+        begins = False
         try:
             refused = await self._claimed_elsewhere(slot)
             if refused is None:
                 [refused] = await self._committer.ask(effect.admit)
+            begins = refused is None
         except LehrError as error:
             refused = Refused("StoreUnavailable", str(error))
-        except BaseException:
-            self._free_place(lane)  # a defect must not use up the places of a plugin
-            raise
-        if refused is None:
-            return Admitted(effect.admit.operation)
-        self._free_place(lane)
-        return NotAdmitted(refused)
+        finally:
+            if not begins:
+                slot.admitting = slot.overtaken = False
+                self._free_place(lane)
+        return Admitted(effect.admit.operation) if refused is None else NotAdmitted(refused)
 
     async def _claimed_elsewhere(self, slot: Slot) -> Refused | None:
         """Why what a push would change is another partition's; None if it is not."""
@@ -602,6 +624,8 @@ class Enforcer:
 
     def _start_push(self, slot: Slot, effect: StartPush) -> None:
         slot.push = PushUnderWay(effect.operation)
+        slot.push.superseded = slot.overtaken
+        slot.admitting = slot.overtaken = False
         self._unsettled[slot.key.id] = None
         self._spawn(self._push(slot, effect.target, slot.push), f"push of {slot.key.id}", self._done)
 

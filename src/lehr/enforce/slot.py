@@ -37,6 +37,8 @@ class Slot:
         queued, running: whether a turn is queued, or under way.
         woken: cause of a wake-up that came while a turn or push was under way.
         offered: woken because a place for its push had come free.
+        admitting: its push is being admitted, or was and has not begun yet.
+        overtaken: newer content came while that was so.
         due: monotonic seconds at which it comes again by itself; None for the resync.
         governance: what governs the turn under way.
         inbox: end of a push, to be taken up by the next turn.
@@ -46,6 +48,7 @@ class Slot:
     """
 
     __slots__ = (
+        "admitting",
         "ages",
         "cause",
         "digest",
@@ -55,6 +58,7 @@ class Slot:
         "key",
         "lane",
         "offered",
+        "overtaken",
         "push",
         "queued",
         "reads",
@@ -79,7 +83,15 @@ class Slot:
         self.push: PushUnderWay | None = None
         self.governance: Governance | None = None
         self.offered = False
+        self.admitting = False
+        self.overtaken = False
         self.due: float | None = None
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None
+
+    def superseded(self) -> None:
+        """Newer content has come: a push under way, or about to begin, hears of it."""
+        self.overtaken = self.admitting
+        if self.push is not None:
+            self.push.superseded = True

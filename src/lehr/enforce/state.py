@@ -41,6 +41,7 @@ class View(msgspec.Struct, frozen=True):
         now: wall-clock seconds; monotonic: of the same moment.
         cause: what woke the turn.
         asset: at the content incarnation; None when the content incarnation has none.
+        newest: the asset as it last stood in intent.
         newest_digest: of the asset in the governing incarnation; None when it is not there.
         governance, controls: what the verdicts will rest on.
         course: goal of the turn.
@@ -69,6 +70,7 @@ class View(msgspec.Struct, frozen=True):
     served: bool = True
     jitter: float = 1.0
     removals: tuple[Reservation, ...] = ()
+    newest: Asset | None = None
     resync: float | None = None
 
     @property

@@ -61,9 +61,12 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
                 "take the turndown addon away, or let the asset go in lehr.yaml and remove it by hand",
             ),
         )
+    reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
     stands = found.since + addon.stand_seconds
+    if now < stands and reached is Goal.ABSENT:
+        return Course(Goal.ABSENT)
     if now < stands:
-        return Course(Goal.PRESENT, until=stands)
+        return Course(reached, until=stands)  # What has been taken out so far is not brought back by waiting.
     if found.referrers:
         names = ", ".join(found.referrers[:3])
         return Course(
@@ -75,11 +78,10 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
             ),
             wait_for=tuple(found.referrers),
         )
-    return _stage(addon, found, now)
+    return _stage(addon, found, reached, now)
 
 
-def _stage(addon: Turndown, found: Circumstances, now: float) -> Course:
-    reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
+def _stage(addon: Turndown, found: Circumstances, reached: Goal, now: float) -> Course:
     stages = [goal for goal in _ORDER if goal in found.supported]
     ahead = [goal for goal in stages if _ORDER.index(goal) > _ORDER.index(reached)]
     if not ahead:

@@ -86,6 +86,7 @@ class Viewer:
             jitter=self._chance.uniform(0.0, 1.0),
             removals=governance.removals,
             resync=slot.lane.traits.resync,
+            newest=last,
         )
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:

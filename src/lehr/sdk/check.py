@@ -22,6 +22,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Target
+from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
 
 
@@ -32,6 +33,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
         asset: at the content incarnation (`target.incarnation`).
         governing: sequence of the newest incarnation, which checks are configured by.
         now: wall-clock seconds.
+        newest: the asset as it last stood in intent; another one than `asset` where a pin holds it.
     """
 
     target: Target
@@ -39,6 +41,14 @@ class CheckRequest(msgspec.Struct, frozen=True):
     diff: Diff
     governing: int
     now: float
+    newest: Asset
+
+    def selected(self, selector: Selector) -> bool:
+        """Whether `selector` selects what is pushed, as it last stood or as it is pushed now.
+
+        A freeze of a label holds whoever has the label, and whoever is about to run with it.
+        """
+        return selector.matches(self.newest) or selector.matches(self.asset)
 
 
 class Referrer(msgspec.Struct, frozen=True):

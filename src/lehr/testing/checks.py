@@ -90,4 +90,4 @@ def check_request(
     asset: Asset, *, now: float = EPOCH, goal: Goal = Goal.PRESENT, diff: Diff = SOME_DIFF
 ) -> CheckRequest:
     """A push of `asset`, of the partition `test`, that is asked for at `now`."""
-    return CheckRequest(Target(Partition("test"), asset.id, asset.type, 1, goal), asset, diff, 2, now)
+    return CheckRequest(Target(Partition("test"), asset.id, asset.type, 1, goal), asset, diff, 2, now, asset)

@@ -131,6 +131,10 @@ class Intent:
         past = _Past(self.things, self.governing.assets, self.let_go, self._moved)
         self._past.append(copy.deepcopy(past))
 
+    def was_turned_down(self, id: str) -> bool:
+        """Whether a thing was ever declared with a turndown, published or not."""
+        return any(id in past.things and past.things[id].turndown is not None for past in self._past)
+
     def calm(self) -> None:
         """Take away what would hold assets for ever, or for long."""
         self.governing.calm()

@@ -138,7 +138,7 @@ class People:
     async def _dream(self) -> None:
         """What an incremental build remembers is wrong: it asks for a turndown."""
         scene = self._scene
-        never = [id for id in sorted(scene.intent.things) if not scene.witness.was_turned_down(id)]
+        never = [id for id in sorted(scene.intent.things) if not scene.intent.was_turned_down(id)]
         if not never:
             return
         generation = scene.process.generation

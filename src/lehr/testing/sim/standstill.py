@@ -153,13 +153,17 @@ def _asked_in_vain(scene: Scene, id: str, condition: Condition) -> bool:
 def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) -> bool:
     """Whether what a check waited for has come."""
     witness, now = scene.witness, scene.clock.now()
+    content = witness.assets(decision.content).get(last.id, last)
     if verdict.reason == "Frozen":
-        frozen = witness.standing(ControlKind.FREEZE, last, now) is not None
-        return not frozen and not witness.declared("lehr.Freeze", last, now)
+        return not any(
+            witness.standing(ControlKind.FREEZE, asset, now) is not None
+            or witness.declared("lehr.Freeze", asset, now)
+            for asset in (last, content)
+        )
     if verdict.reason == "OutsideWindow":
-        return not witness.closed(last, now)
+        return not (witness.closed(last, now) or witness.closed(content, now))
     if verdict.reason == "RateLimited":
-        return witness.has_room(last, verdict.check.partition("/")[2], now)
+        return witness.has_room(content, verdict.check.partition("/")[2], now)
     return bool(verdict.wait_for) and not any(_differs(scene, decision, id) for id in verdict.wait_for)
 
 

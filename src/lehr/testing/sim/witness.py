@@ -185,11 +185,6 @@ class Witness:
     def turndown(self, asset: Asset) -> Turndown | None:
         return self._registry.addon(asset, TURNDOWN, Turndown)
 
-    def was_turned_down(self, id: str) -> bool:
-        """Whether any incarnation turns it down."""
-        found = (item.assets.get(id) for item in self.incarnations.values())
-        return any(asset is not None and self.turndown(asset) is not None for asset in found)
-
     def joined(self) -> dict[str, set[str]]:
         """Who refers, or once referred, to whom, both ways."""
         found: dict[str, set[str]] = {}
@@ -403,9 +398,11 @@ class Witness:
             if found is not None:
                 self._broken("I3", f"{id} is pushed while control {found.id} stands")
         for type in ("lehr.Freeze", "lehr.ObserveOnly"):
-            if self.declared(type, last, now):
+            if self.declared(type, last, now) or (
+                type == "lehr.Freeze" and self.declared(type, content, now)
+            ):
                 self._broken("I3", f"{id} is pushed while a {type} selects it")
-        if not self.jumped and (closed := self.closed(last, now)) and self.closed(content, now):
+        if not self.jumped and (closed := self.closed(last, now)):
             self._broken("I3", f"{id} is pushed while {closed[0]} is closed")
 
     def _taken_out(self, operation: Operation, content: Asset) -> None:
