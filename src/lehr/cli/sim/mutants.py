@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lehr.testing.sim.mutants.mutation import Mutation
 
 _WRONG_CALL = 2
-_SEEDS = 800
+_SEEDS = 1000
 _SHOWN = 5
 _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
 
@@ -33,6 +33,7 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
       lehr sim mutants                         plant every bug
       lehr sim mutants lost-wake-up stale-read
       lehr sim mutants -o wide                 with the rule that each breaks
+      lehr sim mutants --anew                  as if nobody had ever found them
 
     Ends with 1 if a bug is not found.
     """
@@ -42,27 +43,38 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories for each."
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
+@click.option("--anew", is_flag=True, help="Do not begin with what found each last time.")
+@click.option("--record", is_flag=True, help="Write down what found each, in its patch.")
 @output_option("table", "wide", "json")
-def mutants(names: tuple[str, ...], seeds: int, jobs: int | None, form: str) -> None:
+def mutants(
+    names: tuple[str, ...], seeds: int, jobs: int | None, anew: bool, record: bool, form: str
+) -> None:
     """Plant known bugs in copies of the program, and see whether the simulation finds each.
 
-    NAMES are of bugs that come with Lehr; without any, all are planted.
+    NAMES are of bugs that come with Lehr; without any, all are planted. What found a bug last time is
+    played first; then histories, scenarios, and fault plans.
     """
     import os
 
-    from lehr.testing.sim.mutants.mutation import find, shipped
+    from msgspec.structs import replace
+
+    from lehr.testing.sim.mutants import judge, mutation
 
     with _judging():
-        chosen = [find(name) for name in names] or list(shipped().values())
+        chosen = [mutation.find(name) for name in names] or list(mutation.shipped().values())
+    if anew:  # but for what no simulation can see
+        chosen = [item if item.found.startswith("test ") else replace(item, found="") for item in chosen]
     findings = asyncio.run(_all(chosen, range(seeds), jobs or os.cpu_count() or 1))
     if form == "json":
         show_document(form, findings)
     else:
         print_lines(_table(findings, wide=form == "wide"))
-    missed = [item for item in findings if not item.found]
-    took = words.span(sum(item.seconds for item in findings))
-    click.echo(f"{len(findings) - len(missed)} of {len(findings)} found, {took} of work", err=True)
-    if missed:
+    if record:
+        for item in findings:
+            if item.case is not None:
+                mutation.record(item.mutation, judge.hint(item.case))
+    click.echo(_summary(findings), err=True)
+    if not all(item.found for item in findings):
         raise click.exceptions.Exit(1)
 
 
@@ -177,6 +189,20 @@ def _note(finding: Finding, number: int, total: int) -> None:
         click.echo(f"{number}/{total} {finding.mutation}: {_found_by(finding)}", err=True)
 
 
+def _summary(findings: Sequence[Finding]) -> str:
+    """How many were found, by what, and how long that took for a hundred of them."""
+    found = [item.by for item in findings if item.found]
+    kinds = ", ".join(f"{found.count(kind)} by {kind}" for kind in sorted(set(found)))
+    simulated = max(1, len(findings) - found.count("tests"))
+    share = found.count("histories") * 100 // simulated
+    seconds = sum(item.seconds for item in findings)
+    rate = words.span(seconds * 100 / len(findings))
+    return (
+        f"{len(found)} of {len(findings)} found: {kinds}; histories find {share} % of what is simulated\n"
+        f"{words.span(seconds)} of work, {rate} for each 100"
+    )
+
+
 def _table(findings: Sequence[Finding], *, wide: bool) -> Iterator[str]:
     """Lines; those of bugs that are not found are red."""
     titles = ["mutation", "bug", "found by", "seconds", *(["breaks"] if wide else [])]
@@ -198,7 +224,7 @@ def _found_by(finding: Finding) -> str:
     if finding.case is None:
         return "cannot be judged" if finding.trouble else "NOT FOUND"
     kind, argument = _again(finding)
-    return f"{kind} {argument.rpartition('/')[2]}"
+    return f"{kind} {argument.rpartition('/')[2].removesuffix('.txt')}"
 
 
 def _tell(patch: str, finding: Finding) -> None:
@@ -210,5 +236,7 @@ def _tell(patch: str, finding: Finding) -> None:
     print(f"found by {kind} {argument} after {finding.seconds:g} s")
     for line in finding.violations[:_SHOWN]:
         print(terminal.printable(f"  broken  {line}"))
+    if kind == "test":
+        return
     call = shlex.join(["lehr", "sim", "mutant", patch, f"--{kind}", argument, "--show"])
     click.echo(f"`{call}` tells what happened", err=True)

@@ -8,14 +8,17 @@ A mutation is a file `NAME.patch`:
     # Bug: stale read
     # Thought: The dependency was looked at a moment ago; that is recent enough.
     # Breaks: I3
+    # Found: seed 17
     --- lehr/store/sql/admission.py
     +++ lehr/store/sql/admission.py
     @@ -1,4 +1,3 @@
     ...
 
 `Bug` is the class of bugs that it stands for, `Thought` what somebody who wrote it may have had in
-mind, `Breaks` the invariant of the architecture that does not hold any more. A file of somebody
-else's needs none of these lines: whatever `diff -u` or `git diff` writes can be judged.
+mind, `Breaks` the invariant of the architecture that does not hold any more, and `Found` the case that
+last found it, which is played first: a history, else a scenario, else a test of the repository for what
+no simulation can see. A file of somebody else's needs none of these lines: whatever `diff -u` or
+`git diff` writes can be judged.
 
 The package is copied into a folder of its own, the copy is changed, and the suite runs against the
 copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the

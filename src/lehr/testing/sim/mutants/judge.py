@@ -21,8 +21,8 @@ from lehr.testing.sim.mutants.mutation import Mutation
 from lehr.testing.sim.mutants.patch import PatchError
 from lehr.testing.sim.suite import scratch
 
-SEEDS = 800
-"""Histories that are tried, unless told otherwise."""
+SEEDS = 1000
+"""Histories that are tried, unless told otherwise: as many as the tests play."""
 
 LONGEST = 20.0
 """Seconds that a case may compute; most take a tenth of one."""
@@ -31,7 +31,11 @@ SHARES = {"hello": 24, "shakespeare": 96}
 """Scenarios whose fault plans are played, each in so many cases: few enough to end soon after a finding."""
 
 _PACKAGE = Path(lehr.__file__).parent
-_SCENARIOS = _PACKAGE.parents[1] / "tests" / "simulation" / "scenarios"
+REPOSITORY = _PACKAGE.parents[1]
+"""Where the sources are, if this is not an installed package."""
+
+_SCENARIOS = REPOSITORY / "tests" / "simulation" / "scenarios"
+_KINDS = {"seed": "histories", "scenario": "scenarios", "plans": "scenarios", "test": "tests"}
 _ENDED_BY: dict[int, str] = {signal.SIGVTALRM: "computes for ever", signal.SIGALRM: "does not go on"}
 _LAST_WORDS = 3
 
@@ -59,6 +63,11 @@ class Finding(msgspec.Struct, frozen=True):
     def found(self) -> bool:
         return self.case is not None
 
+    @property
+    def by(self) -> str:
+        """What kind of case it takes: `histories`, `scenarios`, or `tests`; empty if none finds it."""
+        return "" if self.case is None else _KINDS[self.case.partition(" ")[0]]
+
 
 def cases(seeds: range = range(SEEDS)) -> list[str]:
     """All that is played: the histories of `seeds`; where the sources are, the scenarios; the fault plans."""
@@ -67,6 +76,23 @@ def cases(seeds: range = range(SEEDS)) -> list[str]:
         *(f"scenario {path}" for path in sorted(_SCENARIOS.glob("*.txt"))),
         *(f"plans {name} {part}/{parts}" for name, parts in SHARES.items() for part in range(parts)),
     ]
+
+
+def hinted(mutation: Mutation) -> list[str]:
+    """The case that found a mutation last, where it can be played here."""
+    kind, _, argument = mutation.found.partition(" ")
+    if kind == "scenario":
+        path = _SCENARIOS / f"{argument}.txt"
+        return [f"scenario {path}"] if path.is_file() else []
+    if kind == "test" and not _SCENARIOS.is_dir():
+        return []
+    return [mutation.found] if kind in _KINDS and argument else []
+
+
+def hint(case: str) -> str:
+    """How a case is written into the header of what it has found."""
+    kind, _, argument = case.partition(" ")
+    return f"scenario {Path(argument).stem}" if kind == "scenario" else case
 
 
 async def sound(played: Sequence[str], clock: Clock, jobs: int) -> list[str]:
@@ -85,7 +111,7 @@ async def sound(played: Sequence[str], clock: Clock, jobs: int) -> list[str]:
 async def judge(
     mutation: Mutation, played: Sequence[str], clock: Clock, jobs: int = 1, longest: float = LONGEST
 ) -> Finding:
-    """Play the cases `played` in `jobs` processes against `mutation`, until one goes wrong.
+    """Play what found `mutation` last, then the cases `played` in `jobs` processes, until one goes wrong.
 
     Of several, the finding names the first, so that it is the same each time.
 
@@ -96,13 +122,20 @@ async def judge(
         PatchError: the mutation does not fit, or the changed program cannot be imported.
     """
     began = clock.monotonic()
+    tried = 0
+    case: str | None = None
+    violations: tuple[str, ...] = ()
     with mutated(mutation) as folder:
-        hunt = _Hunt(folder, played, longest)
-        await hunt.all(jobs)
-    first = min(hunt.broken, default=None)
-    case, violations = (None, ()) if first is None else (played[first], hunt.broken[first])
+        for cases_of in (hinted(mutation), played):
+            hunt = _Hunt(folder, cases_of, longest)
+            await hunt.all(jobs)
+            tried += hunt.tried
+            if hunt.broken:
+                first = min(hunt.broken)
+                case, violations = cases_of[first], hunt.broken[first]
+                break
     seconds = round(clock.monotonic() - began, 1)
-    return Finding(mutation.name, mutation.bug, case, violations, hunt.tried, seconds)
+    return Finding(mutation.name, mutation.bug, case, violations, tried, seconds)
 
 
 @contextlib.contextmanager
@@ -161,7 +194,7 @@ class _Hunt:
     async def play(self, numbers: Sequence[int]) -> None:
         """Play the cases of these numbers, and stop where an earlier one has gone wrong."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", player.__name__, str(self._longest)),
+            *(sys.executable, "-m", player.__name__, str(self._longest), str(REPOSITORY)),
             cwd=self._folder,
             env=environment(self._folder),
             stdin=asyncio.subprocess.PIPE,
@@ -260,7 +293,9 @@ def show(mutation: Mutation, case: str) -> None:
         "seed": ["show", argument],
         "scenario": ["play", argument],
         "plan": ["plans", scenario, "--only", name, "--show"],
+        "test": [],
     }[kind]
     with mutated(mutation) as folder:
-        command = [sys.executable, "-m", "lehr", "sim", *told]
-        subprocess.run(command, cwd=folder, env=environment(folder), check=False)
+        command = [sys.executable, "-m", "lehr", "sim", *told] if told else player.testing(argument)
+        where = folder if told else REPOSITORY
+        subprocess.run(command, cwd=where, env=environment(folder), check=False)

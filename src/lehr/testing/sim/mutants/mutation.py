@@ -11,7 +11,7 @@ from lehr.testing.sim.mutants.patch import FilePatch, PatchError, read
 
 PATCHES = Path(__file__).parent / "patches"
 
-_WORD = re.compile(r"# (Bug|Thought|Breaks): (.*)")
+_WORD = re.compile(r"# (Bug|Thought|Breaks|Found): (.*)")
 _PACKAGE = "lehr/"
 _JUDGE = "lehr/testing/"
 
@@ -23,6 +23,7 @@ class Mutation(msgspec.Struct, frozen=True):
         bug: the class of bugs that it stands for; empty if nobody says.
         thought: what its author may have had in mind.
         breaks: the invariant that does not hold any more.
+        found: the case that last found it, played first: `seed 17`, `scenario NAME`, `test tests/...`.
         files: what it changes; paths begin with `lehr/`.
     """
 
@@ -30,6 +31,7 @@ class Mutation(msgspec.Struct, frozen=True):
     bug: str
     thought: str
     breaks: str
+    found: str
     files: tuple[FilePatch, ...]
 
     def apply(self, folder: Path) -> None:
@@ -62,7 +64,8 @@ def mutation(text: str, name: str) -> Mutation:
             raise PatchError(f"{file.path} is no module of the package `lehr`", fix="change src/lehr alone")
         if file.path.startswith(_JUDGE):
             raise PatchError(f"{file.path} is of those that judge", fix="change what they judge")
-    return Mutation(name, _said(text, "Bug"), _said(text, "Thought"), _said(text, "Breaks"), files)
+    bug, thought, breaks, found = (_said(text, word) for word in ("Bug", "Thought", "Breaks", "Found"))
+    return Mutation(name, bug, thought, breaks, found, files)
 
 
 def _said(text: str, word: str) -> str:
@@ -96,6 +99,14 @@ def from_file(path: Path) -> Mutation:
 def shipped() -> dict[str, Mutation]:
     """The mutations that come with Lehr, by name."""
     return {path.stem: from_file(path) for path in sorted(PATCHES.glob("*.patch"))}
+
+
+def record(name: str, case: str) -> None:
+    """Write down in the header of a mutation that comes with Lehr that `case` has found it."""
+    path = PATCHES / f"{name}.patch"
+    header, files = path.read_text().split("--- ", 1)
+    lines = [line for line in header.splitlines() if not line.startswith("# Found:")]
+    path.write_text("\n".join([*lines, f"# Found: {case}", f"--- {files}"]))
 
 
 def find(name: str) -> Mutation:

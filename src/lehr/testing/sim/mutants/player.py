@@ -1,15 +1,17 @@
 """The process that plays against a changed copy of the package.
 
-Its argument is how many seconds a case may compute. It reads cases from standard input, one in a line:
-`seed 17`; `scenario` and the path of a script; `plans hello 3/16` for a share of the fault plans of a
-scenario, or `plan hello:NAME` for one of them. To standard output it writes, for each, a line when it
-begins and one with what went wrong when it is over. A case that does not end ends the process.
+Its arguments are how many seconds a case may compute, and where the tests are. It reads cases from
+standard input, one in a line: `seed 17`; `scenario` and the path of a script; `plans hello 3/16` for a share
+of the fault plans of a scenario, or `plan hello:NAME` for one of them; `test` and the id of a test of the
+repository. To standard output it writes, for each, a line when it begins and one with what went wrong when
+it is over. A case that does not end ends the process.
 """
 
 from __future__ import annotations
 
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +28,7 @@ READY = b"ready"
 _WALL_SECONDS = 300.0
 _MEMORY = 4 << 30
 _MOST = 20
+_PASSED, _FAILED = 0, 1
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,11 +104,26 @@ def _first_alarm(scenario: str, chosen: Callable[[Campaign], Sequence[Plan]]) ->
     return []
 
 
+def testing(id: str) -> list[str]:
+    """The command that runs a test of the repository against the changed program."""
+    return [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", id]
+
+
+def _test(id: str) -> Sequence[str]:
+    """How a test fails."""
+    ran = subprocess.run(testing(id), cwd=sys.argv[2], capture_output=True, text=True, check=False)
+    if ran.returncode not in (_PASSED, _FAILED):
+        raise RuntimeError(f"{id} cannot be run: {ran.stdout[-500:]}{ran.stderr[-500:]}")
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("E  ", "FAILED"))]
+    return (failed or [f"{id} fails"]) if ran.returncode == _FAILED else []
+
+
 _PLAY: Mapping[str, Callable[[str], Sequence[str]]] = {
     "seed": _seed,
     "scenario": _scenario,
     "plans": _plans,
     "plan": _plan,
+    "test": _test,
 }
 """How each kind of case is played: with what argument, and what is wrong."""
 
