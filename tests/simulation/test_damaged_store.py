@@ -109,6 +109,7 @@ GOVERNANCE = {
     "control": "UPDATE control SET expires_at = 5",
     "ledger": "UPDATE ledger SET body = replace(CAST(body AS TEXT), 'present', 'absent') WHERE asset = 'b'",
     "standing": "UPDATE standing SET since = 0",
+    "operation": "UPDATE operation SET id = 'odd' WHERE asset = 'b'",
     "partition": "UPDATE partition SET controls = 0",
     "incarnation": "UPDATE incarnation SET header = CAST(header AS TEXT)",
     "asset_current": "UPDATE asset_current SET type = 'test.Other' WHERE id = 'b'",

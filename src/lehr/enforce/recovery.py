@@ -50,6 +50,7 @@ def recover(
         if item is not None:
             item.state = State(standing=standing.key, next_at=standing.condition.next_at)
             found[item.id] = item
+    records.require_operations(partition)
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
         if item is not None:

@@ -192,6 +192,13 @@ class RemoteRecords:
     def open_operations(self, partition: Partition) -> list[Operation]:
         return self._server.asked(_of(partition, "operations"), list[Operation], {"open": "true"})
 
+    def require_operations(self, partition: Partition) -> None:
+        raise StalledError(
+            f"operations of {partition} cannot be verified over HTTP",
+            why="a server says what its store holds, row by row, and not whether any row is damaged",
+            fix="run `lehr store check` where the store is",
+        )
+
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:

@@ -230,6 +230,14 @@ class Records(Protocol):
         """Pushes that may still be changing production."""
         ...
 
+    def require_operations(self, partition: Partition) -> None:
+        """See that no push is missing from the open ones because its record is damaged, in O(operations).
+
+        Raises:
+            DamagedError: the newest operation of an asset is damaged: it may be open, whatever it says.
+        """
+        ...
+
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
     ) -> list[Operation]:

@@ -187,6 +187,7 @@ class Prune(msgspec.Struct, frozen=True):
         before: wall-clock seconds; what is younger stays.
         most: rows of a share, about.
         decisions_above, operations_above: how far the shares before this one have come.
+        operations_verified: up to which number operations were verified, which comes before all else.
     """
 
     partition: Partition
@@ -195,6 +196,7 @@ class Prune(msgspec.Struct, frozen=True):
     most: int = 20_000
     decisions_above: int = 0
     operations_above: int = 0
+    operations_verified: int = 0
 
 
 class Pruned(msgspec.Struct, frozen=True):

@@ -108,6 +108,17 @@ def told(store: Store, ask: Ask) -> Any:
         return PrunedError if isinstance(error, PrunedError) else type(error), vars(error)
 
 
+def test_operations_are_not_said_to_be_intact_by_who_cannot_know(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            there = RemoteStore(server.running.url)
+            with pytest.raises(StalledError, match="cannot be verified over HTTP"):
+                there.records.require_operations(PARTITION)
+            there.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("size", [7, 10_000])
 def test_everything_that_can_be_read_is_the_same(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +191,8 @@ def test_listings_are_filtered_there_and_are_the_same(
 def test_every_question_of_the_protocol_is_asked() -> None:
     for part in (Store.intent.fget, Store.records.fget):  # type: ignore[attr-defined]
         names = {name for name in vars(part.__globals__[part.__annotations__["return"]]) if name[0] != "_"}
-        assert names <= {word.removeprefix("some ").split()[0] for word in ASKED} | {"rows"}
+        asked = {word.removeprefix("some ").split()[0] for word in ASKED}
+        assert names <= asked | {"rows", "require_operations"}, "the last has a test of its own"
 
 
 def test_more_than_is_told_at_a_time_is_not_taken_for_all(

@@ -12,7 +12,15 @@ from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql import mentions
-from lehr.store.sql.headers import header, headers, imported_headers, is_pruned, newest_header
+from lehr.store.sql.headers import (
+    any_pruned,
+    header,
+    headers,
+    imported_headers,
+    is_pruned,
+    newest_header,
+    shows_pruned,
+)
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.rows import (
     HEAD,
@@ -33,7 +41,7 @@ _IDS_AT_ONCE = 1000
 
 _ROW = VERSION.names()
 _VERSION_AT = f"""
-    SELECT {VERSION.names("v")}, coalesce(i.pruned, 0)
+    SELECT {VERSION.names("v")}, i.pruned, i.pruned_checksum
     FROM (SELECT 1) one
     LEFT JOIN incarnation i ON i.partition = :partition AND i.sequence = :sequence
     LEFT JOIN LATERAL (
@@ -107,9 +115,9 @@ class PostgresIntent:
         asked = {"partition": key.partition, "id": key.id, "sequence": sequence}
         with self._reading() as db:
             row = db.execute(_VERSION_AT, asked).fetchone()
-            if row[-1]:
+            if shows_pruned(key.partition, sequence, row[-2:]):
                 _require_kept(db, key.partition, sequence)
-            return None if row[0] is None else version_of(row[:-1])
+            return None if row[0] is None else version_of(row[:-2])
 
     def require_kept(self, partition: Partition, sequence: int) -> None:
         with self._reading() as db:
@@ -220,7 +228,7 @@ class PostgresIntent:
                     continue  # a tombstone: the asset left intent with what it carried
                 if addon not in addon_names(asset):
                     break
-                if oldest is not None and _pruned_between(db, key.partition, row[3], oldest):
+                if oldest is not None and any_pruned(db, key.partition, row[3], oldest):
                     break  # a version without it may have been there
                 oldest = row[3]
             came_with = None if oldest is None else header(db, key.partition, oldest)
@@ -256,12 +264,3 @@ def _require_kept(db: PostgresSession, partition: Partition, sequence: int) -> N
         "SELECT min(sequence) FROM incarnation WHERE partition = ? AND pruned = 0", (partition,)
     ).fetchone()[0]
     raise PrunedError(partition, sequence, oldest)
-
-
-def _pruned_between(db: PostgresSession, partition: Partition, low: int, high: int) -> bool:
-    row = db.execute(
-        "SELECT 1 FROM incarnation"
-        " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
-        (partition, low, high),
-    ).fetchone()
-    return row is not None

@@ -20,8 +20,15 @@ from lehr.store.sql.tables import CONTROL, CURRENT, LEDGER, OPERATION, RESERVATI
 from lehr.store.writes import Admit, Finish, Refused
 
 _FIND_CURRENT = f"SELECT {CURRENT.names()} FROM asset_current WHERE partition = ? AND id = ?"  # noqa: S608
-_FIND_OPEN = f"SELECT {OPERATION.names()} FROM operation WHERE id = ? AND open = 1"  # noqa: S608
+_FIND_OPERATION = f"SELECT {OPERATION.names()} FROM operation WHERE id = ?"  # noqa: S608
+_FIND_NEWEST = f"""
+    SELECT {OPERATION.names()} FROM operation WHERE partition = :partition AND asset = :asset AND open = 1
+  UNION ALL
+    SELECT * FROM (SELECT {OPERATION.names()} FROM operation WHERE partition = :partition AND asset = :asset
+                   ORDER BY number DESC LIMIT 1) newest
+"""  # noqa: S608
 _FIND_SHARES = f"SELECT {RESERVATION.names()} FROM reservation WHERE key = ?"  # noqa: S608
+_FIND_HELD = f"SELECT {RESERVATION.names()} FROM reservation WHERE operation = ? AND until IS NULL"  # noqa: S608
 _FIND_CONTROLS = f"SELECT {CONTROL.names()} FROM control ORDER BY number"  # noqa: S608
 _ENTER = (
     f"{LEDGER.insert} ON CONFLICT (partition, asset) DO UPDATE SET content = excluded.content,"
@@ -94,10 +101,15 @@ def _newest_digest(db: Session, partition: str, id: str) -> str | None:
 
 
 def _has_open_operation(db: Session, partition: str, id: str) -> bool:
-    row = db.execute(
-        "SELECT 1 FROM operation WHERE partition = ? AND asset = ? AND open = 1", (partition, id)
-    ).fetchone()
-    return row is not None
+    """Whether a push of an asset is under way.
+
+    Only the newest can be, so that one is read even if it seems to have ended.
+
+    Raises:
+        DamagedError: it is damaged, and may be under way.
+    """
+    rows = db.execute(_FIND_NEWEST, {"partition": partition, "asset": id}).fetchall()
+    return any(is_open == 1 for *_key, is_open, _body in OPERATION.read_all(rows))
 
 
 def _missing_approval(db: Session, write: Admit) -> Refused | None:
@@ -122,8 +134,9 @@ def _holder(item: Reservation, operation: Operation) -> str:
 def _no_room(db: Session, write: Admit) -> Refused | None:
     now, operation = write.operation.started_at, write.operation
     for item in write.reservations:
-        db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, now))
+        # Verifies all shares of the key: one that seems to be over is removed only once it was read.
         used, until = usage(db, item, now, but=_holder(item, operation))
+        db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, now))
         if used >= item.limit:
             return Refused("LimitReached", f"{used} of {item.limit} are taken of {item.key}", until)
     return None
@@ -133,8 +146,8 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
     """How many count against a limit at `now`, `but` this holder, and when the oldest stops to."""
     shares = [
         at
-        for _key, holder, at, _until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
-        if holder != but
+        for _key, holder, at, until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
+        if holder != but and (until is None or until > now)
     ]
     if reservation.window is None:
         return len(shares), None
@@ -147,10 +160,12 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
 
 def finish(db: Session, write: Finish) -> None:
     """Write down how a push ended; release what it held."""
-    row = db.execute(_FIND_OPEN, (write.operation,)).fetchone()
+    row = db.execute(_FIND_OPERATION, (write.operation,)).fetchone()
     if row is None:
         return
-    number, id, partition, asset, _open, body = OPERATION.read(row)
+    number, id, partition, asset, is_open, body = OPERATION.read(row)
+    if not is_open:
+        return
     operation = msgspec.json.decode(body, type=Operation)
     unknown = write.outcome.result is Result.UNKNOWN
     ended = msgspec.structs.replace(
@@ -164,9 +179,21 @@ def finish(db: Session, write: Finish) -> None:
         "UPDATE operation SET open = ?, body = ?, checksum = ? WHERE number = ?", (*values[4:], number)
     )
     if not unknown:
-        db.execute("DELETE FROM reservation WHERE operation = ? AND until IS NULL", (operation.id,))
+        _release(db, operation.id)
     if write.ledger is not None:
         enter(db, write.ledger)
+
+
+def _release(db: Session, operation: str) -> None:
+    """Give back what an operation held until its end.
+
+    A share that is damaged may count for longer: it stays, and its limit says so at the next admission.
+    """
+    held = [row for row in db.execute(_FIND_HELD, (operation,)) if RESERVATION.is_intact(row)]
+    if held:
+        db.executemany(
+            "DELETE FROM reservation WHERE key = ? AND operation = ?", [(row[0], row[1]) for row in held]
+        )
 
 
 def enter(db: Session, entry: LedgerEntry) -> None:

@@ -20,6 +20,9 @@ _FIND_NEWEST = (
     f"SELECT {INCARNATION.names()} FROM incarnation WHERE partition = ? ORDER BY sequence DESC LIMIT 1"  # noqa: S608
 )
 _FIND_PRUNED = f"SELECT {PRUNED.names()} FROM incarnation WHERE partition = ? AND sequence = ?"  # noqa: S608
+_FIND_PRUNED_BETWEEN = (
+    f"SELECT {PRUNED.names()} FROM incarnation WHERE partition = ? AND sequence > ? AND sequence < ?"  # noqa: S608
+)
 _INSERT = (
     "INSERT INTO incarnation (partition, sequence, header, checksum, pruned, pruned_checksum)"
     " VALUES (?, ?, ?, ?, ?, ?)"
@@ -52,6 +55,33 @@ def headers(rows: Iterable[tuple[Any, ...]]) -> Iterator[Incarnation]:
     """Those in rows of `INCARNATION.names()`."""
     for _partition, _sequence, body in INCARNATION.read_all(rows):
         yield _decode(body)
+
+
+def shows_pruned(partition: Partition, sequence: int, flag: tuple[Any, Any]) -> bool:
+    """Whether an incarnation was pruned, by its columns `pruned` and `pruned_checksum`.
+
+    One that there never was is not: both are None.
+    """
+    return flag != (None, None) and PRUNED.read((partition, sequence, *flag))[2] == 1
+
+
+def any_pruned(db: Session, partition: Partition, low: int, high: int) -> bool:
+    """Whether an incarnation between `low` and `high`, both left out, was pruned.
+
+    If none says so, all are read: one that is damaged may have been.
+    """
+    said = db.execute(
+        f"SELECT 1 FROM incarnation{db.by('incarnation_pruned')}"  # noqa: S608
+        " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
+        (partition, low, high),
+    ).fetchone()
+    return said is not None or any(pruned_flags(db, partition, low, high))
+
+
+def pruned_flags(db: Session, partition: Partition, low: int, high: int) -> Iterator[bool]:
+    """Whether each incarnation between `low` and `high`, both left out, was pruned."""
+    rows = db.execute(_FIND_PRUNED_BETWEEN, (partition, low, high))
+    return (pruned == 1 for _partition, _sequence, pruned in PRUNED.read_all(rows))
 
 
 def is_pruned(db: Session, partition: Partition, sequence: int) -> bool:

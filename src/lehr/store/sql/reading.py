@@ -27,6 +27,10 @@ _ledger = msgspec.json.Decoder(LedgerEntry)
 _attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
 
+_FIND_NEWEST_OPERATIONS = f"""
+    SELECT {OPERATION.names()} FROM operation
+    WHERE number IN (SELECT max(number) FROM operation WHERE partition = ? GROUP BY asset)
+"""  # noqa: S608
 _FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
@@ -44,6 +48,11 @@ class SqlRecords:
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
         with self._reading() as db:
             return partition_row(db, partition).controls, standing_controls(db, partition, now)
+
+    def require_operations(self, partition: Partition) -> None:
+        with self._reading() as db:
+            for row in db.stream(_FIND_NEWEST_OPERATIONS, (partition,)):
+                OPERATION.read(row)
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         with self._reading() as db:

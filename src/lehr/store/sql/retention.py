@@ -9,6 +9,7 @@ applied or under way is never removed).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -19,7 +20,7 @@ from lehr.model.asset import Partition
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.store.sql.admission import standing_controls
-from lehr.store.sql.headers import mark_pruned
+from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import OPERATION
 from lehr.store.writes import Prune, Pruned
@@ -113,6 +114,15 @@ def _old_operations(db: Session) -> str:
 """  # noqa: S608
 
 
+_MAYBE_OPEN = f"""
+    SELECT {OPERATION.names()} FROM operation o
+    WHERE partition = :partition AND number > :above AND number <= :most
+      AND (open = 1 OR NOT EXISTS (SELECT 1 FROM operation n
+                                   WHERE n.partition = o.partition AND n.asset = o.asset
+                                     AND n.number > o.number))
+"""  # noqa: S608
+"""Only the newest operation of an asset can be under way, whatever its row says."""
+
 _OLD_CONTROLS = """
     SELECT number FROM control
     WHERE partition = :partition AND (lifted_at < :before OR expires_at < :before)
@@ -122,7 +132,9 @@ _OLD_CONTROLS = """
 def prune(db: Session, write: Prune) -> Pruned:
     """Remove a share of what `write` asks for."""
     if not (write.decisions_above or write.operations_above):
-        _require_intact(db, write.partition)
+        verified = _require_intact(db, write)
+        if verified is not None:
+            return Pruned(rest=replace(write, operations_verified=verified))
         sequences = list(_share(db, write))
         if sequences:
             versions = _prune_incarnations(db, write.partition, sequences)
@@ -195,6 +207,9 @@ def _gaps(db: Session, partition: Partition, sequences: list[int]) -> Iterator[d
 def _prune_incarnations(db: Session, partition: Partition, sequences: list[int]) -> int:
     """Returns how many versions are gone."""
     gaps = list(_gaps(db, partition, sequences))
+    for gap in gaps:
+        # One that seems to be pruned, and is not, would lose what it shows.
+        deque(pruned_flags(db, partition, gap["low"], gap["high"]), maxlen=0)
     mark_pruned(db, partition, sequences)
     return sum(_remove_replaced(db, partition, gap) for gap in gaps)
 
@@ -218,16 +233,29 @@ def _remove_replaced(db: Session, partition: Partition, gap: dict[str, Any]) -> 
     return len(gone)
 
 
-def _require_intact(db: Session, partition: Partition) -> None:
+def _require_intact(db: Session, write: Prune) -> int | None:
     """See that what keeps incarnations is as it was written: what seems not to be needed may be.
+
+    Returns:
+        How far the operations of this share go; None if there are no more.
 
     Raises:
         DamagedError: it is not.
     """
-    standing_controls(db, partition, 0.0)
-    query = f"SELECT {OPERATION.names()} FROM operation WHERE partition = ? AND open = 1"  # noqa: S608
-    for row in db.execute(query, (partition,)):
-        OPERATION.read(row)
+    standing_controls(db, write.partition, 0.0)
+    most = _last_of_share(db, "operation", write.operations_verified, write.most)
+    if most is None:
+        return None
+    wanted = {"partition": write.partition, "above": write.operations_verified, "most": most}
+    deque(OPERATION.read_all(db.execute(_MAYBE_OPEN, wanted)), maxlen=0)
+    return most
+
+
+def _last_of_share(db: Session, table: str, above: int, rows: int) -> int | None:
+    """The number of the last of so many rows of `table` whose numbers are above; None if there are none."""
+    query = f"SELECT max(number) FROM (SELECT number FROM {table} WHERE number > ? ORDER BY number LIMIT ?) s"  # noqa: S608
+    most: int | None = db.execute(query, (above, rows)).fetchone()[0]
+    return most
 
 
 def _remove_controls(db: Session, write: Prune) -> int:
@@ -237,25 +265,19 @@ def _remove_controls(db: Session, write: Prune) -> int:
 
 def _remove_decisions(db: Session, write: Prune) -> tuple[int, int]:
     """Returns how many are gone, and the number up to which all were looked at."""
-    most = db.execute(
-        "SELECT max(number) FROM (SELECT number FROM decision WHERE number > ? ORDER BY number LIMIT ?) s",
-        (write.decisions_above, write.most),
-    ).fetchone()[0]
+    most = _last_of_share(db, "decision", write.decisions_above, write.most)
     if most is None:
         return 0, write.decisions_above
     wanted = {**_wanted(write), "above": write.decisions_above, "most": most}
     count = db.execute(f"DELETE FROM decision WHERE number IN ({_old_decisions(db)})", wanted).rowcount  # noqa: S608
-    return count, int(most)
+    return count, most
 
 
 def _remove_operations(db: Session, write: Prune) -> tuple[int, int]:
     """The same of operations."""
-    most = db.execute(
-        "SELECT max(number) FROM (SELECT number FROM operation WHERE number > ? ORDER BY number LIMIT ?) s",
-        (write.operations_above, write.most),
-    ).fetchone()[0]
+    most = _last_of_share(db, "operation", write.operations_above, write.most)
     if most is None:
         return 0, write.operations_above
     wanted = {**_wanted(write), "above": write.operations_above, "most": most}
     count = db.execute(f"DELETE FROM operation WHERE number IN ({_old_operations(db)})", wanted).rowcount  # noqa: S608
-    return count, int(most)
+    return count, most

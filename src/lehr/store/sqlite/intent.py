@@ -14,7 +14,15 @@ from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
 from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.sql import mentions
-from lehr.store.sql.headers import header, headers, imported_headers, is_pruned, newest_header
+from lehr.store.sql.headers import (
+    any_pruned,
+    header,
+    headers,
+    imported_headers,
+    is_pruned,
+    newest_header,
+    shows_pruned,
+)
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.rows import (
     HEAD,
@@ -34,7 +42,7 @@ T = TypeVar("T")
 
 _ROW = VERSION.names()
 _VERSION_AT = f"""
-    SELECT {VERSION.names("v")}, i.pruned FROM (SELECT 1) one
+    SELECT {VERSION.names("v")}, i.pruned, i.pruned_checksum FROM (SELECT 1) one
     LEFT JOIN asset_version v ON v.number = (
         SELECT number FROM asset_version
         WHERE partition = ?1 AND id = ?2 AND sequence <= ?3 ORDER BY sequence DESC LIMIT 1)
@@ -108,9 +116,9 @@ class SqliteIntent:
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
         with translated(self._path):
             row = self._row(_VERSION_AT, key, sequence)
-            if row[-1] or row[0] is None:
+            if row[0] is None or shows_pruned(key.partition, sequence, row[-2:]):
                 self.require_kept(key.partition, sequence)
-            return None if row[0] is None else version_of(row[:-1])
+            return None if row[0] is None else version_of(row[:-2])
 
     def _row(self, statement: str, key: AssetKey, *sequence: int) -> Any:
         """The one row that is asked for about an asset.
@@ -248,7 +256,7 @@ class SqliteIntent:
                     continue  # a tombstone: the asset left intent with what it carried
                 if addon not in addon_names(asset):
                     break
-                if oldest is not None and self._pruned_between(key.partition, row[3], oldest):
+                if oldest is not None and any_pruned(self._db, key.partition, row[3], oldest):
                     break  # a version without it may have been there
                 oldest = row[3]
         came_with = None if oldest is None else self.incarnation(key.partition, oldest)
@@ -261,14 +269,6 @@ class SqliteIntent:
     def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
         with translated(self._path):
             yield from imported_of(self._db.execute(_IMPORTED, (name, after)))
-
-    def _pruned_between(self, partition: Partition, low: int, high: int) -> bool:
-        row = self._db.execute(
-            "SELECT 1 FROM incarnation INDEXED BY incarnation_pruned"
-            " WHERE partition = ? AND pruned = 1 AND sequence > ? AND sequence < ? LIMIT 1",
-            (partition, low, high),
-        ).fetchone()
-        return row is not None
 
 
 def _current(types: Sequence[str] | None, span: Span) -> str:

@@ -1,0 +1,213 @@
+"""What damage makes seem to be over, ended or kept is not taken at its word."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from lehr.model.asset import AssetId
+from lehr.model.decision import Reservation
+from lehr.model.operation import DONE
+from lehr.store import SqliteStore, Store
+from lehr.store.damage import DamagedError
+from lehr.store.postgres import PostgresStore
+from lehr.store.postgres.connecting import connect
+from lehr.store.writes import Admit, Adopt, Prune, Pruned, Refused
+from lehr.testing.conformance.store.subject import (
+    NOW,
+    PARTITION,
+    admitted,
+    asset,
+    commit,
+    entry,
+    finish,
+    governed,
+    key,
+    published,
+    request,
+)
+from tests.integration.store.conftest import fresh
+
+_LATER = NOW + 1e7
+_RATE = Reservation("rate", 1, 60.0)
+_SLOT = Reservation("slot", 1)
+
+
+class Place(NamedTuple):
+    """A store, and a way to change its tables behind its back."""
+
+    store: Store
+    damage: Callable[[str], None]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "sqlite":
+        path = tmp_path / "state.sqlite"
+
+        def change(statement: str) -> None:
+            with contextlib.closing(sqlite3.connect(path)) as db, db:
+                assert db.execute(statement).rowcount == 1
+
+        with contextlib.closing(SqliteStore(path)) as store:
+            yield Place(store, change)
+        return
+    address = fresh(request.getfixturevalue("server"))
+
+    def change_there(statement: str) -> None:
+        with contextlib.closing(connect(address)) as db:
+            assert db.execute(statement.encode()).rowcount == 1
+
+    with contextlib.closing(PostgresStore(address)) as remote:
+        yield Place(remote, change_there)
+
+
+def damaged(store: Store, admit: Admit) -> Refused:
+    """Commit `admit`, which must be refused because what it rests on is damaged."""
+    answer = commit(store, admit)
+    assert isinstance(answer, Refused)
+    assert answer.reason == "Damaged"
+    return answer
+
+
+def prune(store: Store, before: float = _LATER, most: int = 100) -> Pruned:
+    total = Pruned(rest=Prune(PARTITION, 1, before, most))
+    while total.rest is not None:
+        total = total.plus(commit(store, total.rest))
+    return total
+
+
+# --- operations -----------------------------------------------------------------------
+
+
+def _in_flight(place: Place) -> None:
+    governed(place.store)
+    admitted(place.store, request(place.store, "o0"))
+    commit(place.store, finish("o0", DONE))
+    admitted(place.store, request(place.store, "o1"))
+    place.damage("UPDATE operation SET open = 0 WHERE id = 'o1'")
+
+
+def test_a_push_that_seems_to_have_ended_keeps_another_from_being_admitted(place: Place) -> None:
+    _in_flight(place)
+    answer = damaged(place.store, request(place.store, "o2"))
+    assert "operation o1 of asset a is damaged" in answer.message
+    quiet = ((AssetId("a"), asset("a", "1").digest),)
+    asked = request(place.store, "o2", "b")
+    on_it = replace(asked, basis=replace(asked.basis, looked_at=quiet))
+    assert "operation o1" in damaged(place.store, on_it).message
+    admitted(place.store, asked)
+
+
+def test_a_push_of_long_ago_that_is_damaged_keeps_nothing_back(place: Place) -> None:
+    governed(place.store)
+    for id in ("o0", "o1"):
+        admitted(place.store, request(place.store, id))
+        commit(place.store, finish(id, DONE))
+    place.damage("UPDATE operation SET open = 0, asset = 'b' WHERE id = 'o0'")
+    admitted(place.store, request(place.store, "o2"))
+
+
+def test_the_end_of_a_push_that_seems_to_have_ended_is_not_lost(place: Place) -> None:
+    _in_flight(place)
+    with pytest.raises(DamagedError, match="operation o1"):
+        place.store.commit([finish("o1", DONE, ledger=entry("a", operation="o1"))])
+
+
+def test_who_starts_finds_that_a_push_only_seems_to_have_ended(place: Place) -> None:
+    governed(place.store)
+    admitted(place.store, request(place.store, "o0", "b"))
+    place.store.records.require_operations(PARTITION)
+    admitted(place.store, request(place.store, "o1"))
+    place.damage("UPDATE operation SET open = 0 WHERE id = 'o1'")
+    with pytest.raises(DamagedError, match="operation o1"):
+        place.store.records.require_operations(PARTITION)
+
+
+def test_what_a_push_reads_that_seems_to_have_ended_is_not_pruned(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o0", "b"))
+    commit(store, finish("o0", DONE))
+    admitted(store, request(store, "o1"))
+    published(store, 1, asset("a", "2"))
+    published(store, 2, asset("a", "3"))
+    place.damage("UPDATE operation SET open = 0 WHERE id = 'o1'")
+    for most in (1, 100):
+        with pytest.raises(DamagedError, match="operation o1"):
+            prune(store, most=most)
+    assert store.intent.asset(key("a"), 1) == asset("a", "1")
+
+
+# --- shares of limits -----------------------------------------------------------------
+
+
+def test_a_share_that_seems_to_be_over_is_not_given_to_another(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o1", reservations=(_RATE,)))
+    place.damage("UPDATE reservation SET until = 5")
+    asked = request(store, "o2", "b", at=NOW + 9, reservations=(_RATE,))
+    assert "share of rate" in damaged(store, asked).message
+    assert "share of rate" in damaged(store, asked).message
+
+
+def test_a_share_that_seems_to_be_until_the_end_is_not_given_back(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o1", reservations=(_RATE, _SLOT)))
+    place.damage("UPDATE reservation SET until = NULL WHERE key = 'rate'")
+    commit(store, finish("o1", DONE))
+    admitted(store, request(store, "o2", "b", at=NOW + 9, reservations=(_SLOT,)))
+    damaged(store, request(store, "o3", "c", at=NOW + 9, reservations=(_RATE,)))
+
+
+def test_a_share_that_seems_to_be_over_for_long_is_not_removed(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o1", reservations=(_RATE,)))
+    place.damage("UPDATE reservation SET until = 5")
+    prune(store)
+    with pytest.raises(DamagedError, match="share of rate"):
+        store.records.usage(_RATE, NOW)
+
+
+# --- incarnations ---------------------------------------------------------------------
+
+
+def test_an_incarnation_that_seems_not_to_be_pruned_is_not_read(place: Place) -> None:
+    for day in range(1, 5):
+        published(place.store, day - 1, asset("a", str(day)), at=NOW + day)
+    commit(place.store, Adopt(entry("a", content=1)))  # keeps the first
+    prune(place.store)
+    place.damage("UPDATE incarnation SET pruned = 0 WHERE sequence = 2")
+    with pytest.raises(DamagedError, match="@2 was pruned"):
+        place.store.intent.asset(key("a"), 2)
+
+
+def test_an_addon_does_not_stand_for_longer_because_no_incarnation_seems_to_be_pruned(place: Place) -> None:
+    store = place.store
+    for day in range(1, 4):
+        published(store, day - 1, asset("a", str(day), {"test.Addon": {}} if day != 2 else {}), at=NOW + day)
+    commit(store, Adopt(entry("a", content=1)))  # keeps the first
+    prune(store)
+    assert store.intent.addon_since(key("a"), "test.Addon") == NOW + 3
+    place.damage("UPDATE incarnation SET pruned = 0 WHERE sequence = 2")
+    with pytest.raises(DamagedError, match="@2 was pruned"):
+        store.intent.addon_since(key("a"), "test.Addon")
+
+
+def test_an_incarnation_that_seems_to_be_pruned_keeps_what_it_shows(place: Place) -> None:
+    store = place.store
+    for day in range(1, 5):
+        published(store, day - 1, asset("a", str(day)), at=NOW + day)
+    place.damage("UPDATE incarnation SET pruned = 1 WHERE sequence = 2")
+    with pytest.raises(DamagedError, match="@2 was pruned"):
+        prune(store)
+    assert [sequence for sequence, _asset in store.intent.versions(key("a"), 4)] == [4, 3, 2, 1]
