@@ -228,6 +228,8 @@ BREAKS: list[tuple[Rule, type[Broken]]] = [
     (retention.old_records_are_pruned, forgetting("audit")),
     (retention.a_pruned_version_vouches_for_no_addon, with_intent(addon_since=_since_it_first_came)),
     (retention.what_would_be_pruned_is_told, with_records(prunable=lambda right, write: Pruned())),
+    (retention.shares_that_were_over_long_ago_are_pruned, forgetting("reservation")),
+    (retention.shares_that_were_over_long_ago_are_pruned, pruning(before=0.0)),
     (importing.what_is_imported_is_read_and_never_in_force, EnforcesImports),
     (importing.a_damaged_file_imports_nothing, ImportsAnything),
     (importing.another_of_the_same_name_replaces_only_when_told, ReplacesImports),

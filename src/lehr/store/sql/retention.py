@@ -22,7 +22,7 @@ from lehr.model.diff import Goal
 from lehr.store.sql.admission import standing_controls
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.session import Session
-from lehr.store.sql.tables import OPERATION
+from lehr.store.sql.tables import OPERATION, RESERVATION
 from lehr.store.writes import Prune, Pruned
 
 
@@ -110,9 +110,12 @@ def _old_operations(db: Session) -> str:
                   WHERE n.partition = o.partition AND n.asset = o.asset AND n.number > o.number)
       AND NOT EXISTS (SELECT 1 FROM ledger l WHERE l.partition = o.partition AND l.asset = o.asset
                       AND {db.text("l.body", "operation")} = o.id)
-      AND NOT EXISTS (SELECT 1 FROM reservation r WHERE r.operation = o.id)
+      AND NOT EXISTS (SELECT 1 FROM reservation r
+                      WHERE r.operation = o.id AND (r.until IS NULL OR r.until >= :before))
 """  # noqa: S608
 
+
+_OLD_SHARES = f"SELECT {RESERVATION.names()} FROM reservation WHERE until < ? LIMIT ?"  # noqa: S608
 
 _MAYBE_OPEN = f"""
     SELECT {OPERATION.names()} FROM operation o
@@ -135,6 +138,8 @@ def prune(db: Session, write: Prune) -> Pruned:
         verified = _require_intact(db, write)
         if verified is not None:
             return Pruned(rest=replace(write, operations_verified=verified))
+        if _remove_shares(db, write):
+            return Pruned(rest=write)
         sequences = list(_share(db, write))
         if sequences:
             versions = _prune_incarnations(db, write.partition, sequences)
@@ -256,6 +261,18 @@ def _last_of_share(db: Session, table: str, above: int, rows: int) -> int | None
     query = f"SELECT max(number) FROM (SELECT number FROM {table} WHERE number > ? ORDER BY number LIMIT ?) s"  # noqa: S608
     most: int | None = db.execute(query, (above, rows)).fetchone()[0]
     return most
+
+
+def _remove_shares(db: Session, write: Prune) -> bool:
+    """Remove shares of limits that were over long ago: the limit may be gone, and never asked for again.
+
+    One that is damaged may count for longer, and stays. Returns whether any is gone.
+    """
+    over = db.execute(_OLD_SHARES, (write.before, write.most)).fetchall()
+    gone = [(row[0], row[1]) for row in over if RESERVATION.is_intact(row)]
+    if gone:
+        db.executemany("DELETE FROM reservation WHERE key = ? AND operation = ?", gone)
+    return bool(gone)
 
 
 def _remove_controls(db: Session, write: Prune) -> int:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lehr.model.asset import AssetId
 from lehr.model.control import AuditEntry, ControlKind
-from lehr.model.decision import Status
+from lehr.model.decision import Reservation, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE
 from lehr.store import PrunedError, Store
@@ -274,6 +274,25 @@ def what_would_be_pruned_is_told(subject: Subject) -> None:
         hold(told == done, f"what is told is what is done: {told}, {done}")
 
 
+@named_plain
+def shares_that_were_over_long_ago_are_pruned(subject: Subject) -> None:
+    """Also of a limit that nobody asks for again; the pushes that took them can go then."""
+    gone, left = Reservation("gone", 9, 60.0), Reservation("left", 9, 200 * _DAY)
+    with subject.opened() as store:
+        governed(store)
+        for number, limit in enumerate((gone, gone, gone, left, left)):
+            admitted(store, request(store, f"o{number}", reservations=(limit,)))
+            commit(store, finish(f"o{number}", DONE))
+        hold(store.records.usage(gone, NOW)[0] == 3, "three shares of the limit were taken")
+        expected = Pruned(operations=3)
+        wanted = Prune(PARTITION, 1, _LATER, 2)
+        hold(store.records.prunable(wanted) == expected, "three pushes can go, and those with a share stay")
+        found = _pruned(store, most=2)
+        hold(found == expected, f"three are gone, not {found}")
+        hold(store.records.usage(gone, NOW)[0] == 0, "shares that are over go")
+        hold(store.records.usage(left, NOW)[0] == 2, "shares that count stay")
+
+
 RULES: tuple[Rule, ...] = (
     what_nobody_needs_is_pruned,
     what_is_kept_reads_as_before,
@@ -286,4 +305,5 @@ RULES: tuple[Rule, ...] = (
     old_records_are_pruned,
     a_pruned_version_vouches_for_no_addon,
     what_would_be_pruned_is_told,
+    shares_that_were_over_long_ago_are_pruned,
 )
