@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from lehr.checks import CHECKS, TYPES
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import parse_selector
+from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin
-from lehr.sdk.plugin import Traits
+from lehr.sdk.plugin import AssetPlugin, Traits
 from lehr.store import Store
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Plane, World
@@ -30,6 +31,8 @@ def play(
     traits: Traits | None = None,
     seed: int = 1,
     more_checks: tuple[CheckPlugin, ...] = (),
+    types: Sequence[AssetType] = (),
+    plugins: Sequence[AssetPlugin] = (),
     wrap: Callable[[Store], Store] = lambda store: store,
 ) -> None:
     """Run `scenario` with a started control plane."""
@@ -37,7 +40,17 @@ def play(
     async def main() -> None:
         clock, world = VirtualClock(), World()
         checks = [*(check() for check in CHECKS), *more_checks]
-        plane = Plane(folder, world, clock, checks=checks, types=TYPES, traits=traits, seed=seed, wrap=wrap)
+        plane = Plane(
+            folder,
+            world,
+            clock,
+            checks=checks,
+            types=(*TYPES, *types),
+            plugins=plugins,
+            traits=traits,
+            seed=seed,
+            wrap=wrap,
+        )
         await plane.start()
         try:
             async with asyncio.timeout(DAY):

@@ -255,7 +255,9 @@ class Enforcer:
         same = before.digest == incarnation.governance
         governance = replace(before, incarnation=incarnation) if same else self._load(incarnation)
         enforced = {
-            id: head for id, head in heads.items() if head is None or not self._registry.inert(head.type)
+            id: head
+            for id, head in heads.items()
+            if head is None or id in self._slots or not self._registry.inert(head.type)
         }
         arriving = {
             id: (head, self._store.records.ledger(AssetKey(self.partition, id)))
@@ -274,7 +276,7 @@ class Enforcer:
             self._slots[id].superseded()
         for id, head in enforced.items():
             if (slot := self._slots.get(id)) is not None:
-                slot.digest = None if head is None else head.digest
+                slot.stands_as(head)
                 self._wake(slot, f"published in {incarnation.name}", urgent=True)
         for id in heads:
             self._wake_all(self._readers.of(id), f"{id}, which it reads, has changed")
@@ -396,6 +398,14 @@ class Enforcer:
         self._waiting.leave(slot.key.id, slot.waits)
         self._readers.leave(slot.key.id, slot.reads)
 
+    def _succeed(self, slot: Slot) -> None:
+        """Begin with what has taken the id of an asset that has left."""
+        head = slot.successor
+        if head is not None and not self._registry.inert(head.type):
+            new = self._add(head.id, head.type, head.digest)
+            new.state = State(ledger=slot.state.ledger)
+            self._wake(new, f"what `{head.id}` was before, a {slot.type}, has left", urgent=True)
+
     # --- one turn ----------------------------------------------------------------------
 
     async def _turn(self, slot: Slot) -> None:
@@ -444,8 +454,9 @@ class Enforcer:
         if slot.woken is not None:
             cause, slot.woken = slot.woken, None
             self._wake(slot, cause, urgent=True)
-        elif slot.digest is None and slot.state.left and slot.state.operation is None:
+        elif slot.departed and slot.state.left and slot.state.operation is None:
             self._drop(slot)
+            self._succeed(slot)
         self._changed.set()
 
     async def _steps(self, slot: Slot) -> None:
@@ -454,7 +465,7 @@ class Enforcer:
             event, slot.inbox = slot.inbox, None
         else:
             slot.governance = self._governance
-            if slot.digest is None:
+            if slot.departed:
                 # Intent may name it again already: its last version must not be one of the future (I1).
                 self._following.catch_up()
                 slot.governance = self._governance

@@ -34,6 +34,8 @@ class RememberedIntent:
         self._first = self._newest = 0
         self._changed_with: dict[AssetId, int] = {}
         self.last = intent.last
+        self.incarnation = intent.incarnation
+        self.versions = intent.versions
         self.heads = intent.heads
         self.next_change = intent.next_change
         self.addon_since = intent.addon_since
@@ -69,6 +71,20 @@ class RememberedIntent:
             return sequence
         since = self._changed_with.get(id, self._first)
         return since if since <= sequence else sequence
+
+
+def last_of_type(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asset, int] | None:
+    """The last version of an asset that had this type, and the sequence it came with.
+
+    None if there is none, or it was pruned. A later one by the same id may be of another type.
+    """
+    last = intent.last(key)
+    if last is None or last[0].type == type:
+        return last
+    for sequence, asset in intent.versions(key, last[1]):
+        if asset is not None and asset.type == type:
+            return asset, sequence
+    return None
 
 
 def last_known(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asset, int] | None:

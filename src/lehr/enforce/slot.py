@@ -10,6 +10,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.operation import Operation
+from lehr.store.interface import Head
 
 
 class PushUnderWay:
@@ -33,6 +34,8 @@ class Slot:
 
     Attributes:
         digest: in the newest incarnation; None when it is not there any more.
+        successor: what the newest incarnation has by this id, of another type; it waits until this one has
+            left. None as a rule.
         state: what `step` remembers.
         queued, running: whether a turn is queued, or under way.
         woken: cause of a wake-up that came while a turn or push was under way.
@@ -64,6 +67,7 @@ class Slot:
         "reads",
         "running",
         "state",
+        "successor",
         "type",
         "waits",
         "woken",
@@ -73,6 +77,7 @@ class Slot:
         self.key = key
         self.type = type
         self.digest = digest
+        self.successor: Head | None = None
         self.lane = lane
         self.state = State()
         self.queued = False
@@ -89,6 +94,17 @@ class Slot:
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None
+
+    @property
+    def departed(self) -> bool:
+        """Whether intent does not have it any more: not at all, or as something of another type."""
+        return self.digest is None or self.successor is not None
+
+    def stands_as(self, head: Head | None) -> None:
+        """Note how the newest incarnation has it; None if it does not."""
+        self.digest = None if head is None else head.digest
+        known = head is None or not self.type or head.type == self.type
+        self.successor = None if known else head
 
     def superseded(self) -> None:
         """Newer content has come: a push under way, or about to begin, hears of it."""

@@ -12,7 +12,7 @@ from lehr.base.digest import canonical
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
 from lehr.enforce.pinning import pin
-from lehr.enforce.reading import RememberedIntent
+from lehr.enforce.reading import RememberedIntent, last_of_type
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import View
 from lehr.enforce.turndown import Circumstances, Course, plan
@@ -63,7 +63,7 @@ class Viewer:
             asset = self._intent.asset(slot.key, pinning.content)
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Pinned to before it was asked for: it stays.
-        elif slot.digest is None:
+        elif slot.departed:
             # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
             stood = self._last_with(slot.key, came_with, governing)
             pinning = replace(pinning, content=stood)
@@ -78,10 +78,10 @@ class Viewer:
             newest_digest=slot.digest,
             governance=governance.digest,
             controls=governance.controls_version,
-            course=_KEEP if turndown is None else self._course(slot, turndown, now),
+            course=_KEEP if turndown is None else self._course(slot, turndown, now, came_with),
             epoch=epoch,
             observe=governance.observe(last),
-            orphaned=slot.digest is None and asked is None,
+            orphaned=slot.departed and asked is None,
             served=slot.type in self._served,
             jitter=self._chance.uniform(0.0, 1.0),
             removals=governance.removals,
@@ -90,11 +90,11 @@ class Viewer:
         )
 
     def _last(self, slot: Slot, governing: int) -> tuple[Asset, int]:
-        if slot.digest is not None:
+        if not slot.departed:
             asset = self._intent.asset(slot.key, governing)
             if asset is not None:
                 return asset, governing
-        found = self._intent.last(slot.key)
+        found = last_of_type(self._intent, slot.key, slot.type) if slot.type else self._intent.last(slot.key)
         assert found is not None, f"slot without any version of {slot.key}"
         return found
 
@@ -107,9 +107,9 @@ class Viewer:
         gone_with = self._intent.next_change(key, came_with)
         return (newest if gone_with is None else min(gone_with, newest)) - 1
 
-    def _course(self, slot: Slot, addon: Turndown, now: float) -> Course:
+    def _course(self, slot: Slot, addon: Turndown, now: float, came_with: int) -> Course:
         ages = slot.ages = slot.ages or Ages(self._clock)
-        since, ledger = self._intent.addon_since(slot.key, TURNDOWN), slot.state.ledger
+        since, ledger = self._asked_since(slot, came_with), slot.state.ledger
         if ledger is not None:
             ledger = replace(ledger, at=ages.since(ledger.goal, ledger.at))
         circumstances = Circumstances(
@@ -119,6 +119,13 @@ class Viewer:
             ledger,
         )
         return plan(addon, circumstances, now)
+
+    def _asked_since(self, slot: Slot, came_with: int) -> float | None:
+        if slot.successor is None:
+            return self._intent.addon_since(slot.key, TURNDOWN)
+        # What has its id now is another asset, and does not say how long: since its last version, at least.
+        header = self._intent.incarnation(slot.key.partition, came_with)
+        return None if header is None else header.created_at
 
     def entered(self, slot: Slot) -> None:
         """See the date of the ledger's entry when it is made: who sees it later may see another clock."""
