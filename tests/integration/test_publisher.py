@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from lehr import wiring
 from lehr.base.blocking import Blocking, Inline, Threads
-from lehr.base.clock import SystemClock
+from lehr.base.clock import Clock, SystemClock
 from lehr.base.diagnostics import Diagnostic, Severity, errors
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import Committer
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.incarnation import SourceRevision
@@ -70,6 +71,7 @@ class Place:
         blocking: Blocking | None = None,
         look_up: LookUp | None = None,
         claims: Claims | None = None,
+        clock: Clock | None = None,
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
@@ -80,7 +82,7 @@ class Place:
             self.store,
             self._ask,
             registry or wiring.registry(),
-            SystemClock(),
+            clock or SystemClock(),
             blocking or Inline(),
             look_up,
             claims,
@@ -356,6 +358,52 @@ def test_a_revision_that_is_never_the_last_is_published_all_the_same(tmp_path: P
         await restless.close()
 
     play(tmp_path, scenario)
+
+
+class Late(SystemClock):
+    """A clock that can be ahead.
+
+    Attributes:
+        ahead: by so many seconds.
+    """
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
+
+
+class Lengthy(Slow):
+    """A generation that takes an hour."""
+
+    async def generate(self, snapshot: Snapshot) -> Generated:
+        self._edit()
+        return await self._inner.generate(snapshot)
+
+
+def test_a_turndown_stands_from_its_publication_on(tmp_path: Path) -> None:
+    """However long it took to generate and to build it once more."""
+    clock = Late()
+
+    def takes_an_hour() -> None:
+        clock.ahead += 3600
+
+    def clean() -> Generation:
+        return Lengthy(wiring.generation(), takes_an_hour)
+
+    async def scenario(place: Place) -> None:
+        place.files("a")
+        lengthy = Lengthy(place.generation, takes_an_hour)
+        publisher = place.publishing(lengthy, clock=clock)
+        await publisher.refresh()
+        place.files("a", addons="{lehr.Turndown: {reason: old}}")
+        began = clock.now()
+        assert (await publisher.refresh()).publication is Publication.PUBLISHED
+        since = place.store.intent.addon_since(AssetKey(PARTITION, AssetId("a")), TURNDOWN)
+        assert since is not None
+        assert began + 7200 <= since <= clock.now()
+
+    play(tmp_path, scenario, clean=clean)
 
 
 class Doubtful:

@@ -375,7 +375,7 @@ class Publisher:
             candidate,
             work.proposal.mentions,
             tuple(name for name, item in self._registry.types.items() if item.governs),
-            work.at,
+            self._clock.now(),  # a turndown stands from here on, not since the pass began
             work.proposal.claims,
         )
         answer = await self._ask(write)
