@@ -13,6 +13,7 @@ class _Commands(LazyGroup):
     sections: ClassVar = {
         "Random histories": {
             "run": Lazy("lehr.cli.sim.run:run", "Play many, and report what broke a rule."),
+            "coverage": Lazy("lehr.cli.sim.coverage:coverage", "Name the lines that none reaches."),
             "replay": Lazy("lehr.cli.sim.replay:replay", "Play one again, and judge it."),
             "show": Lazy("lehr.cli.sim.replay:show", "Tell one as a story."),
         },

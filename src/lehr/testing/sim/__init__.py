@@ -13,6 +13,7 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `script`, `script_play` and beside them | scenarios as text, played and compared |
 | `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
 | `lull`, `standstill` | what must hold while nothing happens |
+| `coverage` | which lines of the program random histories reach |
 | `trace` | what happened: compared, replayed, told |
 
 Architecture invariant: nothing here is a model of the program. Everything from the control plane down

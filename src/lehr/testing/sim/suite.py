@@ -9,12 +9,15 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import structlog
 
 from lehr.base.digest import Digest
 from lehr.testing.sim.history import History
+
+T = TypeVar("T")
 
 _CHUNK = 4
 _ROUND = 64
@@ -66,6 +69,13 @@ def history_of(seed: int) -> History:
 
 def play_all(seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda: False) -> Iterator[Played]:
     """Play many histories in `jobs` processes, in whatever order they end, until it is `over`."""
+    return spread(play, seeds, jobs, over)
+
+
+def spread(
+    function: Callable[[int], T], seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda: False
+) -> Iterator[T]:
+    """Call `function` for each seed in `jobs` processes, in whatever order they end, until it is `over`."""
     size = jobs * _ROUND if jobs > 1 else 1
     rounds = (seeds[start : start + size] for start in range(0, len(seeds), size))
     # Not forked: what a fork inherits of threads and locks is not to be relied on.
@@ -74,7 +84,7 @@ def play_all(seeds: Sequence[int], jobs: int, over: Callable[[], bool] = lambda:
         for some in rounds:
             if over():
                 return
-            yield from map(play, some) if pool is None else pool.imap_unordered(play, some, _CHUNK)
+            yield from map(function, some) if pool is None else pool.imap_unordered(function, some, _CHUNK)
 
 
 @contextlib.contextmanager
