@@ -42,11 +42,14 @@ class LookFault(enum.StrEnum):
     Attributes:
         TRANSIENT, STALL: it says so.
         RAISE, NONSENSE: a mistake in the plugin.
+        WAIT, PAST: it says when to come again, in some seconds or before it was asked.
         HANG, SLOW: it takes longer than it may, or almost.
     """
 
     TRANSIENT = "transient"
     STALL = "stall"
+    WAIT = "wait"
+    PAST = "past"
     RAISE = "raise"
     NONSENSE = "nonsense"
     HANG = "hang"

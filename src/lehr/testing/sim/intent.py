@@ -13,7 +13,7 @@ from lehr.model.asset import Asset
 from lehr.model.types import Registry, addon_names
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.governing import Governing
-from lehr.testing.sim.selecting import TEAMS
+from lehr.testing.sim.selecting import TEAMS, TIERS
 from lehr.testing.world import PARTITION, thing
 
 IDS = tuple(f"t{number}" for number in range(8))
@@ -33,6 +33,7 @@ class Spec(msgspec.Struct):
     turndown: Turndown | None = None
     destroys: bool = False
     team: str = ""
+    tier: str = ""
 
     def __str__(self) -> str:
         parts = [str(self.value)]
@@ -40,6 +41,7 @@ class Spec(msgspec.Struct):
         parts += [f"sends load to {' '.join(self.sends_to)}"] if self.sends_to else []
         parts += [f"reads {' '.join(self.reads)}"] if self.reads else []
         parts += [f"of team {self.team}"] if self.team else []
+        parts += [f"of tier {self.tier}"] if self.tier else []
         parts += ["destroys"] if self.destroys else []
         parts += ["turned down"] if self.turndown is not None else []
         return ", ".join(parts)
@@ -82,6 +84,8 @@ class Intent:
             self._declare(id)
             if dice.happens(0.5):
                 self._link(id)
+        for _ in range(dice.number(0, 3)):
+            self.govern()
 
     def assets(self) -> list[Asset]:
         return [*(_asset(id, spec) for id, spec in self.things.items()), *self.governing.assets.values()]
@@ -122,14 +126,21 @@ class Intent:
                 kind()
 
     def renew(self, *ids: str) -> None:
-        """Give the things `ids` other values."""
+        """Give the things `ids` other values; now and then all the same one, so that they differ alike."""
+        same = self._next() if self._dice.happens(0.2) else None
         for id in ids:
-            self.things[id].value = self._next()
+            self.things[id].value = self._next() if same is None else same
 
     def remember(self) -> None:
         """What is declared now can be gone back to."""
         past = _Past(self.things, self.governing.assets, self.let_go, self._moved)
         self._past.append(copy.deepcopy(past))
+
+    def take_back(self) -> None:
+        """Things have the values that they had before the last edit."""
+        for id, spec in self._past[-2].things.items() if len(self._past) > 1 else ():
+            if id in self.things:
+                self.things[id].value = spec.value
 
     def was_turned_down(self, id: str) -> bool:
         """Whether a thing was ever declared with a turndown, published or not."""
@@ -157,8 +168,8 @@ class Intent:
         self._moved ^= {self._dice.pick([asset.id for asset in self.assets()])}
 
     def _declare(self, id: str) -> None:
-        team = self._dice.pick(("", *TEAMS))
-        self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.1), team=team)
+        team, tier = self._dice.pick(("", *TEAMS)), self._dice.pick(TIERS)
+        self.things[id] = Spec(self._next(), destroys=self._dice.happens(0.15), team=team, tier=tier)
         self.let_go.discard(id)
 
     def _next(self) -> int:
@@ -172,7 +183,7 @@ class Intent:
         spec = self.things[self._some()]
         spec.value = self._next()
         if self._dice.happens(0.2):
-            spec.team = self._dice.pick(("", *TEAMS))
+            spec.team, spec.tier = self._dice.pick(("", *TEAMS)), self._dice.pick(TIERS)
 
     def _relink(self) -> None:
         if self.things:
@@ -192,7 +203,10 @@ class Intent:
     def _turn_down(self) -> None:
         if not self.things:
             return
-        spec = self.things[self._some()]
+        id = self._some()
+        spec = self.things[id]
+        if spec.turndown is None and self._comes_back(id):
+            return
         if spec.turndown is None:
             stand, fence = (self._dice.pick((0.0, 10.0, 40.0)) for _ in range(2))
             spec.turndown = Turndown("old", stand, fence)
@@ -210,9 +224,16 @@ class Intent:
             if self._may_go(id) and len(self.things) > 1 and not self._named(id):
                 del self.things[id]
             return
+        if any(self._comes_back(other) for other in (id, *spec.names())):
+            return
         spec.turndown = Turndown("retired", 0.0, 40.0)
         for other in sorted(spec.names()):
             self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
+
+    def _comes_back(self, id: str) -> bool:
+        """Whether it is to be brought back, which is not published yet: it may be gone, and be named again."""
+        published = self._published(id)
+        return published is not None and TURNDOWN in addon_names(published)
 
     def _named(self, id: str) -> bool:
         return any(id in spec.names() for spec in self.things.values())
@@ -260,8 +281,8 @@ def _asset(id: str, spec: Spec) -> Asset:
         addons[DEPENDS_ON] = DependsOn(list(spec.depends_on), capacity=list(spec.sends_to))
     if spec.turndown is not None:
         addons[TURNDOWN] = spec.turndown
-    if spec.team:
-        addons[LABELS] = Labels({"team": spec.team})
+    if labels := {key: value for key, value in (("team", spec.team), ("tier", spec.tier)) if value}:
+        addons[LABELS] = Labels(labels)
     return thing(id, str(spec.value), addons, reads=list(spec.reads), destroys=spec.destroys)
 
 

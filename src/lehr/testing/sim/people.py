@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.base.digest import Digest
-from lehr.control.messages import Approve, Freeze, Lift, Override, Pause, Pin, PruneHistory, Refresh, Retry
+from lehr.control.messages import (
+    AnyRequest,
+    Approve,
+    Freeze,
+    Lift,
+    Override,
+    Pause,
+    Pin,
+    PruneHistory,
+    Refresh,
+    Retry,
+)
 from lehr.model.asset import AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Status
@@ -210,17 +221,27 @@ class People:
         await self._scene.command(Override(selector=selector, reason="outage", seconds=seconds, check=check))
 
     async def _set_two(self) -> None:
-        """Two people hold the same assets, each for a time of their own."""
-        paused, selector = self._dice.happens(0.5), self._dice.pick(IDS)
-        for _ in range(2):
-            seconds = self._dice.seconds(3.0, 40.0)
-            kind = Pause if paused else Freeze
-            await self._scene.command(kind(selector=selector, reason="because", seconds=seconds))
+        """Two people hold the same assets, each for a time of their own, or one until it is lifted."""
+        word, selector = self._dice.pick((self._pause, self._freeze, self._pin)), self._dice.pick(IDS)
+        lasting = self._dice.pick((0, 1, 2, 2))
+        for number in range(2):
+            seconds = None if number == lasting else self._dice.seconds(3.0, 40.0)
+            await self._scene.command(word(selector, seconds))
         if selector in self._scene.intent.things:
             self._scene.intent.renew(selector)
             self._scene.edit()
         await self._scene.pass_time(0.0, 40.0)
         await self._lull.pass_by()
+
+    def _pause(self, selector: str, seconds: float | None) -> AnyRequest:
+        return Pause(selector=selector, reason="because", seconds=seconds)
+
+    def _freeze(self, selector: str, seconds: float | None) -> AnyRequest:
+        return Freeze(selector=selector, reason="because", seconds=seconds)
+
+    def _pin(self, selector: str, seconds: float | None) -> AnyRequest:
+        incarnation = self._dice.number(1, max(self._scene.witness.incarnations, default=1))
+        return Pin(selector=selector, reason="because", seconds=seconds, incarnation=incarnation)
 
     async def _lift_control(self) -> None:
         """Take one back; now and then by a selector that may take back more, or nothing."""

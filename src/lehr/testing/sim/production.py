@@ -28,6 +28,8 @@ PUSH_TIMEOUT = 20.0
 LOOK_TIMEOUT = 5.0
 _PART_SECONDS = 1.0
 _SIGHTS = 16
+MOST_LOOKS = 100
+"""Looks at an asset within a second, of its own turns and of those that depend on it."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -115,6 +117,7 @@ class Production:
         self.running: dict[str, Operation] = {}
         self.broken: list[str] = []
         self.closed: set[str] = set()
+        self._looks: dict[str, deque[float]] = {}
         self._sights: dict[str, deque[Sight]] = {}
         self._epochs: dict[str, int] = {}
 
@@ -125,6 +128,16 @@ class Production:
                 del faults[id]
         self.mute &= but
         self.unreachable = False
+
+    def ask(self, id: str) -> None:
+        """Somebody looks at an asset: never so often that it is a load (I9)."""
+        now = asyncio.get_running_loop().time()
+        self.asked[id] = now
+        looks = self._looks.setdefault(id, deque(maxlen=MOST_LOOKS))
+        if len(looks) == MOST_LOOKS and now - looks[0] < 1.0:
+            self.broken.append(f"I9: {id} is looked at {MOST_LOOKS} times within a second")
+            looks.clear()
+        looks.append(now)
 
     def look_slowly(self, ids: Iterable[str], seconds: float) -> None:
         """From now on, looks at each of `ids` take up to some time of its own, at most `seconds`."""
@@ -234,7 +247,7 @@ class SimulatedPlugin(AssetPlugin):
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         production = self.production
-        production.asked[target.id] = asyncio.get_running_loop().time()
+        production.ask(target.id)
         self._reach()
         seconds = production.looking.get(target.id, 0.0)
         if not production.steady:
@@ -264,6 +277,10 @@ class SimulatedPlugin(AssetPlugin):
                 raise TransientError("no connection", why=self.production.garble)
             case LookFault.STALL:
                 raise StalledError("this cannot be compared", fix="mend the access rights")
+            case LookFault.WAIT:
+                raise WaitingError("busy", until=self._clock.now() + 5.0)
+            case LookFault.PAST:
+                raise WaitingError("busy", until=self._clock.now() - 5.0)
             case LookFault.RAISE:
                 raise ValueError("a mistake in the plugin" + self.production.garble)
             case LookFault.HANG:

@@ -45,7 +45,10 @@ class Quiet:
         scene.edit()  # and nobody asks for it to be looked at: the source is followed
         await scene.alive(lambda: scene.process.pass_time(2.0))
         if untold:  # what is told next is not the next
-            scene.intent.renew(self._dice.pick(list(scene.intent.things)))
+            if self._dice.happens(0.5):
+                scene.intent.take_back()
+            else:
+                scene.intent.renew(self._dice.pick(list(scene.intent.things)))
             scene.edit()
             await scene.alive(lambda: scene.process.pass_time(2.0))
         for _ in range(_LIFTS):

@@ -150,9 +150,10 @@ class Scene:
             self.trace.note("person", "refused: the store is out of order")
         except Crash:
             self.trace.note("process", f"{self.process.name} has died")
-            await self._restart()
+            await self.restart()
 
-    async def _restart(self) -> None:
+    async def restart(self) -> None:
+        """The control plane is gone; another one begins, at once or some time later."""
         out_of_order = self.process.store.out_of_order
         await self.process.kill()
         if self.dice.happens(0.5):

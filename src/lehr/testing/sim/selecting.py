@@ -13,6 +13,7 @@ from lehr.testing.sim.dice import Dice
 from lehr.testing.world import THING
 
 TEAMS = ("a", "b")
+TIERS = ("", "web")
 
 
 def some(dice: Dice, ids: tuple[str, ...]) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def some(dice: Dice, ids: tuple[str, ...]) -> dict[str, Any]:
         {"ids": ["t[0-3]"]},
         {"labels": {"team": dice.pick(TEAMS)}},
         {"ids": ["t*"], "labels": {"team": dice.pick(TEAMS)}},
+        {"labels": {"team": dice.pick(TEAMS), "tier": "web"}},
         {"types": [THING]},
         {"all": True},
     ]
@@ -34,7 +36,9 @@ def written(dice: Dice, ids: tuple[str, ...]) -> str:
     """A selector as a person types it: mostly one id."""
     if dice.happens(0.7):
         return dice.pick(ids)
-    return dice.pick(("all", f"label:team={dice.pick(TEAMS)}", "t[0-3]", f"type={THING}", ",".join(ids[:3])))
+    team = f"label:team={dice.pick(TEAMS)}"
+    few = ",".join(id for id in ids if dice.happens(0.4)) or ids[0]
+    return dice.pick(("all", team, f"{team},label:tier=web", "t[0-3]", f"type={THING}", few))
 
 
 def selected(selector: Any, asset: Asset) -> bool:

@@ -45,6 +45,7 @@ class Trouble:
             self._misread,
             self._lag,
             self._kill,
+            self._kill_in_a_turndown,
             self._die_at_commit,
             self._hold,
         ]
@@ -119,7 +120,8 @@ class Trouble:
         if self._dice.happens(0.3):
             scene.production.take(id)
         elif id in scene.production.values:
-            scene.production.put(id, f"by hand {self._dice.number(0, 99)}")
+            by_hand = (f"by hand {self._dice.number(0, 99)}", str(self._dice.number(0, 99)), "?")
+            scene.production.put(id, self._dice.pick(by_hand))
         hints = 1 if self._gentle else self._dice.number(0, 2)
         scene.trace.note("drift", f"{id} is changed by hand; {hints} hints")
         for _ in range(hints):
@@ -232,6 +234,24 @@ class Trouble:
     def _kill(self) -> None:
         self._note(f"{self._scene.process.name} is killed")
         raise Crash
+
+    async def _kill_in_a_turndown(self) -> None:
+        """Whatever a turndown has come to, it goes on in time when the process is another one."""
+        stages = ("TurndownStands", "Pushing", "StillReferenced")
+        leaving = [
+            id
+            for id, decision in self._scene.witness.decisions.items()
+            if decision.condition.reason in stages
+            and (last := self._scene.witness.last(id)) is not None
+            and self._scene.witness.turndown(last) is not None
+        ]
+        if not leaving:
+            return
+        for _ in range(self._dice.number(1, 3)):
+            self._note(f"{self._scene.process.name} is killed in a turndown")
+            await self._scene.restart()
+            await self._scene.pass_time(0.0, 15.0)
+        await self._lull.pass_by()
 
     def _die_at_commit(self) -> None:
         process = self._scene.process

@@ -432,6 +432,7 @@ class Witness:
             return
         if not any(
             item.kind is ControlKind.APPROVAL
+            and item.selector.ids == (operation.asset,)
             and item.diff_digest == diff.digest()
             and _stands(item, operation.started_at)
             for item in self.controls.values()
