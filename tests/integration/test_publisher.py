@@ -527,7 +527,7 @@ def test_the_types_of_an_incarnation_from_before_they_were_counted_are_counted(t
         with contextlib.closing(sqlite3.connect(place.state / "state.sqlite")) as db, db:
             sealed = INCARNATION.sealed(PARTITION, newest.sequence, header)
             db.execute("UPDATE incarnation SET header = ?, checksum = ?", sealed[2:])
-        predecessor = StoredPredecessor(place.store.intent, wiring.registry(), PARTITION)
+        predecessor = StoredPredecessor(place.store, wiring.registry(), PARTITION)
         assert predecessor.sizes() == {"lehr.File": 2}
         await _after(place, "a", "b", "c")
         newest = place.store.intent.newest(PARTITION)

@@ -182,7 +182,7 @@ async def _validated(
         predecessor: StoredPredecessor | MappingPredecessor = MappingPredecessor({}, registry)
         changes = tuple(changes_between((), generated.assets))
     else:
-        predecessor = StoredPredecessor(store.intent, registry, partition)
+        predecessor = StoredPredecessor(store, registry, partition)
         changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
     limits = generated.limits or Limits()
     answers = await consult(limits, changes, look_up)

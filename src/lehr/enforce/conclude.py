@@ -12,9 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.base.errors import LehrError, StalledError
-from lehr.enforce.state import LEFT, Commit, Effect, Phase, Rest, State
+from lehr.enforce.state import Commit, Effect, Phase, Rest, State
 from lehr.model.asset import AssetId, AssetKey
-from lehr.model.decision import Condition, Decision, Status
+from lehr.model.decision import LEFT, Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
 from lehr.store.damage import DamagedError

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from lehr.base.digest import Digest
 from lehr.enforce.reading import RememberedIntent
-from lehr.enforce.state import LEFT, State
+from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.decision import LEFT
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.store import Records

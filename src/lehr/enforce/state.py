@@ -123,10 +123,6 @@ class Trouble(msgspec.Struct, frozen=True):
 CALM = Trouble()
 
 
-LEFT = (Status.ORPHANED, Status.TURNED_DOWN)
-"""How an asset stands that is out of production, or out of Lehr's care."""
-
-
 class State(msgspec.Struct, frozen=True):
     """All that the loop of one asset remembers.
 

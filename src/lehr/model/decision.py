@@ -32,6 +32,10 @@ class Status(enum.StrEnum):
         return self in (Status.CONVERGED, Status.TURNED_DOWN, Status.ORPHANED)
 
 
+LEFT = (Status.ORPHANED, Status.TURNED_DOWN)
+"""How an asset stands that is out of production, or out of Lehr's care."""
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What one check said.
 

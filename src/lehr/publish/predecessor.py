@@ -11,7 +11,8 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
-from lehr.store import StoredIntent
+from lehr.publish.departed import leaving
+from lehr.store import Store
 from lehr.store.damage import DamagedError
 
 _MOST_READ = 10_000
@@ -20,8 +21,9 @@ _MOST_READ = 10_000
 class StoredPredecessor:
     """`lehr.validate.Predecessor` over the store: looks up single assets, or those of some types."""
 
-    def __init__(self, intent: StoredIntent, registry: Registry, partition: Partition) -> None:
-        self._intent = intent
+    def __init__(self, store: Store, registry: Registry, partition: Partition) -> None:
+        self._intent = intent = store.intent
+        self._records = store.records
         self._registry = registry
         self._partition = partition
         self._newest = intent.newest(partition)
@@ -36,6 +38,12 @@ class StoredPredecessor:
         if self._newest is None:
             return None  # a first candidate asks for each of its assets
         return self._intent.asset(AssetKey(self._partition, id), self.sequence)
+
+    def leaving(self, id: AssetId) -> Asset | None:
+        """The last version of an asset that it does not have, and whose turndown continues."""
+        if self._newest is None:
+            return None
+        return leaving(self._intent, self._records, self._registry, AssetKey(self._partition, id))
 
     def change(self, id: AssetId, after: Asset | None) -> AssetChange:
         """How an asset is to change to `after`; None if it is to go.

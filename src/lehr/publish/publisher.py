@@ -269,7 +269,7 @@ class Publisher:
         generated = work.generated
         assert generated is not None
         assert work.snapshot is not None
-        predecessor = StoredPredecessor(self._store.intent, self._registry, self._partition)
+        predecessor = StoredPredecessor(self._store, self._registry, self._partition)
         work.changes = tuple(self._changes(predecessor, generated))
         work.candidate = Candidate(
             self._partition,
@@ -316,7 +316,7 @@ class Publisher:
             self._registry,
             work.generated.limits or Limits(),
             work.changes,
-            StoredPredecessor(self._store.intent, self._registry, self._partition),
+            StoredPredecessor(self._store, self._registry, self._partition),
             Locator(work.snapshot),
             work.answers,
             work.conflicts,

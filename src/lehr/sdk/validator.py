@@ -158,8 +158,9 @@ LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
 """Errors that may be what somebody wants: an acknowledgement turns them into warnings."""
 
-BEYOND_SOURCE = frozenset({"VAL031", "VAL032", "VAL050", "VAL051"})
-"""Errors that depend on more than the source: on claims, paths or databases of this host.
+BEYOND_SOURCE = frozenset({"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051"})
+"""Errors that may depend on more than the source: on what is still being turned down, and on claims, paths or
+databases of this host.
 
 A revision that was refused with one of them is judged again at each pass, even if the source is the same.
 """

@@ -34,17 +34,23 @@ def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def type_changed(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL011: an id keeps its type; another type is another production."""
-    before, after = view.change.before, view.change.after
+    """VAL011: an id keeps its type; another type is another production.
+
+    Also after the asset has left intent, as long as its turndown continues.
+    """
+    before, after = view.change.before or view.leaving, view.change.after
     if before is None or after is None or before.type == after.type or view.registry.inert(before.type):
         return
+    if view.leaving is None:
+        what = f"`{after.id}` was a {before.type}, and is a {after.type} now"
+        why = f"what the {before.type} is in production would be left without an asset"
+        fix = f"give the {after.type} another id, and turn `{after.id}` down with the addon {TURNDOWN}"
+    else:
+        what = f"`{after.id}` is a {after.type} now, and is still being turned down as a {before.type}"
+        why = f"what the {before.type} is in production would be left without an asset"
+        fix = f"wait until it is removed (lehr why {after.id}), or give the {after.type} another id"
     yield Diagnostic(
-        code="VAL011",
-        what=f"`{after.id}` was a {before.type}, and is a {after.type} now",
-        why=f"what the {before.type} is in production would be left without an asset",
-        fix=f"give the {after.type} another id, and turn `{after.id}` down with the addon {TURNDOWN}",
-        subject=after.id,
-        at=view.place(after, "/type"),
+        code="VAL011", what=what, why=why, fix=fix, subject=after.id, at=view.place(after, "/type")
     )
 
 

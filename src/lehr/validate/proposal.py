@@ -31,6 +31,10 @@ class Predecessor(Protocol):
         """An asset of the predecessor; None when it has none of this id."""
         ...
 
+    def leaving(self, id: AssetId) -> Asset | None:
+        """The last version of an asset that it does not have, and whose turndown continues."""
+        ...
+
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
         """References to `id` in the predecessor."""
         ...
@@ -60,19 +64,28 @@ class MappingPredecessor:
 
     The first `mentioned_by` goes through all assets once.
 
+    Args:
+        leaving: assets that it does not have, whose turndown continues.
+
     Attributes:
         sequence: 1 if it has assets.
     """
 
-    def __init__(self, assets: Mapping[AssetId, Asset], registry: Registry) -> None:
+    def __init__(
+        self, assets: Mapping[AssetId, Asset], registry: Registry, leaving: Iterable[Asset] = ()
+    ) -> None:
         self.sequence = 1 if assets else 0
         self._assets = assets
         self._registry = registry
+        self._leaving = {asset.id: asset for asset in leaving}
         self._mentions: dict[AssetId, list[tuple[Asset, Mention]]] | None = None
         self._claims: dict[str, list[AssetId]] | None = None
 
     def asset(self, id: AssetId) -> Asset | None:
         return self._assets.get(id)
+
+    def leaving(self, id: AssetId) -> Asset | None:
+        return self._leaving.get(id)
 
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
         if self._mentions is None:
@@ -101,13 +114,18 @@ class MappingPredecessor:
 
 
 class AssetView(NamedTuple):
-    """One changed asset, which is all that a validator of scope `ASSET` can see."""
+    """One changed asset, which is all that a validator of scope `ASSET` can see.
+
+    Attributes:
+        leaving: what it was when it was last declared, if it is new and the turndown of that continues.
+    """
 
     change: AssetChange
     registry: Registry
     limits: Limits
     place: Locate
     answers: Answers
+    leaving: Asset | None
 
 
 class DeltaProposal:
@@ -171,12 +189,18 @@ class DeltaProposal:
     def views(self) -> Iterator[AssetView]:
         """Every change by itself."""
         for change in self._changes.values():
-            yield AssetView(change, self._registry, self._limits, self.place, self.answers)
+            is_new = change.before is None and change.after is not None
+            leaving = self._predecessor.leaving(change.id) if is_new else None
+            yield AssetView(change, self._registry, self._limits, self.place, self.answers, leaving)
 
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the candidate; None when it has none of this id."""
         change = self._changes.get(id)
         return self._predecessor.asset(id) if change is None else change.after
+
+    def leaving(self, id: AssetId) -> Asset | None:
+        """The last version of an asset that the candidate does not have, and whose turndown continues."""
+        return None if self.asset(id) is not None else self._predecessor.leaving(id)
 
     def of_types(self, wanted: Callable[[str], bool]) -> Iterator[Asset]:
         """Every asset of the candidate, changed or not, whose type is `wanted`."""

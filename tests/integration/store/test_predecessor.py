@@ -19,11 +19,11 @@ from lehr.testing.world import registry
 def test_whether_a_selector_selects_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(tmp_path / "state.sqlite")
     try:
-        empty = StoredPredecessor(store.intent, registry(), PARTITION)
+        empty = StoredPredecessor(store, registry(), PARTITION)
         assert not empty.selects(parse_selector("a"), ())
         labelled = asset("web", addons={LABELS: Labels({"team": "web"})})
         published(store, 0, asset("a"), asset("b"), labelled)
-        found = StoredPredecessor(store.intent, registry(), PARTITION)
+        found = StoredPredecessor(store, registry(), PARTITION)
         assert found.selects(parse_selector("a"), ())
         assert not found.selects(parse_selector("a"), {AssetId("a")})
         assert found.selects(parse_selector("type=test.*"), {AssetId("a")})

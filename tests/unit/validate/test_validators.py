@@ -93,6 +93,21 @@ def test_an_asset_that_changes_its_type_is_checked_with_those_that_refer_to_it()
     assert codes(check(before, after)) == ["VAL002", "VAL011"]
 
 
+def test_an_id_keeps_its_type_until_its_turndown_is_done() -> None:
+    change = AssetChange(AssetId("x"), None, policy("x"))
+
+    def found(*leaving: Asset) -> list[Diagnostic]:
+        predecessor = MappingPredecessor({WEB.id: WEB}, REGISTRY, leaving)
+        return validate(DeltaProposal(Partition("test"), REGISTRY, Limits(), [change], predecessor))
+
+    [refused] = found(service("x"))
+    assert (refused.code, refused.subject) == ("VAL011", "x")
+    assert refused.what == "`x` is a sample.Policy now, and is still being turned down as a sample.Service"
+    assert refused.fix == "wait until it is removed (lehr why x), or give the sample.Policy another id"
+    assert found(policy("x")) == [], "it comes back as what it was"
+    assert found(service("y")) == []
+
+
 def test_a_diagnostic_points_as_exactly_as_can_be_located() -> None:
     change = AssetChange(AssetId("r"), None, route("r", "wb"))
     asked: list[str] = []
