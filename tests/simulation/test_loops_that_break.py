@@ -12,7 +12,6 @@ import pytest
 from lehr.base.errors import StalledError, TransientError
 from lehr.control.plane import ControlPlane
 from lehr.model.attempt import Publication
-from lehr.model.selector import parse_selector
 from lehr.store.writes import LeaseLostError
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.scene import Scene
@@ -158,26 +157,6 @@ def test_stopping_is_no_defect(tmp_path: Path) -> None:
         assert plane.enforcer.defect is None
 
     play(tmp_path, scenario)
-
-
-def test_a_word_whose_assets_cannot_be_read_wakes_all_of_them(tmp_path: Path) -> None:
-    async def scenario(plane: ControlPlane, scene: Scene) -> None:
-        await plane.start()
-        await plane.converge()
-        enforcer: Any = plane.enforcer
-        before = enforcer.turns
-        enforcer._intent.last = _unreadable
-        enforcer.controls_changed(parse_selector("label:team=web"), "a freeze was taken back")
-        await asyncio.sleep(1.0)
-        assert enforcer.assets
-        assert enforcer.turns - before >= enforcer.assets
-        await plane.stop()
-
-    play(tmp_path, scenario)
-
-
-def _unreadable(key: object) -> Any:
-    raise TransientError("the store cannot be read")
 
 
 @pytest.mark.parametrize("broken", [agenda, intent, look])
