@@ -118,7 +118,9 @@ class Intent:
     def change(self, *, let_go: bool = True) -> None:
         """Make one to three changes."""
         kinds = [self._edit, self._edit, self._relink, self._turn_down, self._delete, self._add]
-        kinds += [self.govern, self.govern, self._retire, self._rename, self._revert]
+        kinds += [self.govern, self.govern, self._turn_down, self._retire, self._rename, self._revert]
+        if self.guard is not UNGUARDED:
+            kinds += [self._turn_down_many] * 3
         for _ in range(self._dice.number(1, 3)):
             if (kind := self._dice.pick(kinds)) == self._delete:
                 self._delete(let_go=let_go)
@@ -213,6 +215,12 @@ class Intent:
         elif all(self.things[id].turndown is None for id in spec.names()):
             spec.turndown = None
 
+    def _turn_down_many(self) -> None:
+        """More than one change may take away, where somebody guards that."""
+        for id in list(self.things):
+            if self._dice.happens(0.6) and not self._comes_back(id):
+                self.things[id].turndown = self.things[id].turndown or Turndown("all of them", 10.0, 10.0)
+
     def _retire(self) -> None:
         """Turn down a thing with all that it names; or take out its lines while it is fenced."""
         naming = [id for id, spec in self.things.items() if spec.names()]
@@ -231,7 +239,7 @@ class Intent:
             self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
 
     def _comes_back(self, id: str) -> bool:
-        """Whether it is to be brought back, which is not published yet: it may be gone, and be named again."""
+        """Whether it is to be brought back, and that is not published yet: it may be gone, and named again."""
         published = self._published(id)
         return published is not None and TURNDOWN in addon_names(published)
 

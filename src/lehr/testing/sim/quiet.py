@@ -65,6 +65,7 @@ class Quiet:
         if not gentle:
             await self._drift_unseen()
         await scene.clock.sleep(_STAYS_SECONDS)
+        scene.commits = 0.0  # or another turn begins while the last is written down
         await self._come_to_rest()
         await scene.process.plane.committer.flush()
 

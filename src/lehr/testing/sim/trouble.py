@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lehr.control.messages import Pin
 from lehr.sdk.plugin import Fencing
+from lehr.store.writes import Publish, Write
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.lull import Lull
@@ -43,6 +44,7 @@ class Trouble:
             self._flaky_store,
             self._unreadable,
             self._misread,
+            self._fail_publication,
             self._lag,
             self._kill,
             self._kill_in_a_turndown,
@@ -174,6 +176,25 @@ class Trouble:
         finally:
             store.fails = lambda writes: False
             store.gets_to = lambda writes: 0
+
+    async def _fail_publication(self) -> None:
+        """The next publication fails when all of it has been carried out; then it is another one."""
+        self._note("the next publication cannot be written")
+        store = self._scene.process.store
+
+        def fails(writes: Sequence[Write]) -> bool:
+            publishes = any(isinstance(write, Publish) for write in writes)
+            if publishes:
+                store.fails = lambda writes: False
+            return publishes
+
+        store.fails, store.gets_to = fails, lambda writes: writes
+        self._scene.publish()
+        try:
+            await self._scene.pass_time(0.0, 5.0)
+        finally:
+            store.fails, store.gets_to = lambda writes: False, lambda writes: 0
+            self._scene.publish()
 
     async def _misread(self) -> None:
         self._note("now and then, a read of the store fails")
