@@ -29,7 +29,7 @@ from lehr.plugins.command.process import Excerpt
 from lehr.sdk.secrets import Hidden, SecretValue
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
-from tests.integration.plugins import troubles
+from tests.integration.plugins import talk, troubles
 
 REGISTRY = Registry(TYPES)
 PATIENCE = 10.0  # seconds; what takes longer fails the test
@@ -476,14 +476,25 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+# Each part is read by itself. Of two checks in a row, the first finds a difference, the second fails.
+TALKING = """
+talk() {
+    for part in talk/*; do cat "$part"; cat "$part" >&2; sleep 0.02; done
+}
+if [ -d talk ] && [ "$LEHR_OPERATION" ]; then talk; exit 3; fi
+if [ -d talk ] && [ -e failing ]; then talk; rm failing; exit 2; fi
+if [ -d talk ]; then talk; touch failing; exit 1; fi
+"""
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_keeps_the_contract_with_secrets(rule: Rule, tmp_path: Path) -> None:
     made = tmp_path / "made"
 
     def with_secret(word: str) -> Asset:
         return asset_of(
-            check=f'echo "I know $PASSWORD"; echo "{word} $PASSWORD" | cmp -s - made || exit 1',
-            apply=f'echo "{word} $PASSWORD" > made.new && mv made.new made; echo "$PASSWORD" >&2',
+            check=f'{TALKING} echo "I know $PASSWORD"; echo "{word} $PASSWORD" | cmp -s - made || exit 1',
+            apply=f'{TALKING} echo "{word} $PASSWORD" > made.new && mv made.new made; echo "$PASSWORD" >&2',
             remove="rm -f made",
             environment={"PASSWORD": Secret("env:PASSWORD")},
         )
@@ -498,6 +509,7 @@ def test_keeps_the_contract_with_secrets(rule: Rule, tmp_path: Path) -> None:
         disturb=lambda: _write(made, "disturbed"),
         observe=lambda: made.read_bytes() if made.exists() else None,
         secret=SECRET,
+        talk=talk.into(tmp_path / "talk"),
         interruptions=3,
     )
     asyncio.run(rule(subject))

@@ -24,6 +24,7 @@ from lehr.testing.conformance.asset_plugin import (
     discovering,
     interruption,
     looking,
+    output,
     pushing,
     recovering,
 )
@@ -93,6 +94,21 @@ from tests.unit.testing.ill_mannered_plugins import (
     TellsSecrets,
     WatchRaises,
 )
+from tests.unit.testing.talkative_plugins import (
+    CutsBeforeItHides,
+    CutsTheEndBeforeItHides,
+    HidesPartByPart,
+    Listens,
+    LogsWhatIsPrinted,
+    OverlooksTrouble,
+    RaisesWhatIsPrinted,
+    SaysItInNotes,
+    SaysItInProgress,
+    ShowsEscapes,
+    ShowsEverything,
+    ShowsMegabytes,
+    Talkative,
+)
 
 BREAKS: list[tuple[Rule, type[Good]]] = [
     (looking.diff_never_writes, WritesInDiff),
@@ -155,6 +171,17 @@ BREAKS: list[tuple[Rule, type[Good]]] = [
     (conduct.watch_names_assets, HealsByItself),
     (conduct.watch_names_assets, WatchRaises),
     (conduct.close_can_be_repeated, CleansUpOnClose),
+    (output.output_of_production_is_safe_to_show, ShowsEverything),
+    (output.output_of_production_is_safe_to_show, CutsBeforeItHides),
+    (output.output_of_production_is_safe_to_show, CutsTheEndBeforeItHides),
+    (output.output_of_production_is_safe_to_show, HidesPartByPart),
+    (output.output_of_production_is_safe_to_show, ShowsEscapes),
+    (output.output_of_production_is_safe_to_show, ShowsMegabytes),
+    (output.output_of_production_is_safe_to_show, LogsWhatIsPrinted),
+    (output.output_of_production_is_safe_to_show, SaysItInProgress),
+    (output.output_of_production_is_safe_to_show, SaysItInNotes),
+    (output.output_of_production_is_safe_to_show, RaisesWhatIsPrinted),
+    (output.output_of_production_is_safe_to_show, OverlooksTrouble),
 ]
 
 
@@ -172,7 +199,7 @@ class CountedClock(SystemClock):
 
 
 def subject(make: Callable[[World], AssetPlugin]) -> Subject:
-    world = World()
+    world = Talkative()
 
     def disturb() -> None:
         world["a"] = "disturbed"
@@ -193,6 +220,7 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
         secret=SECRET,
         troubles=(trouble,),
         crash=world.crash if isinstance(make, type) and issubclass(make, Recovers) else None,
+        talk=world.talk if isinstance(make, type) and issubclass(make, Listens) else None,
         query=("everything",),
         linger=0.005,
         patience=0.02,
@@ -200,7 +228,9 @@ def subject(make: Callable[[World], AssetPlugin]) -> Subject:
     )
 
 
-@pytest.mark.parametrize("good", [Good, Fenced, Swaps, Recovers, Discovers], ids=lambda good: good.__name__)
+@pytest.mark.parametrize(
+    "good", [Good, Fenced, Swaps, Recovers, Discovers, Listens], ids=lambda good: good.__name__
+)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_good_plugin_keeps_every_rule(rule: Rule, good: type[Good]) -> None:
     asyncio.run(rule(subject(good)))

@@ -9,13 +9,15 @@ breaks. A test makes a fresh `Subject` for each rule and runs it:
 
 `looking` holds the rules of diffs, `pushing` those of pushes that end, `interruption` those of
 pushes that do not, `recovering` those of production that puts itself right, `discovering` those of what
-is found before anything was declared, `conduct` those of what a plugin says of itself and shows.
+is found before anything was declared, `conduct` those of what a plugin says of itself and shows,
+`output` those of what it shows of production's own words.
 """
 
 from lehr.testing.conformance.asset_plugin.conduct import RULES as _CONDUCT
 from lehr.testing.conformance.asset_plugin.discovering import RULES as _DISCOVERING
 from lehr.testing.conformance.asset_plugin.interruption import RULES as _INTERRUPTION
 from lehr.testing.conformance.asset_plugin.looking import RULES as _LOOKING
+from lehr.testing.conformance.asset_plugin.output import RULES as _OUTPUT
 from lehr.testing.conformance.asset_plugin.pushing import RULES as _PUSHING
 from lehr.testing.conformance.asset_plugin.recovering import RULES as _RECOVERING
 from lehr.testing.conformance.asset_plugin.subject import Rule, Subject
@@ -29,4 +31,5 @@ RULES: tuple[Rule, ...] = (
     *_RECOVERING,
     *_DISCOVERING,
     *_CONDUCT,
+    *_OUTPUT,
 )

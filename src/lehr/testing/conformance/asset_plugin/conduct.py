@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Iterator, MutableMapping
-from typing import Any
-
-import structlog
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetKey, id_problem, partition_problem
 from lehr.model.diff import Goal
 from lehr.model.operation import Result
 from lehr.testing.conformance.asset_plugin.interrupting import cancelled_at
+from lehr.testing.conformance.asset_plugin.logs import logged
 from lehr.testing.conformance.asset_plugin.subject import Aim, Rule, Subject, rule
 from lehr.testing.conformance.holding import hold
 from lehr.testing.plugins import FixedReader
@@ -36,10 +32,10 @@ async def traits_say_what_is_served(subject: Subject) -> None:
 @rule
 async def secrets_are_not_shown(subject: Subject) -> None:
     """In no diff, message, exception (its causes included) or line of a log, whatever goes wrong."""
-    with _logged() as logged:
+    with logged() as lines:
         await _every_way(subject)
         await subject.restart()
-    for text in (*subject.shown, *logged):
+    for text in (*subject.shown, *lines):
         hold(not subject.secret or subject.secret not in text, f"no secret is shown, as in {text!r}")
 
 
@@ -124,38 +120,6 @@ async def _listen(subject: Subject, hints: list[object]) -> None:
 
 def _sound(key: AssetKey) -> bool:
     return partition_problem(key.partition) is None and id_problem(key.id) is None
-
-
-@contextlib.contextmanager
-def _logged() -> Iterator[list[str]]:
-    """Every line that is logged meanwhile, whatever the level, with structlog or without."""
-    lines: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(self.format(record))
-
-    def note(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        lines.append(str(event))
-        raise structlog.DropEvent
-
-    root, listener = logging.getLogger(), Listener()
-    level = root.level
-    processors = structlog.get_config()["processors"]
-    usual = list(processors)
-    # In place, as loggers that are bound already hold this very list.
-    processors[:] = [structlog.processors.format_exc_info, note]
-    wrapper = structlog.get_config()["wrapper_class"]
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
-    root.addHandler(listener)
-    root.setLevel(logging.NOTSET)
-    try:
-        yield lines
-    finally:
-        root.setLevel(level)
-        root.removeHandler(listener)
-        processors[:] = usual
-        structlog.configure(wrapper_class=wrapper)
 
 
 RULES: tuple[Rule, ...] = (

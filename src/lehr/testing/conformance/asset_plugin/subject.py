@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -52,6 +52,9 @@ class Subject:
         crash: kills what runs, applied from `asset`, as a crash would, where production starts it again
             without a push; None where nothing restarts, or where the test can kill nothing.
         observe: all of production that the plugin could touch, as a value to compare.
+        talk: makes a context manager: entered, production, applied from `asset`, is up but unhealthy, and
+            prints these texts one after the other wherever the plugin may look: streams, logs, answers
+            to probes. Left, it is healthy again, or is after a push. None where production prints nothing.
         others: further assets that the plugin reads.
         secret: a text in the intent that nothing may show; empty for none.
         troubles: each makes a context manager: entered, production cannot be read or written as
@@ -75,6 +78,7 @@ class Subject:
     observe: Callable[[], object]
     others: tuple[Asset, ...] = ()
     crash: Callable[[], None] | None = None
+    talk: Callable[[Sequence[bytes]], AbstractContextManager[object]] | None = None
     secret: str = ""
     troubles: tuple[Callable[[], AbstractContextManager[object]], ...] = ()
     query: tuple[str, ...] = ()
