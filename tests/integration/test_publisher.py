@@ -17,14 +17,19 @@ from lehr import wiring
 from lehr.base.blocking import Blocking, Inline, Threads
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.diagnostics import Diagnostic, Severity, errors
+from lehr.base.digest import digest
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import Committer
 from lehr.model.addons import TURNDOWN
-from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.asset import AssetId, AssetKey, Partition, make_asset
 from lehr.model.attempt import Attempt, Publication
-from lehr.model.incarnation import SourceRevision
+from lehr.model.diff import Goal
+from lehr.model.incarnation import AssetChange, SourceRevision
+from lehr.model.operation import LedgerEntry
 from lehr.model.types import Registry
+from lehr.plugins.file.payload import File
 from lehr.publish import Publisher
+from lehr.publish.claims import Compared, compare
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated, Generation, OvertakenError
@@ -37,7 +42,7 @@ from lehr.store.claims import HostClaims
 from lehr.store.merkle import incarnation_digest
 from lehr.store.sql.tables import INCARNATION
 from lehr.store.sqlite.claims import ClaimFile
-from lehr.store.writes import RecordAttempt
+from lehr.store.writes import Adopt, Publish, RecordAttempt
 from lehr.testing.samples import MemorySnapshot
 
 PARTITION = Partition("test")
@@ -48,6 +53,7 @@ class Place:
 
     Attributes:
         untold: True while what came of a pass cannot be written.
+        unpublished: True while no incarnation can be written.
         attempts: how many passes came to something that was written.
     """
 
@@ -60,6 +66,7 @@ class Place:
         self._committer = Committer(self.store, Inline(), SystemClock())
         self.generation = wiring.generation()
         self.untold = False
+        self.unpublished = False
         self.attempts = 0
         self._clean = clean
         self.publisher = self.publishing(self.generation)
@@ -90,6 +97,8 @@ class Place:
 
     async def _ask(self, write: object) -> object:
         if self.untold and isinstance(write, RecordAttempt):
+            raise TransientError("the disk is full")
+        if self.unpublished and isinstance(write, Publish):
             raise TransientError("the disk is full")
         self.attempts += isinstance(write, RecordAttempt)
         [answer] = self.store.commit([write])  # type: ignore[list-item]
@@ -191,7 +200,8 @@ def test_a_register_of_claims_that_cannot_be_used_stops_only_what_claims(tmp_pat
         damaged = tmp_path / "claims.sqlite"
         damaged.write_text("not a database" * 100)
         register = ClaimFile(damaged, lambda _: True)
-        place.publisher._claims = HostClaims(register, "s", place.state, tmp_path, Inline(), Inline())
+        claims = HostClaims(register, "s", place.state, tmp_path, Inline(), Inline())
+        place.publisher = place.publishing(place.generation, claims=claims)
         place.write("assets/a.yaml", "id: a\ntype: lehr.Command\npayload: {check: 'true', apply: 'true'}\n")
         attempt = await place.publisher.refresh()
         assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
@@ -475,6 +485,130 @@ def test_a_path_that_does_not_lead_into_a_protected_folder_any_more_is_published
         register.close()
 
     play(tmp_path, scenario)
+
+
+class Moving:
+    """An asset that moves from one path to another, and another partition that wants each of them."""
+
+    def __init__(self, place: Place, folder: Path) -> None:
+        self.place = place
+        self._folder = folder
+        self.register = ClaimFile(folder / "claims.sqlite", lambda state: True)
+        self.claims = self._claims("one")
+        self.publisher = self.started()
+
+    def started(self) -> Publisher:
+        """A publisher of a process that has just started."""
+        return self.place.publishing(self.place.generation, claims=self.claims)
+
+    def _claims(self, store: str) -> HostClaims:
+        place = self.place
+        return HostClaims(self.register, store, self._folder / store, place.workspace, Inline(), Inline())
+
+    def declare(self, **paths: str) -> None:
+        """Files by name, with their paths."""
+        lines = [
+            f"- {{id: {id}, type: lehr.File, payload: {{path: {path}, content: x}}}}\n"
+            for id, path in paths.items()
+        ]
+        self.place.write("assets/files.yaml", "".join(lines))
+
+    async def published(self) -> None:
+        attempt = await self.publisher.refresh()
+        assert attempt.publication is Publication.PUBLISHED, attempt.diagnostics
+
+    def applied(self, sequence: int, asset: str = "a") -> None:
+        """Production has what this incarnation says."""
+        entry = LedgerEntry(
+            PARTITION, AssetId(asset), digest("x"), sequence, Goal.PRESENT, None, float(sequence)
+        )
+        self.place.store.commit([Adopt(entry)])
+
+    async def free(self) -> set[str]:
+        """The paths of `p` and `q` that another partition could take."""
+        asked = {AssetId(path): [f"file:{path}"] for path in ("p", "q")}
+        held = await self._claims("other").conflicts(Partition("other"), asked)
+        return {str(id) for id in asked} - {str(conflict.asset) for conflict in held}
+
+
+def moving(folder: Path, scenario: Callable[[Moving], Awaitable[None]]) -> None:
+    async def main(place: Place) -> None:
+        moving = Moving(place, folder)
+        moving.declare(a="p")
+        await moving.published()
+        moving.applied(1)
+        await scenario(moving)
+        moving.register.close()
+
+    play(folder, main)
+
+
+def test_an_asset_that_moves_holds_both_paths_until_it_was_applied(tmp_path: Path) -> None:
+    async def scenario(moving: Moving) -> None:
+        moving.declare(a="q")
+        moving.place.unpublished = True
+        with pytest.raises(TransientError):
+            await moving.publisher.refresh()
+        assert await moving.free() == set(), "the path that is in force, and the one to come"
+        moving.place.unpublished = False
+        await moving.published()
+        await moving.publisher.refresh()
+        assert await moving.free() == set(), "the former one is in production"
+        moving.applied(2)
+        await moving.publisher.refresh()
+        assert await moving.free() == {"p"}
+
+    moving(tmp_path, scenario)
+
+
+def test_an_asset_that_moves_holds_what_a_pin_holds_in_production(tmp_path: Path) -> None:
+    async def scenario(moving: Moving) -> None:
+        moving.declare(a="q")
+        await moving.published()
+        moving.applied(2)
+        moving.applied(1)  # it was pinned
+        await moving.publisher.refresh()
+        assert await moving.free() == set()
+        moving.applied(2)
+        await moving.publisher.refresh()
+        assert await moving.free() == {"p"}
+
+    moving(tmp_path, scenario)
+
+
+def test_who_starts_releases_what_a_former_process_had_not(tmp_path: Path) -> None:
+    async def scenario(moving: Moving) -> None:
+        moving.declare(a="q")
+        await moving.published()
+        moving.applied(2)
+        assert await moving.free() == set()
+        await moving.started().refresh()
+        assert await moving.free() == {"p"}
+
+    moving(tmp_path, scenario)
+
+
+def test_a_path_that_another_asset_has_left_may_be_taken_before_it_is_released(tmp_path: Path) -> None:
+    async def scenario(moving: Moving) -> None:
+        moving.declare(a="q")
+        await moving.published()
+        moving.declare(a="q", b="p")
+        b = make_asset(AssetId("b"), "lehr.File", File(path="p", content="x"), {})
+        a = moving.place.store.intent.asset(AssetKey(PARTITION, AssetId("a")), 2)
+        assert a is not None
+        added = [AssetChange(b.id, None, b)]
+        told = await compare([moving.claims], PARTITION, added, {a.id: a, b.id: b}, wiring.registry())
+        assert told == Compared(), "so say `lehr plan` and `lehr validate`"
+        await moving.published()
+        moving.applied(2)
+        await moving.publisher.refresh()
+        assert await moving.free() == set(), "it is of the other asset now"
+        (moving.place.workspace / "link").symlink_to(".")
+        moving.declare(a="q", b="p", c="link/q")
+        attempt = await moving.publisher.refresh()
+        assert codes(attempt) == {"VAL031"}, "what an asset holds by another name still counts"
+
+    moving(tmp_path, scenario)
 
 
 def test_a_source_that_disappears_is_said_and_nothing_is_touched(tmp_path: Path) -> None:

@@ -48,8 +48,9 @@ def claims(release: Path | None, form: str, state: Path | None) -> None:
     """List the files, ports and databases that partitions hold on this host, and who holds each.
 
     Two partitions that change the same thing would push against each other, so that the second one to
-    claim it is refused (VAL031). A claim is given up when its asset is turned down or let go, and when the
-    state folder is removed. --release is for a workspace that is gone for good, and whose state is left.
+    claim it is refused (VAL031). A claim is given up when its asset is turned down, let go or moved (its new
+    content was applied), and when the state folder is removed. --release is for a workspace that is gone
+    for good, and whose state is left.
 
     Partitions of this user are listed; where the store is in PostgreSQL, also those of other users whose
     stores are in the same database. Their claims last as long as their stores, whatever becomes of the

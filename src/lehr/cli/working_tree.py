@@ -186,7 +186,7 @@ async def _validated(
         changes = tuple(changes_between(store.intent.assets(partition, newest.sequence), generated.assets))
     limits = generated.limits or Limits()
     answers = await consult(limits, changes, look_up)
-    compared = await compare(claims, partition, changes, registry)
+    compared = await compare(claims, partition, changes, generated.assets, registry)
     locator = Locator(snapshot)
     proposal = DeltaProposal(
         partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lehr.base.blocking import Blocking
@@ -48,16 +48,38 @@ def _claims_of(asset: Asset | None, registry: Registry) -> Sequence[str]:
     return () if asset is None or leaves(asset) else registry.claims(asset)
 
 
+async def conflicts_of(
+    claims: Claims,
+    partition: Partition,
+    claimed: Claimed,
+    newest: Callable[[Iterable[AssetId]], Awaitable[Claimed]],
+) -> Sequence[Conflict]:
+    """What keeps `claimed` from being taken.
+
+    What another asset of this partition has moved away from does not: it may pass on within a partition.
+
+    Args:
+        newest: looks up what assets that do not change claim.
+    """
+    found = await claims.conflicts(partition, claimed)
+    holders = {item.holder.asset for item in found if item.holder.ours and not item.protected}
+    holders -= claimed.keys()
+    if not holders:
+        return found
+    again = await claims.conflicts(partition, {**await newest(sorted(holders)), **claimed})
+    return [item for item in again if item.asset in claimed]
+
+
 async def take(
     claims: Claims, partition: Partition, changes: Iterable[AssetChange], claimed: Claimed
 ) -> Diagnostic | None:
     """Take what stays in production claims; or why that cannot be.
 
-    What leaves production gives its claims up when it is out of it, and not before.
+    Nothing is released: it may not be published after all, and production holds what was claimed before.
     """
     staying = {change.id: claimed[change.id] for change in changes if not leaves(change.after)}
     try:
-        conflicts = await claims.take(partition, staying, only=True)
+        conflicts = await claims.take(partition, staying, only=False)
     except LehrError as error:
         return register_unusable(error)
     return taken_meanwhile(conflicts) if conflicts else None
@@ -89,9 +111,21 @@ async def take_up(
 
 
 async def compare(
-    registers: Iterable[Claims], partition: Partition, changes: Iterable[AssetChange], registry: Registry
+    registers: Iterable[Claims],
+    partition: Partition,
+    changes: Iterable[AssetChange],
+    assets: Mapping[AssetId, Asset],
+    registry: Registry,
 ) -> Compared:
-    """What keeps `changes` from being published, as far as the registers can be read. Nothing is taken."""
+    """What keeps `changes` from being published, as far as the registers can be read. Nothing is taken.
+
+    Args:
+        assets: all that there are after them.
+    """
+
+    async def newest(ids: Iterable[AssetId]) -> Claimed:
+        return {id: registry.claims(assets[id]) if id in assets else () for id in ids}
+
     claimed = claims_of(changes, registry)
     if not any(claimed.values()):
         return Compared()
@@ -99,7 +133,7 @@ async def compare(
     warnings, notes = [], []
     for register in registers:
         try:
-            conflicts |= dict.fromkeys(await register.conflicts(partition, claimed))
+            conflicts |= dict.fromkeys(await conflicts_of(register, partition, claimed, newest))
         except NoRegisterError as error:
             notes.append(f"claims are not compared with those of other partitions: {error}")
         except LehrError as error:

@@ -25,6 +25,7 @@ from lehr.publish.claims import Claimed, claim_anything, claims_of, register_unu
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.locating import Locator, with_excerpts
+from lehr.publish.moved import Moved
 from lehr.publish.overtaking import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.sdk.claims import Claims, Conflict
@@ -120,6 +121,7 @@ class Publisher:
         self._blocking = blocking
         self._look_up = look_up
         self._claims = claims
+        self._moved = Moved(claims, partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
 
     async def refresh(self) -> Attempt:
@@ -135,6 +137,8 @@ class Publisher:
             except OvertakenError:
                 if not left:
                     raise
+        if self._moved is not None:
+            await self._moved.settle()
         await self._remark(work)
         attempt = self._attempt(work)
         await self._keep(attempt)
@@ -297,10 +301,11 @@ class Publisher:
         work.answers = await consult(limits, work.changes, self._look_up)
         if self._claims is None or not await self._blocking.run(claim_anything, work.changes, self._registry):
             return
+        assert self._moved is not None
         try:
             await take_up(self._claims, self._partition, self._store.intent, self._registry, self._blocking)
             work.claimed = await self._blocking.run(claims_of, work.changes, self._registry)
-            work.conflicts = await self._claims.conflicts(self._partition, work.claimed)
+            work.conflicts = await self._moved.conflicts(work.claimed)
         except LehrError as error:
             self._end(work, Publication.UNREADABLE, register_unusable(error))
 
@@ -384,6 +389,8 @@ class Publisher:
             return
         assert isinstance(answer, Incarnation)
         work.incarnation = answer
+        if self._moved is not None:
+            self._moved.note(work.changes)
         self._unpublished = set()
         self._end(work, Publication.PUBLISHED, *work.diagnostics)
 

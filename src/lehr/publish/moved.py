@@ -1,0 +1,126 @@
+"""What assets claimed before they moved, given up once it is out of production."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import structlog
+
+from lehr.base.blocking import Blocking
+from lehr.base.errors import LehrError
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.incarnation import AssetChange
+from lehr.model.types import Registry
+from lehr.publish.claims import Claimed, conflicts_of, leaves
+from lehr.sdk.claims import Claims, Conflict
+from lehr.store import Store
+
+log = structlog.get_logger()
+
+_AT_ONCE = 1000
+"""Assets that are looked at in one pass, about."""
+
+
+class Moved:
+    """Releases what an asset does not claim any more, once its newest content was applied.
+
+    Until then production holds what it claimed before, by the ledger or by a push under way: a new
+    incarnation was published and not pushed yet, or a pin holds the former content.
+
+    A process that starts does not know what a former one had not released yet. It looks at all assets, those
+    that were applied last first, a share in each pass.
+    """
+
+    def __init__(
+        self, claims: Claims, partition: Partition, store: Store, registry: Registry, blocking: Blocking
+    ) -> None:
+        self._claims = claims
+        self._partition = partition
+        self._store = store
+        self._registry = registry
+        self._blocking = blocking
+        self._waiting: dict[AssetId, None] = {}
+        self._from_before: list[AssetId] | None = None
+        self._trouble = ""
+
+    def note(self, changes: Iterable[AssetChange]) -> None:
+        """These were published: what they claimed before is released later."""
+        for change in changes:
+            if change.before is not None and self._registry.claims(change.before):
+                self._waiting[change.id] = None
+
+    async def settle(self) -> None:
+        """Release what can be by now. What fails is tried again in the next pass."""
+        try:
+            await self._settle(await self._blocking.run(self._applied))
+            self._trouble = ""
+        except LehrError as error:
+            if str(error) != self._trouble:
+                self._trouble = str(error)
+                log.warning("claims that are not needed any more are kept for now", error=self._trouble)
+
+    async def conflicts(self, claimed: Claimed) -> Sequence[Conflict]:
+        """What keeps `claimed` from being taken, as `conflicts_of`."""
+
+        async def newest(ids: Iterable[AssetId]) -> Claimed:
+            return await self._blocking.run(self._newest, ids)
+
+        return await conflicts_of(self._claims, self._partition, claimed, newest)
+
+    async def _settle(self, applied: Claimed) -> None:
+        if not applied:
+            return
+        conflicts = await self._claims.take(self._partition, applied, only=True)
+        kept = {item.asset for item in conflicts}
+        if kept:  # then nothing was taken or released
+            free = {id: names for id, names in applied.items() if id not in kept}
+            if await self._claims.take(self._partition, free, only=True):
+                return
+        for id in applied.keys() - kept:
+            self._waiting.pop(id, None)
+
+    def _applied(self) -> Claimed:
+        """What those claim of which production holds nothing else."""
+        if self._from_before is None:
+            entries = [(entry.at, entry.asset) for entry in self._store.records.ledgers(self._partition)]
+            self._from_before = [asset for _at, asset in sorted(entries)]
+        for _ in range(min(_AT_ONCE, len(self._from_before))):
+            self._waiting[self._from_before.pop()] = None
+        if not self._waiting:
+            return {}
+        under_way = {item.asset for item in self._store.records.open_operations(self._partition)}
+        found: dict[AssetId, Sequence[str]] = {}
+        for id in [id for id in self._waiting if id not in under_way]:
+            try:
+                claims = self._staying(id)
+                if claims is None:
+                    del self._waiting[id]  # it is given up when it is out of production
+                elif self._in_production(id, claims):
+                    found[id] = claims
+            except LehrError:
+                continue  # its own turn reports what cannot be read of it
+        return found
+
+    def _staying(self, id: AssetId) -> Sequence[str] | None:
+        """What an asset claims in the newest incarnation; None if it leaves production."""
+        asset = self._asset(id)
+        return None if asset is None or leaves(asset) else self._registry.claims(asset)
+
+    def _asset(self, id: AssetId) -> Asset | None:
+        newest = self._store.intent.newest(self._partition)
+        key = AssetKey(self._partition, id)
+        return None if newest is None else self._store.intent.asset(key, newest.sequence)
+
+    def _in_production(self, id: AssetId, claims: Sequence[str]) -> bool:
+        """Whether production holds nothing for an asset but what is in `claims`."""
+        key = AssetKey(self._partition, id)
+        entry = self._store.records.ledger(key)
+        if entry is None:
+            return False
+        asset = self._store.intent.asset(key, entry.content)
+        return asset is None or set(self._registry.claims(asset)) <= set(claims)
+
+    def _newest(self, ids: Iterable[AssetId]) -> Mapping[AssetId, Sequence[str]]:
+        """What these claim in the newest incarnation."""
+        found = ((id, self._asset(id)) for id in ids)
+        return {id: () if asset is None else self._registry.claims(asset) for id, asset in found}
