@@ -29,6 +29,15 @@ def writable(text: object, most: int = MOST_CHARACTERS) -> str:
     return _UNWRITABLE.sub(_escaped, found)
 
 
+def one_line(text: str) -> str:
+    """`text` with its lines joined by ` | `, empty ones left out, and blanks for what is not printable.
+
+    So what a program prints can be quoted in a message: no terminal obeys it.
+    """
+    text = " | ".join(line for line in map(str.strip, text.splitlines()) if line)
+    return "".join(character if character.isprintable() else " " for character in text).strip()
+
+
 def described(value: object) -> str:
     """`str(value)`, also of a value that fails to say it."""
     try:

@@ -16,25 +16,52 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError
-from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Diff, Goal
 from lehr.model.operation import DONE, Outcome
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
 from lehr.plugins.process import procfs, rpc
-from lehr.plugins.process.payload import PROCESS, TYPES, Process
+from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
-from lehr.testing.conformance.asset_plugin import RULES, Subject
+from lehr.plugins.process.render import asset_name
+from lehr.plugins.process.supervisord import Supervisord
+from lehr.sdk.secrets import Hidden, SecretValue
+from lehr.testing.conformance.asset_plugin import Subject
+from lehr.testing.conformance.asset_plugin.conduct import secrets_are_not_shown
+from lehr.testing.conformance.asset_plugin.output import output_of_production_is_safe_to_show
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
+from tests.integration.plugins import talk
+from tests.ports import free_ports
 
 REGISTRY = Registry(TYPES)
 CANARY = "canary-4711-canary"
+KEY = AssetKey(Partition("test"), AssetId("web"))
 NOTES = """
 import os, pathlib, sys, time
 pathlib.Path("got").write_text(os.environ["TOKEN"])
 if os.environ.get("DIES") or os.path.exists("fail"):
     sys.exit(f"cannot log in with {os.environ['TOKEN']}")
 time.sleep(1000)
+"""
+
+# Prints the files of ./talk, while they are there, and answers with the beginning of what it prints.
+TALKS = """
+import pathlib, socket, sys, time
+printed = False
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=50)
+while True:
+    connection, _ = server.accept()
+    connection.recv(4096)
+    parts = [path.read_bytes() for path in sorted(pathlib.Path("talk").glob("*"))]
+    for part in () if printed else parts:
+        for stream in (sys.stdout.buffer, sys.stderr.buffer):
+            stream.write(part)
+            stream.flush()
+    printed = bool(parts)
+    answer = b"".join(parts)[:2000].strip() if parts else b"200 OK"
+    connection.sendall(b"HTTP/1.1 " + answer + b"\\r\\nContent-Length: 0\\r\\n\\r\\n")
+    connection.close()
 """
 
 
@@ -44,6 +71,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = folder / "state"
+        self.port = free_ports(1)
         self.secrets = FixedSecrets({"age:x.age#token": f"{CANARY}\n"})
 
     def plugin(self) -> ProcessPlugin:
@@ -54,6 +82,17 @@ class Stage:
             command=[sys.executable, "-I", "-S", "-c", NOTES],
             environment={"TOKEN": Secret("age:x.age#token", digest=digest), **environment},
             start_timeout_seconds=5,
+        )
+        return make_asset(AssetId("web"), PROCESS, payload, {})
+
+    def talkative(self, digest: str) -> Asset:
+        payload = Process(
+            command=[sys.executable, "-I", "-S", "-c", TALKS, "{port}"],
+            environment={"TOKEN": Secret("age:x.age#token", digest=digest)},
+            ports=[Port("http", self.port)],
+            health_url="http://127.0.0.1:{port}/healthz",
+            start_timeout_seconds=0.5,
+            health_timeout_seconds=0.1,
         )
         return make_asset(AssetId("web"), PROCESS, payload, {})
 
@@ -114,6 +153,25 @@ def test_what_a_program_says_of_its_secret_when_it_ends_is_hidden(stage: Stage) 
     assert CANARY not in str(error.value)
 
 
+@pytest.mark.parametrize("before", [0, 1, 5, 100_000])
+@pytest.mark.parametrize("after", [0, 3, 16_380])
+@pytest.mark.parametrize("cut", range(len(CANARY) + 1))
+def test_a_secret_that_a_program_was_printing_is_hidden(
+    before: int, cut: int, after: int, tmp_path: Path
+) -> None:
+    """Wherever the log was when the push began to look at it, and wherever its end begins."""
+    supervisord = Supervisord(tmp_path, "test", {})
+    log = tmp_path / "test" / "assets" / asset_name(KEY) / "0.stderr.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("\n" * before + CANARY[:cut])
+    mark = supervisord.mark_logs(KEY, 0)
+    with log.open("a") as file:
+        file.write(CANARY[cut:] + "\n" * after + "end")
+    hidden = Hidden([SecretValue(CANARY.encode())])
+    _, said = supervisord.complaint(KEY, 0, mark, hidden)
+    assert said in {"end", "[secret] | end", "[secret]end"}
+
+
 def test_a_secret_is_not_asked_for_to_stop_a_program_and_goes_with_it(stage: Stage) -> None:
     stage.push(stage.asset())
     stage.secrets.values.clear()
@@ -121,8 +179,7 @@ def test_a_secret_is_not_asked_for_to_stop_a_program_and_goes_with_it(stage: Sta
     assert not [path for path in stage.state.rglob("*") if path.is_file() and CANARY in path.read_text()]
 
 
-@pytest.mark.parametrize("name", ["secrets_are_not_shown"])
-def test_keeps_the_contract_with_secrets(name: str, stage: Stage) -> None:
+def test_secrets_are_not_shown(stage: Stage) -> None:
     asset = stage.asset("1")
 
     def stop() -> None:
@@ -145,7 +202,22 @@ def test_keeps_the_contract_with_secrets(name: str, stage: Stage) -> None:
         troubles=(failing,),
         interruptions=1,
     )
-    asyncio.run(next(rule for rule in RULES if rule.__name__ == name)(subject))
+    asyncio.run(secrets_are_not_shown(subject))
+
+
+def test_what_a_sick_program_prints_and_answers_is_safe_to_show(stage: Stage) -> None:
+    asset, changed = (stage.talkative(digest) for digest in ("1", "2"))
+    subject = Subject(
+        make=stage.plugin,
+        registry=REGISTRY,
+        asset=asset,
+        changed=changed,
+        disturb=lambda: None,
+        observe=lambda: None,
+        secret=CANARY,
+        talk=talk.into(stage.folder / "talk"),
+    )
+    asyncio.run(output_of_production_is_safe_to_show(subject))
 
 
 def test_a_draft_of_what_runs_has_the_reference_and_not_the_secret(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import LehrError, StalledError
-from lehr.base.text import MOST_CHARACTERS, described, writable
+from lehr.base.text import MOST_CHARACTERS, described, one_line, writable
 
 HOSTILE = st.text(st.characters(codec=None, categories=None), max_size=60)
 
@@ -54,3 +54,13 @@ def test_what_is_huge_is_cut_and_says_so() -> None:
 def test_what_cannot_say_itself_is_described() -> None:
     assert described(Mute()) == "a Mute that cannot be shown"
     assert LehrError(Mute()).what == "a Mute that cannot be shown"  # type: ignore[arg-type]
+
+
+def test_what_is_quoted_on_one_line_has_no_empty_lines_and_nothing_that_a_terminal_obeys() -> None:
+    assert one_line(" a \r\n\n\n\tb\x1b[2J\u2028c\x85d\u202ee ") == "a | b [2J | c | d e"
+    assert one_line("\x1b\n \n") == ""
+
+
+@given(HOSTILE)
+def test_whatever_is_quoted_on_one_line_is_printable(text: str) -> None:
+    assert one_line(text).isprintable()

@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.base.text import one_line
 from lehr.plugins.command.mark import Mark
 from lehr.sdk.secrets import HIDDEN, NOTHING_HIDDEN, Hidden, SecretValue
 
@@ -312,10 +313,5 @@ def _error(launch: Launch, error: OSError) -> LehrError:
 
 
 def _one_line(data: bytes) -> str:
-    """`data` without line ends, escape sequences and what else is not for terminals.
-
-    What is blotted is a secret; a program that prints NUL bytes itself is taken at that.
-    """
-    lines = (line.strip() for line in re.sub("\0+", HIDDEN, data.decode(errors="replace")).splitlines())
-    text = " | ".join(line for line in lines if line)
-    return "".join(character if character.isprintable() else " " for character in text).strip()
+    """`data` on one line. NUL bytes count as a blotted secret, also if the program printed them itself."""
+    return one_line(re.sub("\0+", HIDDEN, data.decode(errors="replace")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from lehr.plugins.process.render import Replica
 PROBE_TIMEOUT = 2.0  # seconds for one probe
 _BETWEEN = 0.25  # seconds between two probes of a replica that fails
 _AT_ONCE = 64
+_STATUS_LINE = re.compile(r"HTTP/[0-9.]+ +([0-9]{3})(?![^ \r\n])")
 _CUT_OFF = (asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 
@@ -30,10 +32,10 @@ async def probe(url: str, timeout: float) -> str | None:
     except (OSError, ValueError, *_CUT_OFF) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return f"{url}: {reason or type(error).__name__}"
-    fields = line.split(maxsplit=2)
-    if len(fields) < 2 or not fields[0].startswith("HTTP/"):
-        return f"{url} does not speak HTTP"
-    return None if fields[1] == "200" else f"{url} answered {fields[1]}"
+    found = _STATUS_LINE.match(line)
+    if found is None:
+        return f"{url} does not speak HTTP"  # and what it says instead may be anything, such as a secret
+    return None if found[1] == "200" else f"{url} answered {found[1]}"
 
 
 async def assess(intended: Sequence[Replica], observation: Observation, clock: Clock) -> dict[int, Health]:

@@ -29,6 +29,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.errors import StalledError, TransientError
+from lehr.base.text import one_line
 from lehr.model.asset import AssetKey
 from lehr.plugins.process import launch, procfs, rpc
 from lehr.plugins.process.render import Replica, asset_name, launch_document, program_name, program_section
@@ -216,9 +217,8 @@ class Supervisord:
     ) -> tuple[str, str]:
         """How the program last ended since `since`, and the last lines it wrote to stderr."""
         end = last_end(self.directory, program_name(key, index), since.supervisord)
-        stderr = _tail(self.directory / "assets" / asset_name(key) / f"{index}.stderr.log", since.stderr)
-        lines = [line.strip() for line in hidden.shown(stderr).splitlines() if line.strip()]
-        return end, " | ".join(lines)[-_TAIL_CHARACTERS:]
+        log = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
+        return end, one_line(_tail(log, since.stderr, hidden))[-_TAIL_CHARACTERS:]
 
     def _start(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -306,12 +306,16 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _tail(path: Path, since: int) -> str:
+def _tail(path: Path, since: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
+    """The end of a log, at most from `since` on, without what is `hidden`."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             start = since if since <= size else 0  # shorter than it was: a new file took its place
-            file.seek(max(start, size - _TAIL_BYTES))
-            return file.read(_TAIL_BYTES).decode(errors="replace")
+            start = max(start, size - _TAIL_BYTES)
+            before = max(0, start - hidden.longest)  # a secret that begins there is hidden to its end
+            file.seek(before)
+            data = hidden.blotted(file.read(start - before + _TAIL_BYTES))
+            return hidden.shown(data[start - before :].decode(errors="replace"))
     except OSError:
         return ""
