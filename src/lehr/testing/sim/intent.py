@@ -100,13 +100,8 @@ class Intent:
         workspace["let_go"] = dict.fromkeys(sorted(self.let_go), "not ours")
         workspace |= {"shrink": self.guard, "blank": UNGUARDED}
         if self.acknowledged is not None:
-            meant = {
-                "code": "VAL021",
-                "subject": "test*",
-                "after": self.acknowledged,
-                "reason": "it is meant",
-            }
-            workspace["acknowledge"] = [meant | {"reason": "it is meant"}]
+            meant = {"code": "VAL021", "subject": "test*", "reason": "it is meant"}
+            workspace["acknowledge"] = [meant | {"after": f"{PARTITION}@{self.acknowledged}"}]
         return {"lehr.yaml": encode(workspace)} | {
             self.path(asset.id): encode(asset.document()) for asset in self.assets()
         }

@@ -67,7 +67,6 @@ class Quiet:
         await scene.clock.sleep(_STAYS_SECONDS)
         scene.commits = 0.0  # or another turn begins while the last is written down
         await self._come_to_rest()
-        await scene.process.plane.committer.flush()
 
     @property
     def _seconds(self) -> float:
@@ -153,8 +152,11 @@ class Quiet:
             await scene.clock.sleep(scene.manners.resync + _STAYS_SECONDS)
 
     async def _come_to_rest(self) -> None:
-        """A resync may be under way."""
+        """A resync may be under way, and another begin while the last turns are written down."""
+        process = self._scene.process
         for _ in range(100):
-            if self._scene.process.enforcer.at_rest:
-                break
+            if process.enforcer.at_rest:
+                await process.plane.committer.flush()
+                if process.enforcer.at_rest:
+                    break
             await self._scene.clock.sleep(0.5)

@@ -54,6 +54,7 @@ _ROUNDING = 0.001
 
 
 _DAY = 86_400.0
+_STAGES = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
 class Published(msgspec.Struct):
@@ -354,6 +355,7 @@ class Witness:
         if asset is not None:
             self._held(operation, asset)
             self._taken_out(operation, asset)
+            self._goes_on(operation, asset)
         self._approved(operation, decision)
         self._limits(operation, asset)
         self.open[operation.asset] = operation
@@ -425,6 +427,17 @@ class Witness:
                 and now < entry.at + addon.fence_seconds - _ROUNDING
             ):
                 self._broken("I4", f"{id} is removed before its fence has stood")
+
+    def _goes_on(self, operation: Operation, content: Asset) -> None:
+        """I4: what is turned down, and needed by nobody, goes from stage to stage and never back."""
+        id, entry = operation.asset, self.ledger.get(operation.asset)
+        last = self.last(id)
+        overtaken = self.newest is None or operation.governing != self.newest.header.sequence
+        leaves = last is not None and all(self.turndown(asset) is not None for asset in (content, last))
+        if entry is None or overtaken or not leaves or self.referrers(id):
+            return
+        if _STAGES.index(operation.goal) < _STAGES.index(entry.goal):
+            self._broken("I4", f"{id} goes back from {entry.goal} to {operation.goal}")
 
     def _approved(self, operation: Operation, decision: Decision | None) -> None:
         diff = None if decision is None else decision.diff
