@@ -11,7 +11,7 @@ import pytest
 
 from lehr.base.errors import LehrError
 from lehr.testing.sim.coverage.executable import executable
-from lehr.testing.sim.coverage.measure import Module, merged
+from lehr.testing.sim.coverage.measure import Module, merged, read
 from lehr.testing.sim.coverage.modules import sources
 from lehr.testing.sim.coverage.recorder import Recorder, Tracing, recorder
 
@@ -147,24 +147,30 @@ def test_what_several_histories_reach_is_merged(tmp_path: Path) -> None:
     first, second = tmp_path / "first.py", tmp_path / "second.py"
     for path in (first, second):
         path.write_text(SOURCE)
-    count = executable(SOURCE)
-    all_lines = frozenset(count)
+    lines = executable(SOURCE)
     runs = [
-        {"first": frozenset({18}), "second": all_lines - {20}},
-        {"first": frozenset({20}), "second": frozenset({20})},
+        {str(first): frozenset({18}), str(second): lines - {20}},
+        {str(first): frozenset({20}), str(second): frozenset({20})},
     ]
-    modules = merged({"second": second, "first": first}, runs)
-    assert [(module.name, module.reached) for module in modules] == [
-        ("first", {18, 20}),
-        ("second", count),
-    ]
+    modules = merged(read({"second": second, "first": first}), runs)
+    assert [(module.name, module.reached) for module in modules] == [("first", {18, 20}), ("second", lines)]
     assert modules[1].unreached == []
     assert modules[1].share == 1.0
 
 
+def test_source_that_is_edited_while_histories_are_played_is_reported_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "edited.py"
+    path.write_text(SOURCE)
+    modules = read({"edited": path})
+    path.write_text("# new\n" * 5 + SOURCE)
+    [module] = merged(modules, [])
+    assert module.executable == executable(SOURCE)
+    assert "\n".join(module.source) == SOURCE.rstrip()
+
+
 def test_ranges_end_at_lines_that_were_executed_and_go_over_those_that_do_not_count() -> None:
     lines = frozenset({3, 4, 8, 9, 12, 20})
-    module = Module("m", (), lines, frozenset({9, 20}))
+    module = Module("m", "m.py", (), lines, frozenset({9, 20}))
     assert module.unreached == [3, 4, 8, 12]
     assert module.ranges == ["3-8", "12"]
 

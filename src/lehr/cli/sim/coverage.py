@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,19 +42,20 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int | None,
     default lehr.checks, lehr.enforce, lehr.publish, lehr.store.sql and lehr.store.sqlite.
 
     Only lines that run when a function is called count. What runs at import (imports, constants,
-    class bodies, def lines) is left out, and so are functions without a body. Histories are played
-    with a trace, which makes them two to three times slower with Python 3.11.
+    class bodies, def lines) is left out, and so are functions without a body; but a function that only
+    an import calls is reported. Histories are traced, so they take two to three times as long with
+    Python 3.11.
     """
     import os
 
     from lehr.base.clock import SystemClock
     from lehr.cli.output import show_document
-    from lehr.testing.sim.coverage.measure import merged
+    from lehr.testing.sim.coverage.measure import merged, read
     from lehr.testing.sim.coverage.modules import DECIDING, sources
 
     clock = SystemClock()
     began = clock.monotonic()
-    found = sources(modules or DECIDING)
+    found = read(sources(modules or DECIDING))
     runs = _played(found, range(first, first + seeds), jobs or os.cpu_count() or 1, bar=form != "json")
     results = merged(found, runs)
     seconds = clock.monotonic() - began
@@ -69,11 +69,11 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int | None,
     )
 
 
-def _played(sources: Mapping[str, Path], seeds: range, jobs: int, *, bar: bool) -> Iterator[Lines]:
+def _played(modules: Sequence[Module], seeds: range, jobs: int, *, bar: bool) -> Iterator[Lines]:
     from lehr.testing.sim.coverage.measure import measure
 
     with tally("histories", len(seeds), "", shown=bar) as advance:
-        for lines in measure(sources, seeds, jobs):
+        for lines in measure(modules, seeds, jobs):
             yield lines
             advance(False)
 

@@ -8,13 +8,14 @@ from itertools import groupby
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from lehr.testing.sim.coverage.executable import executable
 from lehr.testing.sim.coverage.recorder import recorder
 from lehr.testing.sim.suite import play, spread
 
 Lines = dict[str, frozenset[int]]
-"""Numbers of lines by module."""
+"""Numbers of lines by file."""
 
 
 class Module(msgspec.Struct, frozen=True):
@@ -22,15 +23,17 @@ class Module(msgspec.Struct, frozen=True):
 
     Attributes:
         name: as it is imported.
+        file: where its source is.
         source: its lines; the first has number 1.
         executable: numbers of the lines that count.
         reached: those of them that were executed.
     """
 
     name: str
+    file: str
     source: tuple[str, ...]
     executable: frozenset[int]
-    reached: frozenset[int]
+    reached: frozenset[int] = frozenset()
 
     @property
     def share(self) -> float:
@@ -53,39 +56,37 @@ class Module(msgspec.Struct, frozen=True):
         return [f"{some[0]}-{some[-1]}" if len(some) > 1 else f"{some[0]}" for some in ordered]
 
 
-def measure(sources: Mapping[str, Path], seeds: Sequence[int], jobs: int) -> Iterator[Lines]:
-    """Play histories in `jobs` processes: the lines that each reaches, in whatever order they end.
+def read(sources: Mapping[str, Path]) -> list[Module]:
+    """The modules with these source files, of which nothing was reached yet.
 
     Raises:
-        OSError, SyntaxError: a file of `sources` cannot be read.
+        OSError, SyntaxError: a file cannot be read.
     """
-    return spread(functools.partial(_reached, tuple(sources.items())), seeds, jobs)
-
-
-def merged(sources: Mapping[str, Path], runs: Iterable[Lines]) -> list[Module]:
-    """What all of `runs` reach, by module: the least covered first.
-
-    Raises:
-        OSError, SyntaxError: a file of `sources` cannot be read.
-    """
-    reached: dict[str, set[int]] = {name: set() for name in sources}
-    for run in runs:
-        for name, lines in run.items():
-            reached[name] |= lines
-    modules = [
-        Module(name, tuple(path.read_text().splitlines()), _executable(path), frozenset(reached[name]))
-        for name, path in sources.items()
+    texts = {name: path.read_text() for name, path in sources.items()}
+    return [
+        Module(name, str(sources[name]), tuple(text.splitlines()), executable(text))
+        for name, text in texts.items()
     ]
-    return sorted(modules, key=lambda module: (module.share, module.name))
 
 
-def _reached(sources: Sequence[tuple[str, Path]], seed: int) -> Lines:
-    """The lines that the history of `seed` reaches, whether it breaks a rule or not."""
-    with recorder({str(path): _executable(path) for _name, path in sources}) as recording:
+def measure(modules: Sequence[Module], seeds: Sequence[int], jobs: int) -> Iterator[Lines]:
+    """Play histories in `jobs` processes: the lines that each reaches, in whatever order they end."""
+    wanted = {module.file: module.executable for module in modules}
+    return spread(functools.partial(_reached, wanted), seeds, jobs)
+
+
+def merged(modules: Sequence[Module], runs: Iterable[Lines]) -> list[Module]:
+    """`modules` with what all of `runs` reach: the least covered first."""
+    reached: dict[str, set[int]] = {module.file: set() for module in modules}
+    for run in runs:
+        for file, lines in run.items():
+            reached[file] |= lines
+    found = [replace(module, reached=frozenset(reached[module.file])) for module in modules]
+    return sorted(found, key=lambda module: (module.share, module.name))
+
+
+def _reached(wanted: Lines, seed: int) -> Lines:
+    """The lines of `wanted` that the history of `seed` reaches, whether it breaks a rule or not."""
+    with recorder(wanted) as recording:
         play(seed)
-    return {name: frozenset(recording.reached[str(path)]) for name, path in sources}
-
-
-@functools.cache
-def _executable(path: Path) -> frozenset[int]:
-    return executable(path.read_text())
+    return {file: frozenset(lines) for file, lines in recording.reached.items()}
