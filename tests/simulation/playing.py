@@ -12,6 +12,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.selector import parse_selector
 from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin
+from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Traits
 from lehr.store import Store
 from lehr.testing.virtual import VirtualClock, run
@@ -34,6 +35,7 @@ def play(
     types: Sequence[AssetType] = (),
     plugins: Sequence[AssetPlugin] = (),
     wrap: Callable[[Store], Store] = lambda store: store,
+    claims: Claims | None = None,
 ) -> None:
     """Run `scenario` with a started control plane."""
 
@@ -50,6 +52,7 @@ def play(
             traits=traits,
             seed=seed,
             wrap=wrap,
+            claims=claims,
         )
         await plane.start()
         try:

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import structlog
 
 from lehr.base.errors import LehrError
-from lehr.model.asset import AssetKey
-from lehr.sdk.claims import Claims
+from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.sdk.claims import Claims, Conflict
 from lehr.store.writes import Refused
 
 log = structlog.get_logger()
 
 CLAIMED_ELSEWHERE = "ClaimedElsewhere"
+CLAIMED_HERE = "ClaimedHere"
 PROTECTED_PATH = "ProtectedPath"
 
 
-async def take_before_push(claims: Claims, key: AssetKey, claimed: Sequence[str]) -> Refused | None:
-    """Take what a push is about to change; or why it must not: it is another partition's, or protected.
+class Kept(NamedTuple):
+    """Why a push must not begin, and the asset whose settling may change that."""
+
+    refused: Refused
+    wait_for: tuple[AssetId, ...] = ()
+
+
+async def take_before_push(
+    claims: Claims, key: AssetKey, claimed: Sequence[str], still_holds: Callable[[Conflict], bool]
+) -> Kept | None:
+    """Take what a push is about to change; or why it must not: something else holds it, or it is protected.
 
     Publication has taken it already, as a rule. But where a path leads may have changed since, older content
     may be pinned, and the register may have been lost.
+
+    Args:
+        still_holds: whether another asset of ours, which the register has as the holder, is that still.
 
     Raises:
         LehrError: the register cannot be used.
@@ -29,21 +43,63 @@ async def take_before_push(claims: Claims, key: AssetKey, claimed: Sequence[str]
     if not claimed:
         return None
     conflicts = await claims.take(key.partition, {key.id: claimed}, only=False)
-    if not conflicts:
-        return None
-    first, holder = conflicts[0], conflicts[0].holder
+    if conflicts and not any(_counts(conflict, still_holds) for conflict in conflicts):
+        over = {conflict.holder.asset for conflict in conflicts}
+        conflicts = await claims.take(key.partition, {key.id: claimed}, only=False, over=over)
+    first = next((conflict for conflict in conflicts if _counts(conflict, still_holds)), None)
+    return None if first is None else _kept(first)
+
+
+def _counts(conflict: Conflict, still_holds: Callable[[Conflict], bool]) -> bool:
+    return bool(conflict.protected) or not conflict.holder.ours or still_holds(conflict)
+
+
+def _kept(first: Conflict) -> Kept:
+    holder = first.holder
     if first.protected:
-        return Refused(PROTECTED_PATH, f"{first.what} is in {first.protected}, where no asset may write")
+        message = f"{first.what} is in {first.protected}, where no asset may write"
+        return Kept(Refused(PROTECTED_PATH, message))
+    if holder.ours:
+        message = f"{first.what} still belongs to `{holder.asset}`"
+        return Kept(Refused(CLAIMED_HERE, message), (holder.asset,))
     message = (
         f"{first.what} belongs to `{holder.asset}` of partition {holder.partition},"
         f" whose state is in {holder.state}"
     )
-    return Refused(CLAIMED_ELSEWHERE, message)
+    return Kept(Refused(CLAIMED_ELSEWHERE, message))
 
 
-async def give_up(claims: Claims, key: AssetKey) -> None:
-    """Let other partitions have what an asset held. A failure does not keep the turn from its end."""
-    try:
-        await claims.release(key.partition, (key.id,))
-    except LehrError as error:
-        log.warning("claims are not given up", asset=key.id, error=str(error))
+class GivingUp:
+    """Lets others have what assets held that have left: at once, or when the register can be used again.
+
+    Args:
+        gone: whether an asset still is out of production or care. It is asked right before the register is:
+            what is published after that claims anew, and is not taken away.
+    """
+
+    def __init__(self, claims: Claims, partition: Partition, gone: Callable[[AssetId], bool]) -> None:
+        self._claims = claims
+        self._partition = partition
+        self._gone = gone
+        self._owed: dict[AssetId, None] = {}
+        self._may_hold_more = True
+
+    async def give_up(self, id: AssetId) -> None:
+        """Release what `id` held. A failure is made good by `settle`."""
+        self._owed[id] = None
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Release what could not be before, and, the first time, what a former process has not."""
+        try:
+            if self._may_hold_more:
+                self._owed |= dict.fromkeys(sorted(await self._claims.assets(self._partition)))
+                self._may_hold_more = False
+            while owed := list(self._owed):
+                gone = [id for id in owed if self._gone(id)]
+                if gone:
+                    await self._claims.release(self._partition, gone)
+                for id in owed:
+                    self._owed.pop(id, None)
+        except LehrError as error:
+            log.warning("claims are not given up yet, it is tried again", error=str(error))

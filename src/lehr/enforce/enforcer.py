@@ -16,7 +16,7 @@ from lehr.base.digest import Digest
 from lehr.base.errors import LehrError
 from lehr.client.agenda import Agenda
 from lehr.enforce.checking import Looking, ask_all
-from lehr.enforce.claims import give_up, take_before_push
+from lehr.enforce.claims import GivingUp, Kept, take_before_push
 from lehr.enforce.committer import Committer
 from lehr.enforce.conclude import broken
 from lehr.enforce.endings import defect_of
@@ -55,15 +55,16 @@ from lehr.enforce.step import RETRY, step
 from lehr.enforce.unserved import Unserved
 from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.declared import TYPE, declared_type
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
-from lehr.model.types import Registry
+from lehr.model.types import Registry, addon_names
 from lehr.sdk.check import CheckPlugin, Referrer
-from lehr.sdk.claims import Claims
+from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
 from lehr.store.interface import Head
@@ -103,6 +104,7 @@ class Enforcer:
     ) -> None:
         self.partition = partition
         self._claims = claims
+        self._giving_up = None if claims is None else GivingUp(claims, partition, self._is_gone)
         self._store = store
         self._committer = committer
         self._intent = RememberedIntent(store.intent)
@@ -152,6 +154,7 @@ class Enforcer:
                 self._spawn(self._follow_hints(lane), name, self._ended)
         await self._following.begin()
         self._spawn(self._following.run(), "intent", self._ended)
+        await self._give_up_the_rest()
 
     def _take_up(self, newest: Incarnation) -> None:
         """Begin with what a former process had left."""
@@ -294,6 +297,7 @@ class Enforcer:
                 self._look_at_controls()
                 # Who has nothing to write would never learn that another one has taken over.
                 await self._committer.ask(KeepLease(self.partition, self._epoch))
+                await self._give_up_the_rest()
             except LeaseLostError:
                 raise  # the process ends with it
             except LehrError as error:
@@ -477,9 +481,8 @@ class Enforcer:
         while event is not None:
             ledger, left = slot.state.ledger, slot.state.left
             slot.state, effects = step(slot.state, event)
-            if slot.state.left and not left and self._claims is not None:
-                # Before it is written down that nothing is left to do: after that, nobody would come back.
-                await give_up(self._claims, slot.key)
+            if slot.state.left and not left and self._giving_up is not None:
+                await self._giving_up.give_up(slot.key.id)
             if slot.state.ledger is not ledger:
                 self._entered(slot)
             event = None
@@ -599,27 +602,56 @@ class Enforcer:
         if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
             self._free_place(lane)
             return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
-        slot.admitting, refused = True, None
+        slot.admitting, kept = True, None
         begins = False
         try:
-            refused = await self._claimed_elsewhere(slot)
-            if refused is None:
+            kept = await self._claimed_elsewhere(slot)
+            if kept is None:
                 [refused] = await self._committer.ask(effect.admit)
-            begins = refused is None
+                kept = None if refused is None else Kept(refused)
+            begins = kept is None
         except LehrError as error:
-            refused = Refused("StoreUnavailable", str(error))
+            kept = Kept(Refused("StoreUnavailable", str(error)))
         finally:
             if not begins:
                 slot.admitting = slot.overtaken = False
                 self._free_place(lane)
-        return Admitted(effect.admit.operation) if refused is None else NotAdmitted(refused)
+        if kept is None:
+            return Admitted(effect.admit.operation)
+        self._listen(slot, kept.wait_for)
+        return NotAdmitted(kept.refused, kept.wait_for)
 
-    async def _claimed_elsewhere(self, slot: Slot) -> Refused | None:
-        """Why what a push would change is another partition's; None if it is not."""
+    async def _claimed_elsewhere(self, slot: Slot) -> Kept | None:
+        """Why what a push would change is another's; None if it is not."""
         turn = slot.state.turn
         if self._claims is None or turn is None or turn.view.asset is None:
             return None
-        return await take_before_push(self._claims, slot.key, self._registry.claims(turn.view.asset))
+        claimed = self._registry.claims(turn.view.asset)
+        return await take_before_push(self._claims, slot.key, claimed, self._still_holds)
+
+    def _still_holds(self, conflict: Conflict) -> bool:
+        """Whether the asset of ours that holds a claim is in production with it, or is to be."""
+        slot = self._slots.get(conflict.holder.asset)
+        if slot is None or slot.departed:
+            return slot is not None
+        last = self._intent.last(slot.key)
+        return last is not None and conflict.claim in self._registry.claims(last[0])
+
+    async def _give_up_the_rest(self) -> None:
+        """Release what could not be before. Not before it is known what is still being turned down."""
+        if self._giving_up is not None and self._governance is not None:
+            await self._giving_up.settle()
+
+    def _is_gone(self, id: AssetId) -> bool:
+        """Whether an asset is out of production or of our care, and intent as it is now leaves it so."""
+        slot = self._slots.get(id)
+        if slot is not None and not slot.state.left:
+            return False
+        head = next(self._store.intent.heads(self.partition, (id,)), None)
+        if head is None:
+            return True
+        last = self._intent.last(AssetKey(self.partition, id))
+        return slot is not None and last is not None and TURNDOWN in addon_names(last[0])
 
     def _free_place(self, lane: Lane[Slot]) -> None:
         lane.free_place()

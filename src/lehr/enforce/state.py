@@ -11,7 +11,7 @@ from lehr.enforce.contest import NO_CONTEST, Contest
 from lehr.enforce.pinning import Pinning
 from lehr.enforce.turndown import Course
 from lehr.model.asset import Asset, AssetId, AssetKey
-from lehr.model.decision import Reservation, Status, Verdict
+from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
 from lehr.store.writes import Admit, Refused, Write
@@ -210,9 +210,14 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class NotAdmitted(msgspec.Struct, frozen=True):
-    """Admission was refused, or the store did not answer."""
+    """Admission was refused, or the store did not answer.
+
+    Attributes:
+        wait_for: assets whose settling may change the answer.
+    """
 
     refused: Refused
+    wait_for: tuple[AssetId, ...] = ()
 
 
 class Deferred(msgspec.Struct, frozen=True):

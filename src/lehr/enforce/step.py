@@ -72,6 +72,7 @@ _REFUSALS = 4
 
 _MUST_NOT_CHANGE = {
     "ClaimedElsewhere": "claim something else; or turn it down or let it go in that partition (lehr claims)",
+    "ClaimedHere": "it is removed or claims something else; or claim something else (lehr claims)",
     "ProtectedPath": "choose a path outside of it; or remove the symbolic link that leads there",
 }
 """What unblocks an asset that claims what it must not change, by the reason of the refusal."""
@@ -451,7 +452,7 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
     if refused.reason in _MUST_NOT_CHANGE:
         unblock = _MUST_NOT_CHANGE[refused.reason]
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
-        return conclude(state, condition, delay=_LOOK_AT_LEAST)
+        return conclude(state, condition, delay=_LOOK_AT_LEAST, wait_for=event.wait_for)
     # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
     count = state.refused + 1
     delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)

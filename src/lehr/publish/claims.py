@@ -9,11 +9,13 @@ from lehr.base.blocking import Blocking
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.errors import LehrError
 from lehr.model.addons import TURNDOWN
-from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.decision import LEFT, Status
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry, addon_names
+from lehr.publish.departed import leaving
 from lehr.sdk.claims import Claims, Conflict, NoRegisterError
-from lehr.store import StoredIntent
+from lehr.store import Store
 
 NOT_COMPARED = "VAL033"
 
@@ -34,18 +36,15 @@ class Compared(NamedTuple):
 
 
 def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
-    """All that each changed asset claims from now on; of what leaves production, nothing more than it has."""
-    return {change.id: _claims_of(change.after, registry) for change in changes}
+    """All that each changed asset that stays in production claims from now on."""
+    staying = (change.after for change in changes if change.after is not None and not leaves(change.after))
+    return {asset.id: registry.claims(asset) for asset in staying}
 
 
 def claim_anything(changes: Iterable[AssetChange], registry: Registry) -> bool:
     """Whether an asset that changes does, or did: only then a register that cannot be used is in the way."""
     both = (asset for change in changes for asset in (change.before, change.after))
     return any(asset is not None and registry.claims(asset) for asset in both)
-
-
-def _claims_of(asset: Asset | None, registry: Registry) -> Sequence[str]:
-    return () if asset is None or leaves(asset) else registry.claims(asset)
 
 
 async def conflicts_of(
@@ -59,7 +58,7 @@ async def conflicts_of(
     What another asset of this partition has moved away from does not: it may pass on within a partition.
 
     Args:
-        newest: looks up what assets that do not change claim.
+        newest: looks up what others claim, of those that there are.
     """
     found = await claims.conflicts(partition, claimed)
     holders = {item.holder.asset for item in found if item.holder.ours and not item.protected}
@@ -70,44 +69,58 @@ async def conflicts_of(
     return [item for item in again if item.asset in claimed]
 
 
-async def take(
-    claims: Claims, partition: Partition, changes: Iterable[AssetChange], claimed: Claimed
-) -> Diagnostic | None:
+async def take(claims: Claims, partition: Partition, claimed: Claimed) -> Diagnostic | None:
     """Take what stays in production claims; or why that cannot be.
 
     Nothing is released: it may not be published after all, and production holds what was claimed before.
+    Within this partition a claim passes on: validation has found that its holder has moved or left.
     """
-    staying = {change.id: claimed[change.id] for change in changes if not leaves(change.after)}
     try:
-        conflicts = await claims.take(partition, staying, only=False)
+        conflicts = await claims.take(partition, claimed, only=False)
+        if conflicts and all(item.holder.ours and not item.protected for item in conflicts):
+            over = {item.holder.asset for item in conflicts}
+            conflicts = await claims.take(partition, claimed, only=False, over=over)
     except LehrError as error:
         return register_unusable(error)
     return taken_meanwhile(conflicts) if conflicts else None
 
 
-def leaves(asset: Asset | None) -> bool:
-    """Whether an asset is let go or turned down."""
-    return asset is None or TURNDOWN in addon_names(asset)
+def leaves(asset: Asset) -> bool:
+    """Whether an asset is turned down."""
+    return TURNDOWN in addon_names(asset)
 
 
 async def take_up(
-    claims: Claims, partition: Partition, intent: StoredIntent, registry: Registry, blocking: Blocking
+    claims: Claims, partition: Partition, store: Store, registry: Registry, blocking: Blocking
 ) -> None:
-    """Have a register that does not know this partition learn what the newest incarnation claims.
+    """Have a register that does not know this partition learn what it claims.
 
     It was lost, or the partition was published before there was one. What others hold stays theirs; pushes
     of those assets wait.
     """
-    newest = intent.newest(partition)
+    newest = store.intent.newest(partition)
     if newest is None or await claims.known(partition):
         return
+    claimed = await blocking.run(held, store, partition, newest.sequence, registry)
+    await claims.take_free(partition, claimed)
 
-    def claimed() -> Claimed:
-        types = sorted(name for name, item in registry.types.items() if item.claims is not None)
-        assets: Iterable[Asset] = intent.assets(partition, newest.sequence, types)
-        return {asset.id: registry.claims(asset) for asset in assets}
 
-    await claims.take_free(partition, await blocking.run(claimed))
+def held(store: Store, partition: Partition, sequence: int, registry: Registry) -> Claimed:
+    """What the assets of the newest incarnation claim, and those that it does not have any more, by id.
+
+    Not what its turndown has removed from production. O(all).
+    """
+    types = sorted(name for name, item in registry.types.items() if item.claims is not None)
+    found = {asset.id: asset for asset in store.intent.assets(partition, sequence, types)}
+    for standing in store.records.standings(partition):
+        key, status = AssetKey(partition, standing.asset), standing.condition.status
+        asset = found.get(key.id)
+        if asset is not None and leaves(asset) and status is Status.TURNED_DOWN:
+            del found[key.id]
+        elif asset is None and status not in LEFT and not any(store.intent.heads(partition, (key.id,))):
+            asset = leaving(store.intent, store.records, registry, key)
+            found |= {} if asset is None else {key.id: asset}
+    return {asset.id: registry.claims(asset) for asset in found.values()}
 
 
 async def compare(
@@ -124,7 +137,7 @@ async def compare(
     """
 
     async def newest(ids: Iterable[AssetId]) -> Claimed:
-        return {id: registry.claims(assets[id]) if id in assets else () for id in ids}
+        return {id: registry.claims(assets[id]) for id in ids if id in assets}
 
     claimed = claims_of(changes, registry)
     if not any(claimed.values()):
@@ -153,12 +166,9 @@ def _not_compared(error: LehrError) -> Diagnostic:
 
 def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
     """Another partition was faster, between validation and publication."""
-    first = conflicts[0]
-    who = (
-        f"{first.protected} now has"
-        if first.protected
-        else f"partition {first.holder.partition} has just claimed"
-    )
+    first = next((conflict for conflict in conflicts if not conflict.holder.ours), conflicts[0])
+    holder = f"`{first.holder.asset}`" if first.holder.ours else f"partition {first.holder.partition}"
+    who = f"{first.protected} now has" if first.protected else f"{holder} has just claimed"
     return Diagnostic(
         code="PUB008",
         what=f"{who} {first.what}",

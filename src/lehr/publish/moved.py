@@ -40,13 +40,19 @@ class Moved:
         self._registry = registry
         self._blocking = blocking
         self._waiting: dict[AssetId, None] = {}
+        self._new: list[AssetId] = []
         self._from_before: list[AssetId] | None = None
         self._trouble = ""
 
     def note(self, changes: Iterable[AssetChange]) -> None:
-        """These were published: what they claimed before is released later."""
+        """These were published: what they claimed before is released later.
+
+        What comes back is claimed once more: the claims of what it was may have been given up since.
+        """
         for change in changes:
-            if change.before is not None and self._registry.claims(change.before):
+            if change.before is None:
+                self._new.append(change.id)
+            elif self._registry.claims(change.before):
                 self._waiting[change.id] = None
 
     async def settle(self) -> None:
@@ -86,6 +92,11 @@ class Moved:
             self._from_before = [asset for _at, asset in sorted(entries)]
         for _ in range(min(_AT_ONCE, len(self._from_before))):
             self._waiting[self._from_before.pop()] = None
+        new, self._new = self._new, []
+        came_back = (
+            id for id in new if self._store.records.ledger(AssetKey(self._partition, id)) is not None
+        )
+        self._waiting |= dict.fromkeys(came_back)
         if not self._waiting:
             return {}
         under_way = {item.asset for item in self._store.records.open_operations(self._partition)}
@@ -123,4 +134,4 @@ class Moved:
     def _newest(self, ids: Iterable[AssetId]) -> Mapping[AssetId, Sequence[str]]:
         """What these claim in the newest incarnation."""
         found = ((id, self._asset(id)) for id in ids)
-        return {id: () if asset is None else self._registry.claims(asset) for id, asset in found}
+        return {id: self._registry.claims(asset) for id, asset in found if asset is not None}

@@ -303,7 +303,7 @@ class Publisher:
             return
         assert self._moved is not None
         try:
-            await take_up(self._claims, self._partition, self._store.intent, self._registry, self._blocking)
+            await take_up(self._claims, self._partition, self._store, self._registry, self._blocking)
             work.claimed = await self._blocking.run(claims_of, work.changes, self._registry)
             work.conflicts = await self._moved.conflicts(work.claimed)
         except LehrError as error:
@@ -357,7 +357,7 @@ class Publisher:
         """Keep other partitions from publishing the same claims, from now on."""
         if self._claims is None or not work.claimed:
             return
-        problem = await take(self._claims, self._partition, work.changes, work.claimed)
+        problem = await take(self._claims, self._partition, work.claimed)
         if problem is not None:
             self._end(work, Publication.UNREADABLE, problem)
 

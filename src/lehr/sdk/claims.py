@@ -80,17 +80,27 @@ class Claims(Protocol):
         ...
 
     async def take(
-        self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
+        self,
+        partition: Partition,
+        claims: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        over: Collection[AssetId] = (),
     ) -> Sequence[Conflict]:
-        """Take all `claims`, or, if another partition holds one of them, none.
+        """Take all `claims`, or, if another partition or another asset of ours holds one of them, none.
 
         Args:
             only: whether these are all that the assets claim, and what else they held is released.
+            over: assets of ours that do not keep what they hold.
         """
         ...
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
         """Take those of `claims` that nobody else holds."""
+        ...
+
+    async def assets(self, partition: Partition) -> Collection[AssetId]:
+        """The assets of a partition that hold anything."""
         ...
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:

@@ -70,14 +70,27 @@ class Register(Protocol):
         ...
 
     def take(
-        self, owner: Owner, names: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
+        self,
+        owner: Owner,
+        names: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        free: bool,
+        over: Collection[AssetId] = (),
     ) -> dict[str, Holder]:
-        """Take `names` unless another owner holds one, which is the answer; then none is taken.
+        """Take `names` unless something else holds one, which is the answer; then none is taken.
+
+        Of this owner, names pass between the assets of `names`. Every other one keeps what it holds.
 
         Args:
             only: release what else the assets hold.
             free: take those that are free all the same.
+            over: assets of this owner that do not keep what they hold.
         """
+        ...
+
+    def assets(self, owner: Owner) -> set[AssetId]:
+        """The assets of `owner` that hold anything."""
         ...
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
@@ -87,6 +100,16 @@ class Register(Protocol):
     def close(self) -> None:
         """Close what is open. It is opened again when it is next needed."""
         ...
+
+
+def refused(
+    holders: Mapping[str, Holder], assets: Collection[AssetId], over: Collection[AssetId]
+) -> dict[str, Holder]:
+    """The holders that keep names from being taken for these assets; `over` as in `Register.take`."""
+    yielding = {*assets, *over}
+    return {
+        name: holder for name, holder in holders.items() if not (holder.ours and holder.asset in yielding)
+    }
 
 
 def real_name(claim: str, base: Path) -> str:
@@ -170,19 +193,29 @@ class HostClaims:
         return [*forbidden, *found, *_among(resolved, owner)]
 
     async def take(
-        self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
+        self,
+        partition: Partition,
+        claims: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        over: Collection[AssetId] = (),
     ) -> Sequence[Conflict]:
         owner = self._owner(partition)
         resolved, forbidden = await self._looked_at(owner, claims)
-        return forbidden or await self._take(owner, resolved, only=only, free=False)
+        return forbidden or await self._take(owner, resolved, only=only, free=False, over=over)
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
         await self._take(self._owner(partition), await self._resolved(claims), only=False, free=True)
 
-    async def _take(self, owner: Owner, resolved: Resolved, *, only: bool, free: bool) -> Sequence[Conflict]:
+    async def _take(
+        self, owner: Owner, resolved: Resolved, *, only: bool, free: bool, over: Collection[AssetId] = ()
+    ) -> Sequence[Conflict]:
         names = {id: tuple(names) for id, names in resolved.items()}
-        taking = self._blocking.run(self._register.take, owner, names, only=only, free=free)
+        taking = self._blocking.run(self._register.take, owner, names, only=only, free=free, over=over)
         return _conflicts(resolved, await _in_time(taking))
+
+    async def assets(self, partition: Partition) -> Collection[AssetId]:
+        return await _in_time(self._blocking.run(self._register.assets, self._owner(partition)))
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         names = dict.fromkeys(assets)

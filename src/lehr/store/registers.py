@@ -12,7 +12,7 @@ import structlog
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId
 from lehr.sdk.claims import Holder
-from lehr.store.claims import Owner, Register
+from lehr.store.claims import Owner, Register, refused
 
 log = structlog.get_logger()
 
@@ -41,16 +41,21 @@ class Registers:
                     found[name] = holder
         return found
 
-    def take(self, owner: Owner, names: _Names, *, only: bool, free: bool) -> dict[str, Holder]:
+    def take(
+        self, owner: Owner, names: _Names, *, only: bool, free: bool, over: Collection[AssetId] = ()
+    ) -> dict[str, Holder]:
         wanted = [name for claimed in names.values() for name in claimed]
         # All are looked at before any is changed: most refusals, and a register that is away, show here.
         before = [register.holders(owner, wanted) for register in self._registers]
         if not only and all(_holds(found, names) for found in before):
             return {}  # as before nearly every push
-        others = {name: holder for found in before for name, holder in found.items() if not holder.ours}
+        others = {name: holder for found in before for name, holder in refused(found, names, over).items()}
         if others and not free:
             return others
-        return self._take(owner, names, before, only=only, free=free)
+        return self._take(owner, names, before, only=only, free=free, over=over)
+
+    def assets(self, owner: Owner) -> set[AssetId]:
+        return {id for register in self._registers for id in register.assets(owner)}
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         for register in self._registers:
@@ -61,26 +66,33 @@ class Registers:
             register.close()
 
     def _take(
-        self, owner: Owner, names: _Names, before: Sequence[_Holders], *, only: bool, free: bool
+        self,
+        owner: Owner,
+        names: _Names,
+        before: Sequence[_Holders],
+        *,
+        only: bool,
+        free: bool,
+        over: Collection[AssetId],
     ) -> dict[str, Holder]:
         *first, last = self._registers
         others: dict[str, Holder] = {}
         for number, register in enumerate(self._registers):
             try:
                 # Nothing is released before all have granted: another owner might take it.
-                refused = register.take(owner, names, only=only and register is last, free=free)
+                kept = register.take(owner, names, only=only and register is last, free=free, over=over)
             except LehrError:
                 self._give_back(owner, names, before[:number])
                 raise
-            if refused:
-                others |= refused
-                back = _among(names, refused) if free else names
+            if kept:
+                others |= kept
+                back = _among(names, kept) if free else names
                 self._give_back(owner, back, before[:number])
                 if not free:
                     return others
-                names = _among(names, refused, inside=False)
+                names = _among(names, kept, inside=False)
         for register in first if only else ():
-            others |= register.take(owner, names, only=True, free=free)
+            others |= register.take(owner, names, only=True, free=free, over=over)
         return others
 
     def _give_back(self, owner: Owner, names: _Names, before: Sequence[_Holders]) -> None:
@@ -95,7 +107,7 @@ class Registers:
             try:
                 register.release(owner, _among(names, ours, inside=False))
                 if moved:
-                    register.take(owner, moved, only=False, free=True)
+                    register.take(owner, moved, only=False, free=True, over=names)
             except LehrError as error:
                 log.warning("claims that were refused are not given back", error=str(error))
 

@@ -32,6 +32,7 @@ from lehr.model.incarnation import Candidate, Incarnation
 from lehr.model.operation import DONE, Operation, Outcome, Progress
 from lehr.model.types import AnyReference, AssetType, Registry
 from lehr.sdk.check import CheckPlugin
+from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.store import SqliteStore, Store
 from lehr.store.writes import LiftControl, Publish, SetControl, Write
@@ -250,6 +251,7 @@ class Plane:
         traits: Traits | None = None,
         seed: int = 0,
         wrap: Callable[[Store], Store] = lambda store: store,
+        claims: Claims | None = None,
     ) -> None:
         self.world = world
         self.clock = clock
@@ -267,6 +269,7 @@ class Plane:
             checks,
             clock,
             self.chance,
+            claims,
         )
         self._committing: asyncio.Task[None] | None = None
 

@@ -49,16 +49,22 @@ def _both_claim(proposal: DeltaProposal, asset: Asset, other: AssetId, claim: st
 
 
 def claimed_elsewhere(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL031: no asset claims what another partition of this host holds, or another asset by another name."""
+    """VAL031: no asset claims what another partition of this host holds, or another asset by another name.
+
+    VAL030: nor what an asset holds that has left intent, and not yet production.
+    """
     reported: set[tuple[AssetId, object]] = set()
     for conflict in proposal.conflicts:
         asset, holder = proposal.asset(conflict.asset), conflict.holder
-        if asset is None or conflict.protected or (holder.ours and not _still_claims(proposal, conflict)):
+        if asset is None or conflict.protected:
+            continue
+        leaving = proposal.leaving(holder.asset) if holder.ours else None
+        if holder.ours and leaving is None and not _still_claims(proposal, conflict):
             continue
         pair = (conflict.asset, holder.asset if holder.ours else (holder.partition, holder.state))
         if pair not in reported:
             reported.add(pair)
-            yield _held(proposal, asset, conflict)
+            yield _held(proposal, asset, conflict) if leaving is None else _left_by(proposal, asset, conflict)
 
 
 def leads_into_protected(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -80,6 +86,20 @@ def _still_claims(proposal: DeltaProposal, conflict: Conflict) -> bool:
     """Whether an asset of our own partition holds it by another name; VAL030 reports the same name."""
     other = proposal.asset(conflict.holder.asset)
     return other is not None and conflict.claim not in proposal.registry.claims(other)
+
+
+def _left_by(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagnostic:
+    other = conflict.holder.asset
+    kind = conflict.claim.partition(":")[0]
+    return Diagnostic(
+        code="VAL030",
+        what=f"`{asset.id}` claims {conflict.what}, which `{other}` holds: it is still being turned down",
+        why=f"the turndown of `{other}` would remove what `{asset.id}` puts there",
+        fix=f"wait until `{other}` is removed (lehr why {other}), or give `{asset.id}` another {kind};"
+        f" to keep what is there, declare it as `{other}` again, without a turndown",
+        subject=asset.id,
+        at=proposal.place(asset),
+    )
 
 
 def _held(proposal: DeltaProposal, asset: Asset, conflict: Conflict) -> Diagnostic:

@@ -117,10 +117,19 @@ class Late:
         return {}
 
     def take(
-        self, owner: Owner, names: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
+        self,
+        owner: Owner,
+        names: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        free: bool,
+        over: Collection[AssetId] = (),
     ) -> dict[str, Holder]:
         self.then()
         return {"port:2": Holder(BLOG, "/elsewhere", AssetId("x"))}
+
+    def assets(self, owner: Owner) -> set[AssetId]:
+        return set()
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         pass
@@ -150,7 +159,7 @@ def test_what_a_later_register_refuses_is_given_back_to_the_first(
     machine: Machine, first: Register, only: bool
 ) -> None:
     late = machine.of("one", first, Late(lambda: None))
-    [found] = take(late, SHOP, {"web": ["port:1", "port:2", "port:3"]}, only=only)
+    [found] = take(late, SHOP, {"web": ["port:1", "port:2", "port:3"]}, only=only, over=["db"])
     assert (found.what, found.holder.partition) == ("port 2", "blog")
     assert held(first) == BEFORE
 
@@ -158,8 +167,9 @@ def test_what_a_later_register_refuses_is_given_back_to_the_first(
 def test_what_a_later_register_cannot_grant_is_given_back_to_the_first(
     machine: Machine, first: Register
 ) -> None:
+    wanted = {"web": ["port:1", "port:2", "port:3"]}
     with pytest.raises(TransientError, match="is away"):
-        take(machine.of("one", first, Late(_away)), SHOP, {"web": ["port:1", "port:2", "port:3"]})
+        take(machine.of("one", first, Late(_away)), SHOP, wanted, over=["db"])
     assert held(first) == BEFORE
 
 

@@ -119,9 +119,15 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 
 def take(
-    claims: HostClaims, partition: Partition, wanted: Mapping[str, Collection[str]], *, only: bool = True
+    claims: HostClaims,
+    partition: Partition,
+    wanted: Mapping[str, Collection[str]],
+    *,
+    only: bool = True,
+    over: Collection[str] = (),
 ) -> list[Conflict]:
-    return list(asyncio.run(claims.take(partition, ids(wanted), only=only)))
+    yielding = [AssetId(id) for id in over]
+    return list(asyncio.run(claims.take(partition, ids(wanted), only=only, over=yielding)))
 
 
 def conflicts(
@@ -192,10 +198,28 @@ def test_what_an_asset_claims_no_more_is_free(shared: Host) -> None:
 
 def test_a_transfer_within_a_partition_keeps_the_claim(shared: Host) -> None:
     one, other = shared.of("one"), shared.of("other")
-    take(one, SHOP, {"a": ["port:1"]})
-    take(one, SHOP, {"b": ["port:1"]})
+    take(one, SHOP, {"a": ["port:1"], "c": ["port:2"]})
+    assert not take(one, SHOP, {"b": ["port:1"]}, over=["a"])
     release(one, SHOP, "a")
     assert take(other, BLOG, {"x": ["port:1"]})
+    assert not take(one, SHOP, {"b": ["port:2"], "c": ["port:1"]}), "they change places"
+    release(one, SHOP, "c")
+    assert take(other, BLOG, {"x": ["port:2"]})
+    assert not take(other, BLOG, {"x": ["port:1"]})
+
+
+@pytest.mark.parametrize("only", [True, False])
+def test_within_a_partition_nothing_passes_on_from_who_still_holds_it(shared: Host, only: bool) -> None:
+    one, other = shared.of("one"), shared.of("other")
+    take(one, SHOP, {"old": ["port:1"], "web": ["port:3"]})
+    [found] = take(one, SHOP, {"new": ["port:1", "port:2"], "web": ["port:4"]}, only=only)
+    assert (found.asset, found.claim, found.holder.asset, found.holder.ours) == ("new", "port:1", "old", True)
+    assert asyncio.run(one.assets(SHOP)) == {"old", "web"}
+    assert not take(other, BLOG, {"x": ["port:2"]}), "of a refused one nothing was taken"
+    asyncio.run(one.take_free(SHOP, ids({"new": ["port:1", "port:5"]})))
+    release(one, SHOP, "old")
+    assert not take(other, BLOG, {"x": ["port:1"]}), "it was not handed on"
+    assert take(other, BLOG, {"x": ["port:5"]})
 
 
 def test_claims_of_a_store_that_is_gone_are_free(shared: Host) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from lehr.base.errors import TransientError
-from lehr.enforce.claims import give_up, take_before_push
+from lehr.enforce.claims import GivingUp, Kept, take_before_push
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.sdk.claims import Conflict, Holder
 
@@ -14,12 +14,20 @@ KEY = AssetKey(Partition("shop"), AssetId("web"))
 
 
 class Register:
-    """`lehr.sdk.claims.Claims` that answers what it is told to."""
+    """`lehr.sdk.claims.Claims` that answers what it is told to.
 
-    def __init__(self, conflict: Conflict | None = None, *, broken: bool = False) -> None:
+    Attributes:
+        conflict: what keeps claims from being taken, unless they are taken over.
+        held: assets that hold anything.
+        broken: True while nothing can be released.
+    """
+
+    def __init__(self, conflict: Conflict | None = None, held: Collection[str] = ()) -> None:
         self.conflict = conflict
-        self.broken = broken
+        self.held = {AssetId(id) for id in held}
+        self.broken = False
         self.asked: list[object] = []
+        self.meanwhile: Callable[[], object] = lambda: None
 
     async def known(self, partition: Partition) -> bool:
         return True
@@ -30,60 +38,126 @@ class Register:
         return ()
 
     async def take(
-        self, partition: Partition, claims: Mapping[AssetId, Collection[str]], *, only: bool
+        self,
+        partition: Partition,
+        claims: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        over: Collection[AssetId] = (),
     ) -> Sequence[Conflict]:
-        self.asked.append((partition, dict(claims), only))
-        return () if self.conflict is None else (self.conflict,)
+        self.asked.append((partition, dict(claims), only, *over))
+        return () if self.conflict is None or self.conflict.holder.asset in over else (self.conflict,)
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
         pass
 
+    async def assets(self, partition: Partition) -> Collection[AssetId]:
+        if self.broken:
+            raise TransientError("the disk is full")
+        return frozenset(self.held)
+
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
         if self.broken:
             raise TransientError("the disk is full")
+        self.held -= set(assets)
         self.asked.append((partition, tuple(assets)))
+        self.meanwhile()
 
     async def close(self) -> None:
         pass
 
 
+def before_push(register: Register, *claims: str, still: bool = True) -> Kept | None:
+    return asyncio.run(take_before_push(register, KEY, claims, lambda conflict: still))
+
+
 def test_what_a_push_changes_is_taken_and_nothing_given_up_for_it() -> None:
     register = Register()
-    assert asyncio.run(take_before_push(register, KEY, ("port:1",))) is None
+    assert before_push(register, "port:1") is None
     assert register.asked == [("shop", {"web": ("port:1",)}, False)]
 
 
 def test_a_push_that_changes_nothing_that_can_be_claimed_asks_nobody() -> None:
     register = Register()
-    assert asyncio.run(take_before_push(register, KEY, ())) is None
+    assert before_push(register) is None
     assert not register.asked
 
 
 def test_a_push_of_what_another_partition_holds_is_refused_and_says_whose_it_is() -> None:
     holder = Holder(Partition("blog"), "/state/blog", AssetId("motd"))
-    register = Register(Conflict(KEY.id, "file:x", "path:/srv/x", holder))
-    refused = asyncio.run(take_before_push(register, KEY, ("file:x",)))
-    assert refused is not None
-    assert refused.reason == "ClaimedElsewhere"
-    assert refused.message == (
+    kept = before_push(Register(Conflict(KEY.id, "file:x", "path:/srv/x", holder)), "file:x", still=False)
+    assert kept is not None
+    assert kept.refused.reason == "ClaimedElsewhere"
+    assert kept.refused.message == (
         "file x (that is, /srv/x) belongs to `motd` of partition blog, whose state is in /state/blog"
     )
+    assert kept.wait_for == ()
+
+
+def test_a_push_of_what_another_asset_still_holds_is_refused_and_waits_for_it() -> None:
+    holder = Holder(KEY.partition, "/state", AssetId("old"), ours=True)
+    register = Register(Conflict(KEY.id, "file:x", "file:x", holder))
+    kept = before_push(register, "file:x")
+    assert kept is not None
+    assert (kept.refused.reason, kept.wait_for) == ("ClaimedHere", ("old",))
+    assert kept.refused.message == "file x still belongs to `old`"
+    assert before_push(register, "file:x", still=False) is None
+    assert register.asked[-1] == ("shop", {"web": ("file:x",)}, False, "old"), "it is taken over"
 
 
 def test_what_is_out_of_our_care_is_given_up() -> None:
-    register = Register()
-    asyncio.run(give_up(register, KEY))
+    register = Register(held=["web"])
+    asyncio.run(GivingUp(register, KEY.partition, lambda id: True).give_up(KEY.id))
     assert register.asked == [("shop", ("web",))]
-    asyncio.run(give_up(Register(broken=True), KEY))
+
+
+def test_what_could_not_be_given_up_is_given_up_later() -> None:
+    register = Register(held=["web", "left by a crash"])
+    register.broken = True
+    giving = GivingUp(register, KEY.partition, lambda id: True)
+    asyncio.run(giving.give_up(KEY.id))
+    assert register.held == {"web", "left by a crash"}
+    register.broken = False
+    asyncio.run(giving.settle())
+    assert not register.held
+    asked = len(register.asked)
+    asyncio.run(giving.settle())
+    assert len(register.asked) == asked, "it is done once"
+
+
+def test_what_is_published_again_keeps_its_claims() -> None:
+    register = Register(held=["web", "db"])
+    gone = {KEY.id}
+    giving = GivingUp(register, KEY.partition, gone.__contains__)
+    register.broken = True
+    asyncio.run(giving.give_up(KEY.id))
+    register.broken = False
+    gone.clear()
+    asyncio.run(giving.settle())
+    assert register.held == {"web", "db"}
+
+
+def test_what_leaves_while_others_are_given_up_is_given_up_too() -> None:
+    register = Register(held=["web"])
+    giving = GivingUp(register, KEY.partition, lambda id: True)
+
+    async def both() -> None:
+        await giving.settle()
+        register.held = {AssetId("a"), AssetId("b")}
+        register.meanwhile = lambda: giving._owed.setdefault(AssetId("b"))
+        await giving.give_up(AssetId("a"))
+
+    asyncio.run(both())
+    assert not register.held
 
 
 def test_a_push_into_a_protected_folder_is_refused() -> None:
     holder = Holder(KEY.partition, "/state", AssetId(""), ours=True)
     conflict = Conflict(KEY.id, "file:x", "path:/state/x", holder, "the state folder /state")
-    refused = asyncio.run(take_before_push(Register(conflict), KEY, ("file:x",)))
-    assert refused is not None
-    assert refused.reason == "ProtectedPath"
+    kept = before_push(Register(conflict), "file:x", still=False)
+    assert kept is not None
+    assert kept.refused.reason == "ProtectedPath"
     assert (
-        refused.message
+        kept.refused.message
         == "file x (that is, /state/x) is in the state folder /state, where no asset may write"
     )

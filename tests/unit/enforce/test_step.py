@@ -662,14 +662,19 @@ def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -
 
 
 @pytest.mark.parametrize(
-    ("reason", "unblock"), [("ClaimedElsewhere", "lehr claims"), ("ProtectedPath", "choose a path outside")]
+    ("reason", "unblock"),
+    [
+        ("ClaimedElsewhere", "lehr claims"),
+        ("ClaimedHere", "it is removed"),
+        ("ProtectedPath", "choose a path outside"),
+    ],
 )
 def test_what_an_asset_must_not_change_is_not_pushed_and_said(reason: str, unblock: str) -> None:
     asking, [ask] = after(checking(), ALLOWED)
     assert isinstance(ask, AskAdmission)
     refused = Refused(reason, "file /x belongs to `motd` of partition blog")
-    _, effects = after(asking, NotAdmitted(refused))
+    _, effects = after(asking, NotAdmitted(refused, (AssetId("motd"),)))
     assert said(effects) == (Status.WAITING, reason)
     assert condition(effects).message == refused.message
     assert unblock in condition(effects).unblock
-    assert rest(effects).delay == 60.0
+    assert (rest(effects).delay, rest(effects).wait_for) == (60.0, ("motd",))

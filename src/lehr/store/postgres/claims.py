@@ -16,7 +16,7 @@ import psycopg
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
-from lehr.store.claims import Claimed, Owner
+from lehr.store.claims import Claimed, Owner, refused
 from lehr.store.postgres.address import REGISTER, Address
 from lehr.store.postgres.connecting import Connection, Connector, alive
 from lehr.store.postgres.errors import said, translated
@@ -51,6 +51,7 @@ _TAKE = f"""INSERT INTO {_CLAIM} (host, store, partition, state, asset, name)
     ON CONFLICT (name, host) DO UPDATE
     SET store = excluded.store, partition = excluded.partition, state = excluded.state, asset = excluded.asset
 """  # noqa: S608
+_ASSETS = f"SELECT DISTINCT asset FROM {_CLAIM} WHERE {_OURS}"  # noqa: S608
 _RELEASE = f"DELETE FROM {_CLAIM} WHERE {_OURS} AND asset = ANY(%s)"  # noqa: S608
 _RELEASE_NAMES = f"""DELETE FROM {_CLAIM} c USING unnest(%s::text[], %s::text[]) AS given_up (asset, name)
     WHERE {_OURS} AND c.asset = given_up.asset AND c.name = given_up.name"""  # noqa: S608
@@ -84,12 +85,18 @@ class ClaimTable:
             return self._holders(db, owner, names)
 
     def take(
-        self, owner: Owner, names: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
+        self,
+        owner: Owner,
+        names: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        free: bool,
+        over: Collection[AssetId] = (),
     ) -> dict[str, Holder]:
         with self._transaction() as db:
             wanted = [(id, name) for id, claimed in names.items() for name in claimed]
             holders = self._holders(db, owner, [name for _, name in wanted])
-            others = {name: holder for name, holder in holders.items() if not holder.ours}
+            others = refused(holders, names, over)
             if others and not free:
                 return others
             if only:
@@ -98,6 +105,11 @@ class ClaimTable:
             values = (*self._key(owner), owner.state, [id for id, _ in taken], [name for _, name in taken])
             db.execute(_bytes(_TAKE), values)
             return others
+
+    def assets(self, owner: Owner) -> set[AssetId]:
+        with self._session() as db:
+            held = db.execute(_bytes(_ASSETS), self._key(owner))
+            return {AssetId(asset) for (asset,) in held}
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         whole = [id for id, given_up in names.items() if given_up is None]

@@ -17,7 +17,7 @@ from pathlib import Path
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.sdk.claims import Holder, NoRegisterError
-from lehr.store.claims import Claimed, Owner
+from lehr.store.claims import Claimed, Owner, refused
 
 _BUSY_SECONDS = 5.0
 _TABLE = """CREATE TABLE IF NOT EXISTS claim (
@@ -58,12 +58,18 @@ class ClaimFile:
             return self._holders(db, owner, names)
 
     def take(
-        self, owner: Owner, names: Mapping[AssetId, Collection[str]], *, only: bool, free: bool
+        self,
+        owner: Owner,
+        names: Mapping[AssetId, Collection[str]],
+        *,
+        only: bool,
+        free: bool,
+        over: Collection[AssetId] = (),
     ) -> dict[str, Holder]:
         with self._transaction() as db:
             wanted = [name for claimed in names.values() for name in claimed]
             holders = self._holders(db, owner, wanted)
-            others = {name: holder for name, holder in holders.items() if not holder.ours}
+            others = refused(holders, names, over)
             if others and not free:
                 return others
             if only:
@@ -78,6 +84,11 @@ class ClaimFile:
             if rows:  # nearly every push finds that it holds all, and a transaction without a write is cheap
                 db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
             return others
+
+    def assets(self, owner: Owner) -> set[AssetId]:
+        with self._transaction("DEFERRED") as db:
+            held = db.execute(f"SELECT DISTINCT asset FROM claim WHERE {_OURS}", _key(owner))  # noqa: S608
+            return {AssetId(asset) for (asset,) in held}
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
         with self._transaction() as db:

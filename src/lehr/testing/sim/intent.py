@@ -234,7 +234,7 @@ class Intent:
             self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
 
     def _comes_back(self, id: str) -> bool:
-        """Whether it is to be brought back, and that is not published yet: it may be gone, and named again."""
+        """Whether it is to be brought back, not published yet: it may be gone, and be named again."""
         published = self._published(id)
         return published is not None and TURNDOWN in addon_names(published)
 
