@@ -53,6 +53,32 @@ def test_the_second_partition_is_refused_until_the_first_lets_go(tmp_path: Path)
     assert motd.read_text() == "other"
 
 
+def test_a_renamed_asset_waits_until_the_former_one_is_removed(tmp_path: Path) -> None:
+    one, _, motd = workspaces(tmp_path)
+    assert one.once().code == 0
+    down = {"reason": "renamed", "fence_seconds": 600}
+    one.declare("motd", "lehr.File", {"path": str(motd), "content": "one"}, Turndown=down)
+    one.commit()
+    one.once()
+    assert not motd.exists(), "it is fenced"
+    (one.repository / "assets" / "motd.json").unlink()
+    one.declare("message", "lehr.File", {"path": str(motd), "content": "new"})
+    one.commit()
+    one.once().failed(
+        "error[VAL030]",
+        f"`message` claims file {motd}, which `motd` holds: it is still being turned down",
+        "wait until `motd` is removed (lehr why motd)",
+        "--> assets/message.json:1:1",
+    )
+    assert not motd.exists()
+    assert "error[VAL030]" in one.lehr("validate", str(one.repository)).out
+    one.declare("motd", "lehr.File", {"path": str(motd), "content": "one"})
+    (one.repository / "assets" / "message.json").unlink()
+    one.commit()
+    assert one.once().code == 0
+    assert motd.read_text() == "one"
+
+
 def test_what_comes_to_lead_to_another_partitions_file_is_not_pushed(tmp_path: Path) -> None:
     one, other, motd = workspaces(tmp_path)
     assert one.once().code == 0
