@@ -43,7 +43,7 @@ def coverage(modules: tuple[str, ...], seeds: int, first: int, jobs: int | None,
 
     Only lines that run when a function is called count. What runs at import (imports, constants,
     class bodies, def lines) is left out, and so are functions without a body; but a function that only
-    an import calls is reported. Histories are traced, so they take two to three times as long with
+    an import calls is reported. Histories are traced, so they take about three times as long with
     Python 3.11.
     """
     import os
