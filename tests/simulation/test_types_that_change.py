@@ -10,7 +10,7 @@ import pytest
 
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.diff import Change, Diff, Goal, Target
-from lehr.model.operation import DONE, Outcome
+from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.model.types import AssetType
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock
@@ -27,13 +27,14 @@ class Other(msgspec.Struct, frozen=True):
 
 
 class Others(AssetPlugin):
-    """Serves `test.Other`, and remembers types and goals of its pushes."""
+    """Serves `test.Other`, and remembers its pushes, and of what types it was asked about pushes."""
 
     types = (OTHER,)
     traits = Traits(goals=frozenset({Goal.ABSENT}), resync=60.0)
 
     def __init__(self) -> None:
         self.pushed: list[tuple[str, Goal]] = []
+        self.asked: list[str] = []
 
     async def diff(self, target: Target, read: Reader) -> Diff:
         if (target.type, target.goal) in self.pushed:
@@ -43,6 +44,10 @@ class Others(AssetPlugin):
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
         self.pushed.append((target.type, target.goal))
         return DONE
+
+    async def status(self, operation: Operation) -> Progress:
+        self.asked.append(operation.type)
+        return Progress.ENDED
 
 
 def other(id: str) -> Asset:
@@ -118,3 +123,27 @@ def test_what_would_have_taken_the_id_may_be_taken_back(tmp_path: Path) -> None:
         assert given["plugins"][0].pushed == []
 
     play(tmp_path, scenario, **given)
+
+
+def test_a_push_of_the_former_type_is_ended_by_its_own_plugin_after_a_restart(tmp_path: Path) -> None:
+    async def before(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.seconds = 10.0
+        await plane.publish(thing("x", "1"))
+        await clock.sleep(2)
+        await plane.publish()
+        await plane.publish(other("x"), tell=False)
+
+    play(tmp_path, before, **with_others())
+    given = with_others()
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await clock.sleep(60)
+        await plane.settle()
+        assert given["plugins"][0].asked == [], "it knows nothing of that push"
+        assert given["plugins"][0].pushed == [(OTHER, Goal.PRESENT)]
+        assert [item.result for item in plane.store.records.operations(PARTITION)] == [
+            Result.DONE,
+            Result.FAILED,
+        ]
+
+    play(tmp_path, scenario, seed=2, **given)

@@ -165,7 +165,8 @@ class Enforcer:
         # Nothing is changed before all is read: what fails is begun again as if it never had.
         self._governed_by(governance)
         for item in recovered:
-            self._add(item.id, item.type, item.digest).state = item.state
+            slot = self._add(item.id, item.type, item.digest)
+            slot.state, slot.successor = item.state, item.successor
         unknown = Outcome(Result.UNKNOWN, "the control plane ended during the push")
         self._committer.post([Finish(item.id, unknown, now) for item in left_under_way(recovered)])
         self.sweep("start")

@@ -19,6 +19,7 @@ from lehr.model.operation import Operation
 from lehr.model.types import Registry
 from lehr.store import Records
 from lehr.store.damage import DamagedError
+from lehr.store.interface import Head
 
 
 class Recovered(msgspec.Struct):
@@ -26,12 +27,14 @@ class Recovered(msgspec.Struct):
 
     Attributes:
         digest: in the newest incarnation; None when it is not there any more.
+        successor: what the newest incarnation has by this id, if that is of another type.
     """
 
     id: AssetId
     type: str
     digest: Digest | None
     state: State = State()
+    successor: Head | None = None
 
 
 def recover(
@@ -54,6 +57,11 @@ def recover(
     records.require_operations(partition)
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
+        if item is not None and item.type not in ("", operation.type) and item.digest is not None:
+            # Its own plugin has to say what became of the push; what has the id now waits for that.
+            head = Head(item.id, item.type, item.digest)
+            item = replace(item, type=operation.type, successor=head)
+            found[item.id] = item
         if item is not None:
             item.state = replace(item.state, operation=operation)
             found[item.id] = item
