@@ -191,6 +191,12 @@ def test_a_rate_limit_counts_by_group(group_by: list[str], expected: str) -> Non
     assert key(group_by, asset) == expected
 
 
+@pytest.mark.parametrize("value", [0, False, [], {}, 0.0])
+def test_a_value_that_is_nothing_much_is_a_group_of_its_own(value: object) -> None:
+    group_by = ["/payload/shard"]
+    assert key(group_by, web(payload={"shard": value})) != key(group_by, web(payload={}))
+
+
 @given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
 def test_two_groups_never_share_a_count(one: tuple[str, str], other: tuple[str, str]) -> None:
     keys = [

@@ -1,0 +1,24 @@
+"""One `lehr run` for a state folder, also after another one was refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lehr.base.errors import LehrError
+from lehr.control.lock import exclusive
+
+
+def test_who_is_refused_leaves_the_lock_to_who_holds_it(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with exclusive(state):
+        for _ in range(2):  # the first one that is refused must not make room for the second
+            with pytest.raises(LehrError, match="another `lehr run` uses state folder"), exclusive(state):
+                raise AssertionError("two hold one state folder")
+
+
+def test_the_lock_can_be_taken_again_once_it_is_free(tmp_path: Path) -> None:
+    for _ in range(2):
+        with exclusive(tmp_path / "state"):
+            assert (tmp_path / "state" / "lock").exists()
