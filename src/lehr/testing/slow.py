@@ -35,6 +35,11 @@ class Slow:
         self._turn = asyncio.Lock()
         self._calls = 0
 
+    @property
+    def busy(self) -> bool:
+        """True while a call is under way."""
+        return self._calls > 0
+
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         before, after = self.delays()
         if not self._calls and not before and not after:

@@ -73,7 +73,7 @@ class Conduct:
         self._stalled: dict[str, tuple[Digest, Digest, Goal]] = {}
         self.began: dict[str, float] = {}
         self.asked_again: dict[str, float] = {}
-        self._removals: dict[str, float] = {}
+        self._removals: dict[str, tuple[float, list[tuple[int, float]]]] = {}
         self._fenced: dict[str, tuple[int, float]] = {}
         production.looked = self._looked
         production.carries = self._carries
@@ -286,14 +286,15 @@ class Conduct:
             return
         declared = self._witness.payloads(DELETION_BUDGET).values()
         budgets = [(item["removals"], item["per_seconds"]) for item in declared] or [_DEFAULT_BUDGET]
-        latest = max(operation.started_at, *self._removals.values(), 0.0)
-        others = [at for id, at in self._removals.items() if id != operation.asset]
+        latest = max(operation.started_at, *(at for at, _then in self._removals.values()), 0.0)
+        others = [item for id, item in self._removals.items() if id != operation.asset]
         for removals, seconds in budgets:
-            if sum(1 for at in others if at > latest - seconds + _ROUNDING) >= removals:
-                self._broken(
-                    "I4", f"{operation.asset} is removed beyond a budget of {removals} in {seconds:g} s"
-                )
-        self._removals[operation.asset] = operation.started_at
+            # What counted for less long, before there was this budget, may be forgotten.
+            since = latest - seconds + _ROUNDING
+            if sum(1 for at, then in others if at > since and (removals, seconds) in then) >= removals:
+                budget = f"{removals} in {seconds:g} s"
+                self._broken("I4", f"{operation.asset} is removed beyond a budget of {budget}")
+        self._removals[operation.asset] = operation.started_at, budgets
 
     # --- order -------------------------------------------------------------------------------------
 

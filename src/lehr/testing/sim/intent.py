@@ -139,6 +139,46 @@ class Intent:
             if id in self.things:
                 self.things[id].value = spec.value
 
+    def retire(self) -> str | None:
+        """Turn down a thing that nothing names; which one, or None for none."""
+        free = [
+            id
+            for id, spec in self.things.items()
+            if not self._named(id) and not self._comes_back(id) and spec.turndown is None
+        ]
+        if len(self.things) < 2 or not free:
+            return None
+        id = self._dice.pick(free)
+        self.things[id].turndown = Turndown(
+            "for good", self._dice.pick((0.0, 10.0)), self._dice.pick((0.0, 40.0))
+        )
+        return id
+
+    def remove(self, id: str) -> bool:
+        """Take the lines of a thing out, if that may be."""
+        spec = self.things.get(id)
+        if spec is None or spec.turndown is None or self._named(id) or not self._may_go(id):
+            return False
+        if len(self.things) > 1:
+            del self.things[id]
+        return id not in self.things
+
+    def come_back(self) -> bool:
+        """Declare a thing again that is not declared any more, with what it still can refer to."""
+        gone = {id: past.things[id] for past in self._past for id in past.things if id not in self.things}
+        if not gone:
+            return False
+        id = self._dice.pick(sorted(gone))
+        spec = copy.deepcopy(gone[id])
+        there = {other for other, spec in self.things.items() if other < id and spec.turndown is None}
+        spec.depends_on = [other for other in spec.depends_on if other in there]
+        spec.sends_to = [other for other in spec.sends_to if other in there]
+        spec.reads = [other for other in spec.reads if other in there]
+        spec.turndown = spec.turndown if self._dice.happens(0.5) else None
+        self.things[id] = spec
+        self.let_go.discard(id)
+        return True
+
     def was_turned_down(self, id: str) -> bool:
         """Whether a thing was ever declared with a turndown, published or not."""
         return any(id in past.things and past.things[id].turndown is not None for past in self._past)

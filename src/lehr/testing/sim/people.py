@@ -45,6 +45,8 @@ class People:
             *[self._edit_one_after_the_other] * 2,
             *[self._edit_all] * 2,
             *[self._edit_what_depends] * 2,
+            *[self._leave_for_good] * 2,
+            self._come_back,
             *[self.set_control] * 2,
             self._override,
             self._set_two,
@@ -115,6 +117,29 @@ class People:
             if scene.manners.gentle or self._dice.happens(0.5):
                 scene.process.hint(first)
         await self._lull.pass_by()
+
+    async def _leave_for_good(self) -> None:
+        """A thing that nothing names is turned down; its lines go once that has begun, in time or early."""
+        scene, intent = self._scene, self._scene.intent
+        id = intent.retire()
+        if id is None:
+            return
+        scene.trace.note("person", f"{id} is to leave for good")
+        scene.edit()
+        await scene.pass_time(0.0, 30.0)
+        if intent.remove(id):
+            scene.edit()
+        await scene.pass_time(0.0, 10.0)
+        for _ in range(self._dice.number(0, 2)):
+            scene.trace.note("fault", f"{scene.process.name} is killed")
+            await scene.restart()
+            await scene.pass_time(0.0, 20.0)
+        await self._lull.pass_by()
+
+    def _come_back(self) -> None:
+        """A thing that had left is declared again, as it last was, or without its turndown."""
+        if self._scene.intent.come_back():
+            self._scene.edit()
 
     async def _make_needless(self, id: str) -> None:
         """Whatever the asset waits for, it does not need it any more."""

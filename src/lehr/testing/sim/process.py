@@ -87,6 +87,7 @@ class Process:
         store: to make it fail.
         plugin: to give hints to.
         generation: to let it dream.
+        committing: carries out its commits.
     """
 
     def __init__(self, site: Site, name: str, seed: int) -> None:
@@ -97,6 +98,7 @@ class Process:
         self.store = SimulatedStore(site.folder / "state.sqlite", site.observe)
         self.plugin = SimulatedPlugin(site.production, site.clock, site.traits)
         self.generation = InlineGeneration(site.registry, site.clock)
+        self.committing = Slow(site.clock, site.commits)
         self._inbox: _Inbox | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self.plane = ControlPlane(self._parts(seed), site.partition)
@@ -122,7 +124,7 @@ class Process:
             checks=site.checks(),
             clock=site.clock,
             chance=Chance(seed),
-            blocking=Slow(site.clock, site.commits),
+            blocking=self.committing,
             reading=Slow(site.clock, site.looks),
         )
 

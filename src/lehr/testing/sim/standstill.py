@@ -88,7 +88,7 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
             yield "I7", "no pin stands"
         case "ObserveOnly" if not declared("lehr.ObserveOnly", last, now):
             yield "I7", "nothing says that it is only observed"
-        case "ConcurrencyLimit" if len(scene.production.running) < scene.manners.pushes:
+        case "ConcurrencyLimit" if _has_place(scene):
             yield "I9", "there are places for its push"
         case "TurndownStands" if (late := scene.conduct.late(last)) > _LATE_SECONDS:
             yield "I7", f"its time was up {late:.1f} s ago"
@@ -107,6 +107,11 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
     yield from _unaware(scene, decision, waiting)
     if condition.next_at is None and _needs_time(condition, waiting):
         yield "I8", "only time can help it, and it does not say when it comes again"
+
+
+def _has_place(scene: Scene) -> bool:
+    """Whether a push could begin: none is under way, or about to be, in one of the places."""
+    return len(scene.production.running) < scene.manners.pushes and not scene.process.committing.busy
 
 
 def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:

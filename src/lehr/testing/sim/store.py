@@ -27,7 +27,8 @@ class SimulatedStore:
         unreadable: reads do.
         misreads: asked at each read; True lets this one raise `TransientError`.
         fails: asked at each commit, of what; True lets it raise `TransientError`.
-        gets_to: how many writes of a commit that fails are carried out, and taken back, before it does.
+        gets_to: after how many statements a commit that fails does so: SQLite itself takes them back. Where
+            it has no more of them, it does not fail. None: before the first.
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
@@ -43,7 +44,7 @@ class SimulatedStore:
         self.unreadable = False
         self.misreads: Callable[[], bool] = lambda: False
         self.fails: Callable[[Sequence[Write]], bool] = lambda writes: False
-        self.gets_to: Callable[[int], int] = lambda writes: 0
+        self.gets_to: Callable[[], int | None] = lambda: None
         self.dies: str | None = None
         self.died = asyncio.Event()
         self.commits = 0
@@ -72,20 +73,31 @@ class SimulatedStore:
             raise Crash
         self.before(self.commits, writes)
         self.commits += 1
-        if self.out_of_order or self.fails(writes):
-            if (count := self.gets_to(len(writes))) > 0:
-                self._tear(writes[:count])
+        fails, statements = self.fails(writes), self.gets_to()
+        if self.out_of_order or (fails and statements is None):
             raise TransientError("the disk is full")
         if self.dies == "before":
             self.die()
         if self.dies == "within":
             self._tear(writes)
             self.die()
-        answers = self._store.commit(writes)
+        with self._full(statements if fails else None):
+            answers = self._store.commit(writes)
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()
         return answers
+
+    @contextlib.contextmanager
+    def _full(self, statements: int | None) -> Iterator[None]:
+        """The disk is full after so many statements."""
+        writer = self._store._writer
+        if statements is not None:
+            self._store._writer = _Full(writer, statements)  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            self._store._writer = writer
 
     def _tear(self, writes: Sequence[Write]) -> None:
         """Carry out `writes`, and break off before they are committed: none may stay."""
@@ -110,6 +122,34 @@ class SimulatedStore:
     def close(self) -> None:
         self.catch_up()
         self._store.close()
+
+
+class _Full:
+    """A connection on which every statement fails after some, as where the disk is full."""
+
+    def __init__(self, db: Any, statements: int) -> None:
+        self._db = db
+        self._left = statements
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        self._count(statement)
+        return self._db.execute(statement, *values)
+
+    def executemany(self, statement: str, *values: Any) -> Any:
+        self._count(statement)
+        return self._db.executemany(statement, *values)
+
+    def _count(self, statement: str) -> None:
+        if statement.startswith(("BEGIN", "ROLLBACK")):
+            return
+        self._left -= 1
+        if self._left < 0:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
 
 
 class _Reads:

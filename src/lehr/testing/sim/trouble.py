@@ -170,12 +170,12 @@ class Trouble:
         store = self._scene.process.store
         store.fails = lambda writes: self._dice.happens(0.4)
         if self._dice.happens(0.5):
-            store.gets_to = lambda writes: self._dice.number(0, writes)
+            store.gets_to = lambda: self._dice.number(0, 12)
         try:
             await self._scene.pass_time(0.0, 20.0)
         finally:
             store.fails = lambda writes: False
-            store.gets_to = lambda writes: 0
+            store.gets_to = lambda: None
 
     async def _fail_publication(self) -> None:
         """The next publication fails when all of it has been carried out; then it is another one."""
@@ -188,12 +188,13 @@ class Trouble:
                 store.fails = lambda writes: False
             return publishes
 
-        store.fails, store.gets_to = fails, lambda writes: writes
+        statements = self._dice.number(5, 60)
+        store.fails, store.gets_to = fails, lambda: statements
         self._scene.publish()
         try:
             await self._scene.pass_time(0.0, 5.0)
         finally:
-            store.fails, store.gets_to = lambda writes: False, lambda writes: 0
+            store.fails, store.gets_to = lambda writes: False, lambda: None
             self._scene.publish()
 
     async def _misread(self) -> None:

@@ -57,6 +57,14 @@ _DAY = 86_400.0
 _STAGES = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
+class _Start(msgspec.Struct, frozen=True):
+    """A push that a rate limit counts, and the limit as it was then."""
+
+    at: float
+    key: tuple[str, ...]
+    payload: dict[str, Any]
+
+
 class Published(msgspec.Struct):
     """An incarnation as it was published."""
 
@@ -107,7 +115,7 @@ class Witness:
         self._pushes: dict[str, list[str]] = {}
         self.epoch = 0
         self._applied: dict[str, int] = {}
-        self._starts: deque[tuple[float, tuple[str, ...]]] = deque(maxlen=256)
+        self._starts: deque[_Start] = deque(maxlen=256)
         self._answers: dict[type, Callable[[Any, Any], None]] = {
             Publish: self._published,
             Admit: self._admit,
@@ -461,20 +469,25 @@ class Witness:
             if not selected(payload["select"], asset) or any("/" in term for term in payload["group_by"]):
                 continue
             # By when the turn began, which may have been before one that was admitted already.
-            latest = max(operation.started_at, *(at for at, _key in self._starts), 0.0)
-            if self._used(asset, id, payload, latest) >= payload["pushes"]:
+            latest = max(operation.started_at, *(item.at for item in self._starts), 0.0)
+            # What counted for less long, before the limit was another one, may be forgotten.
+            if self._used(asset, id, payload, latest, payload) >= payload["pushes"]:
                 self._broken("I3", f"{operation.asset} is admitted beyond the rate limit {id}")
-            self._starts.append((operation.started_at, _counted_for(asset, id, payload)))
+            self._starts.append(_Start(operation.started_at, _counted_for(asset, id, payload), payload))
 
     def has_room(self, asset: Asset, id: str, now: float) -> bool:
         """Whether a push of an asset would be within the rate limit `id` now, or there is none any more."""
         payload = self.payloads("lehr.RateLimit").get(id)
         return payload is None or self._used(asset, id, payload, now) < payload["pushes"]
 
-    def _used(self, asset: Asset, id: str, payload: dict[str, Any], now: float) -> int:
+    def _used(
+        self, asset: Asset, id: str, payload: dict[str, Any], now: float, by: dict[str, Any] | None = None
+    ) -> int:
+        """Starts that count for a limit; `by`: only those that were counted by this very one."""
         since = now - msgspec.convert(payload, RateLimit).window()
         key = _counted_for(asset, id, payload)
-        return sum(1 for at, started in self._starts if at > since and started == key)
+        counted = [item for item in self._starts if item.at > since and item.key == key]
+        return sum(1 for item in counted if by is None or item.payload == by)
 
     def _finish(self, write: Finish, answer: object) -> None:
         found = [item for item in self.open.values() if item.id == write.operation]
