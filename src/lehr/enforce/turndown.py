@@ -25,11 +25,13 @@ class Course(msgspec.Struct, frozen=True):
         goal: for this turn.
         until: wall-clock seconds when a further goal comes within reach; None if not by time.
         wait_for: assets whose settling may take the obstacle away.
+        held: nothing is pushed before `until`: the word has not stood for its time.
         obstacle: (reason, message, unblock) that keeps it from going further; None if nothing does.
     """
 
     goal: Goal
     until: float | None = None
+    held: bool = False
     obstacle: tuple[str, str, str] | None = None
     wait_for: tuple[AssetId, ...] = ()
 
@@ -63,10 +65,9 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
         )
     reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
     stands = found.since + addon.stand_seconds
-    if now < stands and reached is Goal.ABSENT:
-        return Course(Goal.ABSENT)
     if now < stands:
-        return Course(reached, until=stands)  # What has been taken out so far is not brought back by waiting.
+        # What has been taken out so far is not brought back by waiting, nor is more of it taken out.
+        return Course(reached, until=stands, held=reached is not Goal.PRESENT)
     if found.referrers:
         names = ", ".join(found.referrers[:3])
         return Course(

@@ -122,3 +122,11 @@ def test_a_turn_that_is_out_of_date_again_and_again_says_so() -> None:
     assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     state = pushing(state, 0.0)
     assert state.refused == 0
+
+
+def test_what_is_to_stand_anew_is_not_pushed_before_its_time() -> None:
+    course = Course(Goal.ABSENT, until=EPOCH + 60, held=True)
+    state, effects = after(State(), Begin(view(course=course)), Diffed(DIFF, CONTENT))
+    [rest] = [effect for effect in effects if isinstance(effect, Rest)]
+    assert (rest.delay, state.operation) == (60.0, None)
+    assert recorded(effects).reason == "TurndownStands"

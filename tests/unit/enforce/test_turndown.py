@@ -50,6 +50,9 @@ def circumstances(
         # The addon must have stood for its time before anything is touched.
         (STANDING, EVERY, None, 99.9, Course(Goal.PRESENT, until=EPOCH + 100)),
         (STANDING, EVERY, None, 100, Course(Goal.DRAINED)),
+        # A word that has to stand longer brings nothing back, and takes nothing more out.
+        (STANDING, EVERY, reached(Goal.FENCED), 50, Course(Goal.FENCED, EPOCH + 100, held=True)),
+        (STANDING, EVERY, reached(Goal.ABSENT), 50, Course(Goal.ABSENT, EPOCH + 100, held=True)),
         # Fenced assets stay fenced for their time, and can be brought back.
         (LASTING, FENCED, reached(Goal.FENCED, 50), 149.9, Course(Goal.FENCED, until=EPOCH + 150)),
         (LASTING, FENCED, reached(Goal.FENCED, 50), 150, Course(Goal.ABSENT)),

@@ -280,12 +280,25 @@ class Conduct:
             since = published.header.created_at if asset is not None else since
         return since
 
+    def has_room(self, id: str, goal: Goal) -> bool:
+        """Whether the limits that admission alone counts let a push of an asset begin now."""
+        if self._witness.capacity is not None and len(self._witness.open) >= self._witness.capacity:
+            return False
+        others = [at for other, (at, _then) in self._removals.items() if other != id]
+        now = self._clock.now()
+        return goal is not Goal.ABSENT or all(
+            sum(1 for at in others if at > now - seconds) < removals for removals, seconds in self._budgets()
+        )
+
+    def _budgets(self) -> list[tuple[int, float]]:
+        declared = self._witness.payloads(DELETION_BUDGET).values()
+        return [(item["removals"], item["per_seconds"]) for item in declared] or [_DEFAULT_BUDGET]
+
     def _within_budget(self, operation: Operation) -> None:
         """I4: only so much is removed in so long a time."""
         if operation.goal is not Goal.ABSENT:
             return
-        declared = self._witness.payloads(DELETION_BUDGET).values()
-        budgets = [(item["removals"], item["per_seconds"]) for item in declared] or [_DEFAULT_BUDGET]
+        budgets = self._budgets()
         latest = max(operation.started_at, *(at for at, _then in self._removals.values()), 0.0)
         others = [item for id, item in self._removals.items() if id != operation.asset]
         for removals, seconds in budgets:

@@ -88,11 +88,16 @@ class Governing:
         if self.assets.pop(name, None) is None:
             self.assets[name] = self._made(name)
 
-    def _made(self, name: str) -> Asset:
+    def hold_team(self, team: str) -> None:
+        """Hold back what has the label of a team, one way or another."""
+        name = self._dice.pick(("freeze-1", "observe", "calendar-1"))
+        self.assets[name] = self._made(name, {"labels": {"team": team}})
+
+    def _made(self, name: str, select: dict[str, Any] | None = None) -> Asset:
         type, payload_of = _MADE[name]
         payload = payload_of(self._dice, self.now())
         if type != "lehr.DeletionBudget":
-            payload["select"] = selecting.some(self._dice, self._ids)
+            payload["select"] = select or selecting.some(self._dice, self._ids)
         kind = self._registry.types[type].payload
         return make_asset(AssetId(name), type, msgspec.convert(payload, kind), {})
 

@@ -18,6 +18,9 @@ from lehr.testing.world import PARTITION, thing
 
 IDS = tuple(f"t{number}" for number in range(8))
 
+_PENDING = 3
+"""Revisions that may have been written and not be published yet."""
+
 UNGUARDED = {"percent": 100, "floor": 1000}
 GUARDED = {"percent": 30, "floor": 1}
 """How much one change may take away."""
@@ -303,6 +306,9 @@ class Intent:
         """Whether its lines may go: not before its turndown has been published."""
         published = self._published(id)
         turned_down = published is None or TURNDOWN in addon_names(published)
+        # What was written last may still be published before what is written next.
+        pending = [past.things[id] for past in self._past[-_PENDING:] if id in past.things]
+        turned_down = turned_down and all(spec.turndown is not None for spec in pending)
         return turned_down or self.things[id].turndown is None
 
     def _add(self) -> None:

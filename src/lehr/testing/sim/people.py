@@ -50,6 +50,7 @@ class People:
             *[self.set_control] * 2,
             self._override,
             self._set_two,
+            self._govern_the_pinned,
             self._lift_control,
             self.approve,
             self._retry,
@@ -240,7 +241,8 @@ class People:
 
     async def _override(self) -> None:
         """An emergency: pushes are to go although a calendar is closed."""
-        check = self._dice.pick(CALENDARS)
+        declared = [name for name in CALENDARS if name in self._scene.intent.governing.assets]
+        check = self._dice.pick(declared or CALENDARS)
         seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
         selector = selecting.written(self._dice, IDS)
         await self._scene.command(Override(selector=selector, reason="outage", seconds=seconds, check=check))
@@ -256,6 +258,29 @@ class People:
             self._scene.intent.renew(selector)
             self._scene.edit()
         await self._scene.pass_time(0.0, 40.0)
+        await self._lull.pass_by()
+
+    async def _govern_the_pinned(self) -> None:
+        """A thing gets another label, stays at its content of before by a pin, and its label is governed."""
+        scene, things = self._scene, self._scene.intent.things
+        before = max(scene.witness.incarnations, default=0)
+        here = [id for id in things if id in scene.witness.assets()]
+        if not here:
+            return
+        id = self._dice.pick(here)
+        things[id].team = selecting.other_team(things[id].team)
+        scene.edit()
+        await scene.pass_time(1.0, 4.0)
+        pinning = Pin(
+            selector=id, reason="because", seconds=self._dice.seconds(30.0, 90.0), incarnation=before
+        )
+        await scene.command(pinning)
+        scene.intent.governing.hold_team(things[id].team)
+        scene.edit()
+        await scene.pass_time(1.0, 4.0)
+        scene.trace.note("drift", f"{id} is changed by hand")
+        scene.production.put(id, "by hand")
+        scene.process.hint(id)
         await self._lull.pass_by()
 
     def _pause(self, selector: str, seconds: float | None) -> AnyRequest:
@@ -274,7 +299,9 @@ class People:
         if not standing:
             return
         control = self._dice.pick(standing)
-        if self._dice.happens(0.3):
+        if len(control.selector.ids) > 1 and self._dice.happens(0.5):
+            await self._scene.command(Lift(kind=str(control.kind), selector=control.selector.ids[0]))
+        elif self._dice.happens(0.3):
             selector = selecting.written(self._dice, IDS)
             await self._scene.command(Lift(kind=str(control.kind), selector=selector))
         else:

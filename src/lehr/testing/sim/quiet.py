@@ -47,6 +47,7 @@ class Quiet:
         if untold:  # what is told next is not the next
             if self._dice.happens(0.5):
                 scene.intent.take_back()
+                renewed = False
             else:
                 scene.intent.renew(self._dice.pick(list(scene.intent.things)))
             scene.edit()

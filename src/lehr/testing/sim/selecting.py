@@ -16,6 +16,11 @@ TEAMS = ("a", "b")
 TIERS = ("", "web")
 
 
+def other_team(team: str) -> str:
+    """Not this one."""
+    return TEAMS[team == TEAMS[0]]
+
+
 def some(dice: Dice, ids: tuple[str, ...]) -> dict[str, Any]:
     """A selector as plain data: of ids, a pattern, a label, a type, or of everything."""
     few = [id for id in ids if dice.happens(0.4)] or [ids[0]]

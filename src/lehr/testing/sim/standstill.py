@@ -77,7 +77,9 @@ def _pushed(scene: Scene, id: str) -> bool:
     return any(operation.asset == id for operation in scene.production.running.values())
 
 
-def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -> Iterator[Complaint]:
+def _hold(  # noqa: C901 - one case for each reason
+    scene: Scene, last: Asset, decision: Decision, condition: Condition
+) -> Iterator[Complaint]:
     """I7: whatever holds it is there."""
     standing, declared = scene.witness.standing, scene.witness.declared
     id, now = last.id, scene.clock.now()
@@ -92,6 +94,8 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
             yield "I9", "there are places for its push"
         case "TurndownStands" if (late := scene.conduct.late(last)) > _LATE_SECONDS:
             yield "I7", f"its time was up {late:.1f} s ago"
+        case "LimitReached" if _within_limits(scene, last, decision):
+            yield "I9", "the limits have room"
         case "StillReferenced" if not scene.witness.referrers(id) and _near_settled(scene, id):
             yield "I7", "nothing refers to it"
         case "ApprovalNeeded" if _approved(scene, last, decision, now):
@@ -107,6 +111,14 @@ def _hold(scene: Scene, last: Asset, decision: Decision, condition: Condition) -
     yield from _unaware(scene, decision, waiting)
     if condition.next_at is None and _needs_time(condition, waiting):
         yield "I8", "only time can help it, and it does not say when it comes again"
+
+
+def _within_limits(scene: Scene, last: Asset, decision: Decision) -> bool:
+    """Whether a push would be within all that admission counts."""
+    content, now = scene.witness.assets(decision.content).get(last.id, last), scene.clock.now()
+    limits = scene.witness.payloads("lehr.RateLimit")
+    with_room = all(scene.witness.has_room(content, limit, now) for limit in limits)
+    return with_room and scene.conduct.has_room(last.id, decision.goal)
 
 
 def _has_place(scene: Scene) -> bool:

@@ -122,7 +122,9 @@ class Trouble:
         if self._dice.happens(0.3):
             scene.production.take(id)
         elif id in scene.production.values:
-            by_hand = (f"by hand {self._dice.number(0, 99)}", str(self._dice.number(0, 99)), "?")
+            by_hand = [f"by hand {self._dice.number(0, 99)}", str(self._dice.number(0, 99))]
+            if "?" not in scene.production.values.values():
+                by_hand.append("?")  # of two that nobody can measure, neither may go first
             scene.production.put(id, self._dice.pick(by_hand))
         hints = 1 if self._gentle else self._dice.number(0, 2)
         scene.trace.note("drift", f"{id} is changed by hand; {hints} hints")
