@@ -7,7 +7,7 @@ serves many pushes, and nothing is told to be written before it is durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.store import Store
 from lehr.store.damage import DamagedError
-from lehr.store.writes import KeepLease, Write
+from lehr.store.writes import KeepLease, Refused, Write
 
 log = structlog.get_logger()
 
@@ -28,9 +28,14 @@ MOST_WRITES = 2000
 _RETRY_SECONDS = 1.0
 
 
+RefusedWrite = Callable[[Write, Refused], None]
+"""Called with a write that the store refused, and its answer."""
+
+
 class _Pending(msgspec.Struct, eq=False):
     writes: tuple[Write, ...]
     answer: asyncio.Future[list[Any]] | None
+    refused: RefusedWrite | None = None
 
 
 class Committer:
@@ -57,10 +62,10 @@ class Committer:
         """Write only as long as this lease stands. Invariant: I5."""
         self._lease = (lease,)
 
-    def post(self, writes: Sequence[Write]) -> None:
-        """Write these down, whenever it is possible."""
+    def post(self, writes: Sequence[Write], refused: RefusedWrite | None = None) -> None:
+        """Write these down, whenever it is possible. `refused`: called for each that the store refuses."""
         if writes:
-            self._add(_Pending(tuple(writes), None))
+            self._add(_Pending(tuple(writes), None, refused))
 
     async def ask(self, *writes: Write) -> list[Any]:
         """Write these down and return the store's answers.
@@ -172,4 +177,8 @@ def _tell(batch: list[_Pending], answers: list[Any]) -> None:
         end = place + len(item.writes)
         if item.answer is not None and not item.answer.done():
             item.answer.set_result(answers[place:end])
+        if item.refused is not None:
+            for write, answer in zip(item.writes, answers[place:end], strict=True):
+                if isinstance(answer, Refused):
+                    item.refused(write, answer)
         place = end

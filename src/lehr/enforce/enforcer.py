@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -67,8 +68,9 @@ from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.plugin import AssetPlugin
 from lehr.store import Store
+from lehr.store.damage import DamagedError
 from lehr.store.interface import Head
-from lehr.store.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease
+from lehr.store.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease, Write
 
 log = structlog.get_logger()
 
@@ -166,9 +168,12 @@ class Enforcer:
         self._governed_by(governance)
         for item in recovered:
             slot = self._add(item.id, item.type, item.digest)
-            slot.state, slot.successor = item.state, item.successor
+            slot.state, slot.successor, slot.damage = item.state, item.successor, item.damage
+            if item.damage is not None:
+                log.error("an asset cannot be enforced", asset=item.id, error=str(item.damage))
         unknown = Outcome(Result.UNKNOWN, "the control plane ended during the push")
-        self._committer.post([Finish(item.id, unknown, now) for item in left_under_way(recovered)])
+        for operation in left_under_way(recovered):
+            self._post(self._slots[operation.asset], [Finish(operation.id, unknown, now)])
         self.sweep("start")
 
     def _load(self, newest: Incarnation) -> Governance:
@@ -444,6 +449,29 @@ class Enforcer:
         self._committer.post(commit.writes)
         self._rest(slot, rest)
 
+    def _post(self, slot: Slot, writes: Sequence[Write]) -> None:
+        """Have these written down. What is refused of them is an asset's own trouble."""
+        self._committer.post(writes, partial(self._not_written, slot))
+
+    def _not_written(self, slot: Slot, write: Write, refused: Refused) -> None:
+        """The end of a push is not in the store, which nobody can rely on about this asset from now on."""
+        if not isinstance(write, Finish) or slot.damage is not None:
+            return
+        id = slot.key.id
+        log.error(
+            "the outcome of a push cannot be written down: its record is damaged",
+            asset=id,
+            operation=write.operation,
+            result=str(write.outcome.result),
+            message=write.outcome.message,
+            why=refused.message,
+        )
+        # A removal that ended well may have dropped the slot since, and another may have its id.
+        slot = self._slots.get(id) or self._add(id, slot.type, None)
+        row = f"operation {write.operation} of asset {id}"
+        slot.damage = DamagedError(row, "operation", why=refused.message)
+        self._wake(slot, "the record of its push is damaged", urgent=True)
+
     def _turn_over(self, slot: Slot) -> None:
         if slot.push is not None:
             return
@@ -470,6 +498,10 @@ class Enforcer:
             event, slot.inbox = slot.inbox, None
         else:
             slot.governance = self._governance
+            if slot.damage is not None:
+                slot.state = replace(slot.state, operation=None, ledger=None)
+                self._broke(slot, slot.damage)
+                return
             if slot.departed:
                 # Intent may name it again already: its last version must not be one of the future (I1).
                 self._following.catch_up()
@@ -504,7 +536,7 @@ class Enforcer:
             case RunDiff():
                 return self._diff(slot, effect.target)
             case Commit():
-                self._committer.post(effect.writes)
+                self._post(slot, effect.writes)
             case Rest():
                 self._rest(slot, effect)
             case RunChecks():

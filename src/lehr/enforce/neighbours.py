@@ -22,7 +22,7 @@ _UNKNOWN = Effects(capacity=None)
 """What cannot be known blocks in both directions."""
 
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
-"""How an asset differs while a push of it is under way."""
+"""How an asset differs while a push of it is, or may be, under way."""
 
 
 class Neighbours:
@@ -49,7 +49,8 @@ class Neighbours:
         That is what the turn took for the newest incarnation, so that admission finds out if it is
         not the newest any more.
 
-        A push under way, and a plugin that does not answer, are differences with unknown effects.
+        A push that is or may be under way, and a plugin that does not answer, are differences with
+        unknown effects.
         None if the incarnation has no such asset.
         """
         asset = self._intent.asset(AssetKey(self._partition, id), sequence)
@@ -58,7 +59,7 @@ class Neighbours:
         newest_asset = self._intent.asset(AssetKey(self._partition, id), governing)
         newest = None if newest_asset is None else newest_asset.digest
         slot = self._slots.get(id)
-        if slot is not None and (slot.push is not None or slot.state.operation is not None):
+        if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
         lane = self._lanes.get(asset.type)
         if lane is None:

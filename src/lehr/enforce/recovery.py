@@ -28,6 +28,7 @@ class Recovered(msgspec.Struct):
     Attributes:
         digest: in the newest incarnation; None when it is not there any more.
         successor: what the newest incarnation has by this id, if that is of another type.
+        damage: of the record of its newest push, which may be under way; None as a rule.
     """
 
     id: AssetId
@@ -35,6 +36,7 @@ class Recovered(msgspec.Struct):
     digest: Digest | None
     state: State = State()
     successor: Head | None = None
+    damage: DamagedError | None = None
 
 
 def recover(
@@ -54,7 +56,6 @@ def recover(
         if item is not None:
             item.state = State(standing=standing.key, next_at=standing.condition.next_at)
             found[item.id] = item
-    records.require_operations(partition)
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
         if item is not None and item.type not in ("", operation.type) and item.digest is not None:
@@ -69,6 +70,11 @@ def recover(
         item = found.get(entry.asset)
         if item is not None:
             item.state = replace(item.state, ledger=entry)
+    for damaged in records.damaged_operations(partition):
+        for id in damaged.assets:
+            item = found.get(id) or _departed(intent, registry, AssetKey(partition, id))
+            if item is not None:
+                found[id] = replace(item, damage=damaged.error)
     return list(found.values())
 
 

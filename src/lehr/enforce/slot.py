@@ -10,6 +10,7 @@ from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.operation import Operation
+from lehr.store.damage import DamagedError
 from lehr.store.interface import Head
 
 
@@ -48,12 +49,15 @@ class Slot:
         reads: other assets that the plugin read in the last diff.
         waits: assets whose settling wakes this one.
         ages: how long its turndown has stood; None without one.
+        damage: of the record of its newest push: as long as this process runs, nothing is believed of what
+            production holds, and nothing is pushed. None as a rule.
     """
 
     __slots__ = (
         "admitting",
         "ages",
         "cause",
+        "damage",
         "digest",
         "due",
         "governance",
@@ -94,11 +98,17 @@ class Slot:
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None
+        self.damage: DamagedError | None = None
 
     @property
     def departed(self) -> bool:
         """Whether intent does not have it any more: not at all, or as something of another type."""
         return self.digest is None or self.successor is not None
+
+    @property
+    def may_be_pushing(self) -> bool:
+        """Whether a push of it is under way, or nobody knows how it ended."""
+        return self.push is not None or self.state.operation is not None or self.damage is not None
 
     def stands_as(self, head: Head | None) -> None:
         """Note how the newest incarnation has it; None if it does not."""

@@ -443,6 +443,9 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
     if refused.reason == "StoreUnavailable":
         condition = Condition(Status.RETRYING, refused.reason, refused.message, "mend the store")
         return conclude(state, condition, delay=backoff(3, view.jitter))
+    if refused.reason == "Damaged":
+        unblock = "repair what is damaged; `lehr store check` names all of it"
+        return conclude(state, Condition(Status.STALLED, "Damaged", refused.message, unblock))
     if refused.reason in ("LimitReached", "ApprovalMissing"):
         # Shares that are held until a push has ended come free without anybody being told.
         room = view.now + _LOOK_AGAIN if refused.reason == "LimitReached" else None

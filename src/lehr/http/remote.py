@@ -29,7 +29,7 @@ from lehr.query.reading import Reading
 from lehr.query.referring import Referrer
 from lehr.sdk.wire import ReceivedAsset, decode_page
 from lehr.store import WHOLE, Row, Span
-from lehr.store.interface import Head, Imported, Standing, row_of
+from lehr.store.interface import DamagedOperation, Head, Imported, Standing, row_of
 from lehr.store.writes import Prune, Pruned, Write
 
 T = TypeVar("T")
@@ -192,7 +192,7 @@ class RemoteRecords:
     def open_operations(self, partition: Partition) -> list[Operation]:
         return self._server.asked(_of(partition, "operations"), list[Operation], {"open": "true"})
 
-    def require_operations(self, partition: Partition) -> None:
+    def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         raise StalledError(
             f"operations of {partition} cannot be verified over HTTP",
             why="a server says what its store holds, row by row, and not whether any row is damaged",

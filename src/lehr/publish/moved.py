@@ -99,10 +99,11 @@ class Moved:
         self._waiting |= dict.fromkeys(came_back)
         if not self._waiting:
             return {}
-        under_way = {item.asset for item in self._store.records.open_operations(self._partition)}
         found: dict[AssetId, Sequence[str]] = {}
-        for id in [id for id in self._waiting if id not in under_way]:
+        for id in list(self._waiting):
             try:
+                if self._under_way(id):
+                    continue
                 claims = self._staying(id)
                 if claims is None:
                     del self._waiting[id]  # it is given up when it is out of production
@@ -111,6 +112,10 @@ class Moved:
             except LehrError:
                 continue  # its own turn reports what cannot be read of it
         return found
+
+    def _under_way(self, id: AssetId) -> bool:
+        """Whether a push of an asset is under way: only its newest can be."""
+        return any(item.open for item in self._store.records.operations(self._partition, id, limit=1))
 
     def _staying(self, id: AssetId) -> Sequence[str] | None:
         """What an asset claims in the newest incarnation; None if it leaves production."""

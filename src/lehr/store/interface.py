@@ -16,7 +16,7 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.store.damage import Advance, Damage, DamagedError, TypesOf
 from lehr.store.origins import origin_bytes, origin_of
 from lehr.store.writes import Prune, Pruned, Write
 
@@ -100,6 +100,18 @@ class Imported(msgspec.Struct, frozen=True):
 
     header: Incarnation
     at: Moment
+
+
+class DamagedOperation(msgspec.Struct, frozen=True):
+    """A push whose record is damaged.
+
+    Attributes:
+        assets: those it may be of: two when the record contradicts itself.
+        error: names the record.
+    """
+
+    assets: tuple[AssetId, ...]
+    error: DamagedError
 
 
 class PrunedError(StalledError):
@@ -227,14 +239,13 @@ class Records(Protocol):
         ...
 
     def open_operations(self, partition: Partition) -> list[Operation]:
-        """Pushes that may still be changing production."""
+        """Pushes that may still be changing production, without those whose record is damaged."""
         ...
 
-    def require_operations(self, partition: Partition) -> None:
-        """See that no push is missing from the open ones because its record is damaged, in O(operations).
+    def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
+        """Pushes that may be open whatever their record says, because it is damaged. Takes O(operations).
 
-        Raises:
-            DamagedError: the newest operation of an asset is damaged: it may be open, whatever it says.
+        Only the newest operation of an asset can be open, so older ones are left out.
         """
         ...
 

@@ -95,10 +95,13 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """A push has ended, or its outcome is unknown. Answers None.
+    """A push has ended, or its outcome is unknown. Answers None, or `Refused`.
 
     UNKNOWN keeps the operation open and its reservations held. Finishing an operation that is
     not open changes nothing.
+
+    Refused (`Damaged`, with a message that says how) when the operation's record is damaged or not found.
+    Neither record nor ledger is changed then; a push that has ended gives back what it held all the same.
 
     Attributes:
         ledger: what production now holds, if the push came to that.

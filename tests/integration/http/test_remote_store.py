@@ -113,7 +113,7 @@ def test_operations_are_not_said_to_be_intact_by_who_cannot_know(tmp_path: Path)
         async with served(tmp_path) as server:
             there = RemoteStore(server.running.url)
             with pytest.raises(StalledError, match="cannot be verified over HTTP"):
-                there.records.require_operations(PARTITION)
+                there.records.damaged_operations(PARTITION)
             there.close()
 
     asyncio.run(main())
@@ -192,7 +192,7 @@ def test_every_question_of_the_protocol_is_asked() -> None:
     for part in (Store.intent.fget, Store.records.fget):  # type: ignore[attr-defined]
         names = {name for name in vars(part.__globals__[part.__annotations__["return"]]) if name[0] != "_"}
         asked = {word.removeprefix("some ").split()[0] for word in ASKED}
-        assert names <= asked | {"rows", "require_operations"}, "the last has a test of its own"
+        assert names <= asked | {"rows", "damaged_operations"}, "the last has a test of its own"
 
 
 def test_more_than_is_told_at_a_time_is_not_taken_for_all(

@@ -157,7 +157,6 @@ def test_rows_that_hold_nonsense_are_told_as_corrupt(state: Path) -> None:
             lambda: list(intent.changes(PARTITION, 0, 2)),
             lambda: intent.addon_since(key("x1"), "test.Addon"),
             lambda: records.controls(PARTITION, 0.0),
-            lambda: records.open_operations(PARTITION),
             lambda: records.operations(PARTITION),
             lambda: records.ledger(key("b")),
             lambda: list(records.ledgers(PARTITION)),
@@ -170,6 +169,8 @@ def test_rows_that_hold_nonsense_are_told_as_corrupt(state: Path) -> None:
             with pytest.raises(StalledError) as caught:
                 question()
             explained(caught.value, state)
+        assert records.open_operations(PARTITION) == []
+        assert records.damaged_operations(PARTITION), "told apart from those that are not there"
 
 
 # --- full --------------------------------------------------------------------

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from lehr.model.asset import AssetId
 from lehr.model.decision import Reservation
-from lehr.model.operation import DONE
+from lehr.model.operation import DONE, Outcome, Result
 from lehr.store import SqliteStore, Store
 from lehr.store.damage import DamagedError
 from lehr.store.postgres import PostgresStore
@@ -114,20 +114,79 @@ def test_a_push_of_long_ago_that_is_damaged_keeps_nothing_back(place: Place) -> 
     admitted(place.store, request(place.store, "o2"))
 
 
-def test_the_end_of_a_push_that_seems_to_have_ended_is_not_lost(place: Place) -> None:
-    _in_flight(place)
-    with pytest.raises(DamagedError, match="operation o1"):
-        place.store.commit([finish("o1", DONE, ledger=entry("a", operation="o1"))])
+_DAMAGE = {
+    "it seems to have ended": "UPDATE operation SET open = 0 WHERE id = 'o1'",
+    "its body is nothing": "UPDATE operation SET body = checksum WHERE id = 'o1'",
+    "its id is another": "UPDATE operation SET id = 'odd' WHERE id = 'o1'",
+}
 
 
-def test_who_starts_finds_that_a_push_only_seems_to_have_ended(place: Place) -> None:
-    governed(place.store)
-    admitted(place.store, request(place.store, "o0", "b"))
-    place.store.records.require_operations(PARTITION)
-    admitted(place.store, request(place.store, "o1"))
+@pytest.mark.parametrize("damage", _DAMAGE)
+def test_the_end_of_a_push_whose_record_is_damaged_is_refused_and_others_are_written(
+    place: Place, damage: str
+) -> None:
+    store = place.store
+    governed(store)
+    for id, of in (("o1", "a"), ("o2", "b")):
+        admitted(store, request(store, id, of))
+    place.damage(_DAMAGE[damage])
+    refused, ended = store.commit(
+        [
+            finish("o1", DONE, ledger=entry("a", operation="o1")),
+            finish("o2", DONE, ledger=entry("b", operation="o2")),
+        ]
+    )
+    assert isinstance(refused, Refused)
+    assert refused.reason == "Damaged"
+    assert "table operation" in refused.message
+    assert ended is None
+    assert [item.asset for item in store.records.ledgers(PARTITION)] == ["b"], "a's is as it was"
+    damaged(store, request(store, "o3"))
+    admitted(store, request(store, "o4", "b"))
+
+
+def test_a_push_whose_record_is_damaged_gives_back_what_it_held_once_it_has_ended(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o1", reservations=(_SLOT,)))
     place.damage("UPDATE operation SET open = 0 WHERE id = 'o1'")
-    with pytest.raises(DamagedError, match="operation o1"):
-        place.store.records.require_operations(PARTITION)
+    commit(store, finish("o1", Outcome(Result.UNKNOWN)))
+    assert store.records.usage(_SLOT, NOW)[0] == 1, "it may go on"
+    commit(store, finish("o1", Outcome(Result.FAILED)))
+    admitted(store, request(store, "o2", "b", reservations=(_SLOT,)))
+
+
+@pytest.mark.parametrize("damage", _DAMAGE)
+def test_who_starts_is_told_whose_push_may_be_under_way(place: Place, damage: str) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o0", "b"))
+    assert store.records.damaged_operations(PARTITION) == []
+    admitted(store, request(store, "o1"))
+    place.damage(_DAMAGE[damage])
+    [found] = store.records.damaged_operations(PARTITION)
+    assert found.assets == ("a",)
+    assert "of asset a is damaged" in str(found.error)
+    assert [item.id for item in store.records.open_operations(PARTITION)] == ["o0"]
+
+
+def test_a_push_whose_record_contradicts_itself_may_be_of_either_asset(place: Place) -> None:
+    store = place.store
+    governed(store)
+    admitted(store, request(store, "o1"))
+    place.damage("UPDATE operation SET asset = 'b' WHERE id = 'o1'")
+    [found] = store.records.damaged_operations(PARTITION)
+    assert found.assets == ("b", "a")
+
+
+def test_a_damaged_push_before_the_newest_concerns_nobody_who_starts(place: Place) -> None:
+    store = place.store
+    governed(store)
+    for id in ("o0", "o1"):
+        admitted(store, request(store, id))
+        commit(store, finish(id, DONE))
+    place.damage("UPDATE operation SET id = 'odd' WHERE id = 'o0'")
+    assert store.records.damaged_operations(PARTITION) == []
 
 
 def test_what_a_push_reads_that_seems_to_have_ended_is_not_pruned(place: Place) -> None:

@@ -13,7 +13,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import MOST_WRITES, Committer
 from lehr.model.asset import Partition
-from lehr.store.writes import TakeLease, Write
+from lehr.store.writes import Refused, TakeLease, Write
 from lehr.testing.virtual import VirtualClock, run
 
 
@@ -64,8 +64,13 @@ class Slow:
 Scenario = Callable[[Committer, Recorder, VirtualClock], Coroutine[Any, Any, None]]
 
 
-def play(scenario: Scenario, failures: Sequence[Exception] = (), poison: str = "") -> Recorder:
-    store = Recorder(failures, poison)
+def play(
+    scenario: Scenario,
+    failures: Sequence[Exception] = (),
+    poison: str = "",
+    store: Recorder | None = None,
+) -> Recorder:
+    store = store or Recorder(failures, poison)
 
     async def main() -> None:
         clock = VirtualClock()
@@ -103,6 +108,23 @@ def test_everybody_gets_their_own_answers_once_they_are_durable() -> None:
         assert sum(len(commit) for commit in store.commits) == 5
 
     play(scenario)
+
+
+def test_who_posts_is_told_what_the_store_refuses() -> None:
+    class Refusing(Recorder):
+        def commit(self, writes: Sequence[Any]) -> list[Any]:
+            names = super().commit(writes)
+            return [Refused("Damaged", name) if name in "bd" else name for name in names]
+
+    async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
+        told: list[tuple[Write, str]] = []
+        committer.post([write("a")])
+        committer.post([write("b"), write("c")], lambda item, refused: told.append((item, refused.message)))
+        committer.post([write("d")])
+        await committer.flush()
+        assert told == [(write("b"), "b")]
+
+    play(scenario, store=Refusing())
 
 
 def test_writes_keep_the_order_in_which_they_were_given() -> None:

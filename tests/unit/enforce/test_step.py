@@ -428,6 +428,15 @@ def test_a_refusal_names_what_blocks(
     assert state.operation is None
 
 
+def test_a_push_that_would_rest_on_damage_stalls_and_names_it() -> None:
+    asking, _ = after(checking(), ALLOWED)
+    _, effects = after(asking, NotAdmitted(Refused("Damaged", "operation o1 of asset a is damaged")))
+    assert said(effects) == (Status.STALLED, "Damaged")
+    assert condition(effects).message == "operation o1 of asset a is damaged"
+    assert "lehr store check" in condition(effects).unblock
+    assert rest(effects).delay is None
+
+
 def test_a_missing_approval_is_what_unblocks() -> None:
     asking, _ = after(checking(), ALLOWED)
     _, effects = after(asking, NotAdmitted(Refused("ApprovalMissing", "m")))

@@ -158,16 +158,21 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
     return len(ends), min(ends, default=None)
 
 
-def finish(db: Session, write: Finish) -> None:
+def finish(db: Session, write: Finish) -> Refused | None:
     """Write down how a push ended; release what it held."""
+    unknown = write.outcome.result is Result.UNKNOWN
     row = db.execute(_FIND_OPERATION, (write.operation,)).fetchone()
     if row is None:
-        return
-    number, id, partition, asset, is_open, body = OPERATION.read(row)
+        return Refused("Damaged", "no row of table operation has its id")
+    if not OPERATION.is_intact(row):
+        if not unknown:
+            # The push is over for certain: a limit that it counted against must not hold others up.
+            _release(db, write.operation)
+        return Refused("Damaged", OPERATION.damaged(row[:-1]).why)
+    number, id, partition, asset, is_open, body = row[:-1]
     if not is_open:
-        return
+        return None
     operation = msgspec.json.decode(body, type=Operation)
-    unknown = write.outcome.result is Result.UNKNOWN
     ended = msgspec.structs.replace(
         operation,
         result=write.outcome.result,
@@ -182,6 +187,7 @@ def finish(db: Session, write: Finish) -> None:
         _release(db, operation.id)
     if write.ledger is not None:
         enter(db, write.ledger)
+    return None
 
 
 def _release(db: Session, operation: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.interface import Standing
+from lehr.store.interface import DamagedOperation, Standing
 from lehr.store.sql.admission import standing_controls, usage
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.retention import prunable
@@ -27,10 +28,6 @@ _ledger = msgspec.json.Decoder(LedgerEntry)
 _attempt = msgspec.json.Decoder(Attempt)
 _audit = msgspec.json.Decoder(AuditEntry)
 
-_FIND_NEWEST_OPERATIONS = f"""
-    SELECT {OPERATION.names()} FROM operation
-    WHERE number IN (SELECT max(number) FROM operation WHERE partition = ? GROUP BY asset)
-"""  # noqa: S608
 _FIND_LEDGER = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? AND asset = ?"  # noqa: S608
 _FIND_LEDGERS = f"SELECT {LEDGER.names()} FROM ledger WHERE partition = ? ORDER BY asset"  # noqa: S608
 _FIND_ATTEMPT = f"SELECT {ATTEMPT.names()} FROM attempt WHERE partition = ?"  # noqa: S608
@@ -49,10 +46,10 @@ class SqlRecords:
         with self._reading() as db:
             return partition_row(db, partition).controls, standing_controls(db, partition, now)
 
-    def require_operations(self, partition: Partition) -> None:
+    def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         with self._reading() as db:
-            for row in db.stream(_FIND_NEWEST_OPERATIONS, (partition,)):
-                OPERATION.read(row)
+            rows = db.stream(_maybe_open(db), {"partition": partition})
+            return [_damaged(row) for row in rows if not OPERATION.is_intact(row)]
 
     def open_operations(self, partition: Partition) -> list[Operation]:
         with self._reading() as db:
@@ -61,7 +58,7 @@ class SqlRecords:
                 " WHERE partition = ? AND open = 1 ORDER BY asset",
                 (partition,),
             ).fetchall()
-            return [_operation.decode(row[5]) for row in OPERATION.read_all(rows)]
+            return [_operation.decode(row[5]) for row in rows if OPERATION.is_intact(row)]
 
     def operations(
         self, partition: Partition, asset: AssetId | None = None, limit: int = 100
@@ -125,6 +122,24 @@ def _newest(
         (partition, limit) if asset is None else (partition, asset, limit),
     ).fetchall()
     return list(table.read_all(rows))
+
+
+def _maybe_open(db: Session) -> str:
+    """The newest operation of each asset, and those that say that they are open."""
+    return f"""
+    SELECT {OPERATION.names()} FROM operation WHERE number IN (
+        SELECT max(number) FROM operation WHERE partition = :partition GROUP BY asset
+      UNION ALL
+        SELECT number FROM operation{db.by("operation_open")} WHERE partition = :partition AND open = 1)
+"""  # noqa: S608 - our own names
+
+
+def _damaged(row: tuple[Any, ...]) -> DamagedOperation:
+    """What is damaged may be the asset's id: its body has it, too."""
+    found = [AssetId(row[3])]
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, TypeError):
+        found.append(_operation.decode(row[5]).asset)
+    return DamagedOperation(tuple(dict.fromkeys(found)), OPERATION.damaged(row[:-1]))
 
 
 def _standing(row: tuple[Any, ...]) -> Standing:
