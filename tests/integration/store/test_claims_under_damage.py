@@ -20,12 +20,10 @@ from lehr.store.writes import Adopt
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     admitted,
-    asset,
     commit,
     entry,
     finish,
     governed,
-    published,
     request,
 )
 
