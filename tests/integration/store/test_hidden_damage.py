@@ -25,6 +25,7 @@ from lehr.testing.conformance.store.subject import (
     admitted,
     asset,
     commit,
+    contents,
     entry,
     finish,
     governed,
@@ -270,3 +271,24 @@ def test_an_incarnation_that_seems_to_be_pruned_keeps_what_it_shows(place: Place
     with pytest.raises(DamagedError, match="@2 was pruned"):
         prune(store)
     assert [sequence for sequence, _asset in store.intent.versions(key("a"), 4)] == [4, 3, 2, 1]
+
+
+def test_an_earlier_version_that_seems_to_be_in_force_is_not_read_as_the_newest(place: Place) -> None:
+    published(place.store, 0, asset("a", "1"))
+    published(place.store, 1, asset("a", "2"))
+    first = "SELECT min(number) FROM asset_version WHERE id = 'a'"
+    place.damage(f"UPDATE asset_current SET version = ({first}) WHERE id = 'a'")
+    with pytest.raises(DamagedError, match="the current state of asset a"):
+        contents(place.store, 2)
+
+
+# --- rows that were intact before -----------------------------------------------------
+
+
+def test_a_row_is_verified_each_time_it_is_read(place: Place) -> None:
+    published(place.store, 0, asset("a", "1"))
+    commit(place.store, Adopt(entry("a", content=1)))
+    assert place.store.records.ledger(key("a")) == entry("a", content=1)
+    place.damage("UPDATE ledger SET content = 2")
+    with pytest.raises(DamagedError, match="the ledger of asset a"):
+        place.store.records.ledger(key("a"))
