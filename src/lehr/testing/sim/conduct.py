@@ -75,6 +75,7 @@ class Conduct:
         self.asked_again: dict[str, float] = {}
         self._removals: dict[str, tuple[float, list[tuple[int, float]]]] = {}
         self._fenced: dict[str, tuple[int, float]] = {}
+        self._fenced_at: dict[str, float] = {}
         production.looked = self._looked
         production.carries = self._carries
         self._judges: dict[type, Callable[[Any, Any], None]] = {
@@ -233,6 +234,10 @@ class Conduct:
         self._enter(entry)
 
     def _enter(self, entry: LedgerEntry) -> None:
+        if entry.goal is Goal.FENCED:
+            self._fenced_at.setdefault(entry.asset, entry.at)
+        else:
+            self._fenced_at.pop(entry.asset, None)
         self._fenced.pop(entry.asset, None)
         if entry.goal is Goal.FENCED and abs(self._clock.now() - entry.at) < _AT_ONCE:
             self._fenced[entry.asset] = self._witness.epoch, self._now
@@ -261,13 +266,13 @@ class Conduct:
 
     def late(self, asset: Asset) -> float:
         """Seconds since when a turndown could have gone further, by time alone; below 0 if it cannot yet."""
-        addon, entry = self._witness.turndown(asset), self._witness.ledger.get(asset.id)
+        addon = self._witness.turndown(asset)
         if addon is None:
             return -math.inf
         now, stands = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
-        if entry is not None and entry.goal is Goal.FENCED:
-            return now - max(stands, entry.at + addon.fence_seconds)
-        return now - stands
+        # Since it was fenced first: whatever is entered anew, also by another process, begins nothing anew.
+        fenced = self._fenced_at.get(asset.id)
+        return now - (stands if fenced is None else max(stands, fenced + addon.fence_seconds))
 
     def _asked_since(self, id: str) -> float:
         """Since when intent has asked for the turndown of an asset without a break."""

@@ -88,14 +88,27 @@ class Governing:
         if self.assets.pop(name, None) is None:
             self.assets[name] = self._made(name)
 
+    def allow_one_removal(self) -> None:
+        """One may be removed, and for a long time no other."""
+        payload = {"removals": 1, "per_seconds": 200.0}
+        kind = self._registry.types["lehr.DeletionBudget"].payload
+        self.assets["budget-2"] = make_asset(
+            AssetId("budget-2"), "lehr.DeletionBudget", msgspec.convert(payload, kind), {}
+        )
+
+    def close_twice(self) -> None:
+        """Two calendars select everything, and both may be overridden."""
+        for name in CALENDARS:
+            self.assets[name] = self._made(name, {"all": True}, override=True)
+
     def hold_team(self, team: str) -> None:
         """Hold back what has the label of a team, one way or another."""
         name = self._dice.pick(("freeze-1", "observe", "calendar-1"))
         self.assets[name] = self._made(name, {"labels": {"team": team}})
 
-    def _made(self, name: str, select: dict[str, Any] | None = None) -> Asset:
+    def _made(self, name: str, select: dict[str, Any] | None = None, **fields: Any) -> Asset:
         type, payload_of = _MADE[name]
-        payload = payload_of(self._dice, self.now())
+        payload = payload_of(self._dice, self.now()) | fields
         if type != "lehr.DeletionBudget":
             payload["select"] = select or selecting.some(self._dice, self._ids)
         kind = self._registry.types[type].payload

@@ -153,7 +153,7 @@ class Intent:
             return None
         id = self._dice.pick(free)
         self.things[id].turndown = Turndown(
-            "for good", self._dice.pick((0.0, 10.0)), self._dice.pick((0.0, 40.0))
+            "for good", self._dice.pick((0.0, 10.0)), self._dice.pick((0.0, 40.0, 120.0))
         )
         return id
 
@@ -166,11 +166,11 @@ class Intent:
             del self.things[id]
         return id not in self.things
 
-    def come_back(self) -> bool:
-        """Declare a thing again that is not declared any more, with what it still can refer to."""
+    def come_back(self) -> str | None:
+        """Declare a thing again that is not declared any more, with what it still can refer to; which one."""
         gone = {id: past.things[id] for past in self._past for id in past.things if id not in self.things}
         if not gone:
-            return False
+            return None
         id = self._dice.pick(sorted(gone))
         spec = copy.deepcopy(gone[id])
         there = {other for other, spec in self.things.items() if other < id and spec.turndown is None}
@@ -180,7 +180,21 @@ class Intent:
         spec.turndown = spec.turndown if self._dice.happens(0.5) else None
         self.things[id] = spec
         self.let_go.discard(id)
-        return True
+        return id
+
+    def lean_on(self, id: str) -> str | None:
+        """Let a thing that stays read one before it, which then is turned down; which one."""
+        others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
+        if not others or self.things[id].turndown is not None:
+            return None
+        other = self._dice.pick(others)
+        self.things[id].reads = [other]
+        return other
+
+    def turn_down(self, id: str) -> None:
+        """Ask for a turndown at once, whoever names the thing."""
+        if not self._comes_back(id):
+            self.things[id].turndown = Turndown("at once", 0.0, 0.0)
 
     def was_turned_down(self, id: str) -> bool:
         """Whether a thing was ever declared with a turndown, published or not."""

@@ -21,6 +21,7 @@ from lehr.model.asset import AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Status
 from lehr.testing.sim import edits, selecting
+from lehr.testing.sim.faults import PushFault
 from lehr.testing.sim.governing import CALENDARS
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.lull import Lull
@@ -47,8 +48,10 @@ class People:
             *[self._edit_what_depends] * 2,
             *[self._leave_for_good] * 2,
             self._come_back,
+            self._come_back_frozen,
             *[self.set_control] * 2,
             self._override,
+            self._override_one_of_two,
             self._set_two,
             self._govern_the_pinned,
             self._lift_control,
@@ -126,21 +129,43 @@ class People:
         if id is None:
             return
         scene.trace.note("person", f"{id} is to leave for good")
+        fails = self._dice.happens(0.3)
+        if fails:
+            scene.intent.governing.allow_one_removal()
+            scene.production.push_faults[id] = PushFault.FAIL
         scene.edit()
         await scene.pass_time(0.0, 30.0)
         if intent.remove(id):
             scene.edit()
         await scene.pass_time(0.0, 10.0)
+        if fails:
+            scene.production.push_faults.pop(id, None)
         for _ in range(self._dice.number(0, 2)):
+            await scene.pass_time(0.0, 40.0)
             scene.trace.note("fault", f"{scene.process.name} is killed")
             await scene.restart()
-            await scene.pass_time(0.0, 20.0)
+        await scene.pass_time(0.0, 100.0)
         await self._lull.pass_by()
 
     def _come_back(self) -> None:
         """A thing that had left is declared again, as it last was, or without its turndown."""
-        if self._scene.intent.come_back():
+        if self._scene.intent.come_back() is not None:
             self._scene.edit()
+
+    async def _come_back_frozen(self) -> None:
+        """A thing that had left comes back, and cannot be pushed yet: what it needs now is turned down."""
+        scene, intent = self._scene, self._scene.intent
+        id = intent.come_back()
+        other = None if id is None else intent.lean_on(id)
+        if id is None or other is None:
+            return
+        scene.edit()
+        await scene.pass_time(1.0, 3.0)
+        await scene.command(Freeze(selector=id, reason="because", seconds=self._dice.seconds(20.0, 60.0)))
+        if other in intent.things:
+            intent.turn_down(other)
+            scene.edit()
+        await self._lull.pass_by()
 
     async def _make_needless(self, id: str) -> None:
         """Whatever the asset waits for, it does not need it any more."""
@@ -247,6 +272,18 @@ class People:
         selector = selecting.written(self._dice, IDS)
         await self._scene.command(Override(selector=selector, reason="outage", seconds=seconds, check=check))
 
+    async def _override_one_of_two(self) -> None:
+        """Two calendars select the same things, and one of them is overridden."""
+        scene = self._scene
+        scene.intent.governing.close_twice()
+        scene.publish()
+        await scene.pass_time(1.0, 4.0)
+        check = self._dice.pick(CALENDARS)
+        await scene.command(Override(selector="all", reason="outage", seconds=60.0, check=check))
+        scene.intent.renew(*scene.intent.things)
+        scene.edit()
+        await scene.pass_time(1.0, 20.0)
+
     async def _set_two(self) -> None:
         """Two people hold the same assets, each for a time of their own, or one until it is lifted."""
         word, selector = self._dice.pick((self._pause, self._freeze, self._pin)), self._dice.pick(IDS)
@@ -254,6 +291,8 @@ class People:
         for number in range(2):
             seconds = None if number == lasting else self._dice.seconds(3.0, 40.0)
             await self._scene.command(word(selector, seconds))
+            if self._dice.happens(0.3):
+                selector = "all"
         if selector in self._scene.intent.things:
             self._scene.intent.renew(selector)
             self._scene.edit()

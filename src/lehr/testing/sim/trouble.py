@@ -48,6 +48,7 @@ class Trouble:
             self._lag,
             self._kill,
             self._kill_in_a_turndown,
+            self._kill_twice_in_a_push,
             self._die_at_commit,
             self._hold,
         ]
@@ -190,19 +191,28 @@ class Trouble:
                 store.fails = lambda writes: False
             return publishes
 
-        statements = self._dice.number(5, 60)
+        statements = self._dice.number(8, 26)
         store.fails, store.gets_to = fails, lambda: statements
         self._scene.publish()
         try:
             await self._scene.pass_time(0.0, 5.0)
         finally:
             store.fails, store.gets_to = lambda writes: False, lambda: None
-            self._scene.publish()
+            if self._dice.happens(0.5):
+                self._scene.intent.take_back()
+                self._scene.intent.renew(self._dice.pick(list(self._scene.intent.things)))
+                self._scene.edit()
+            else:
+                self._scene.publish()
 
     async def _misread(self) -> None:
         self._note("now and then, a read of the store fails")
         store = self._scene.process.store
         probability = self._dice.pick((0.02, 0.1, 0.3))
+        named = [id for id, spec in self._scene.intent.things.items() for id in sorted(spec.names())]
+        if named and self._dice.happens(0.5):
+            self._scene.intent.turn_down(self._dice.pick(named))
+            self._scene.edit()
         store.misreads = lambda: self._dice.happens(probability)
         try:
             await self._scene.pass_time(0.0, 20.0)
@@ -275,6 +285,23 @@ class Trouble:
             self._note(f"{self._scene.process.name} is killed in a turndown")
             await self._scene.restart()
             await self._scene.pass_time(0.0, 15.0)
+        await self._lull.pass_by()
+
+    async def _kill_twice_in_a_push(self) -> None:
+        """Nobody can tell how a push has ended, and two processes find that out, one after the other."""
+        production = self._scene.production
+        running = sorted(operation.asset for operation in production.running.values())
+        if not running:
+            return
+        id = self._dice.pick(running)
+        production.mute.add(id)
+        try:
+            for _ in range(2):
+                self._note(f"{self._scene.process.name} is killed in a push of {id}")
+                await self._scene.restart()
+                await self._scene.pass_time(0.0, 10.0)
+        finally:
+            production.mute.discard(id)
         await self._lull.pass_by()
 
     def _die_at_commit(self) -> None:
