@@ -193,11 +193,19 @@ class Conduct:
         self._pardoned.discard(operation.asset)
         if pardoned:
             self._excused.add(operation.asset)
-        if result is not Result.FAILED or write.outcome.message == "superseded" or pardoned:
+        overtaken = write.outcome.message == "superseded" or self._overtaken(operation)
+        if result is not Result.FAILED or overtaken or pardoned:
             self._failures.pop(key, None)
             return
         self._failures[key] += 1
         self._failed_at[key] = write.at
+
+    def _overtaken(self, operation: Operation) -> bool:
+        """Whether newer content came meanwhile, which gets its turn at once; it may be the same again."""
+        incarnations, id = self._witness.incarnations, operation.asset
+        newer = (incarnations[sequence] for sequence in incarnations if sequence > operation.governing)
+        began = self._witness.assets(operation.governing).get(id)
+        return any((found := item.assets.get(id)) is None or found != began for item in newer)
 
     def _comes_in_time(self, decision: Decision) -> None:
         """I7: who has failed but a few times is tried again soon."""
