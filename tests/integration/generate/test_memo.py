@@ -316,6 +316,15 @@ def test_what_is_written_waits_until_somebody_has_time(tmp_path: Path) -> None:
     memo.close()
 
 
+def test_equal_inputs_of_another_item_are_not_known(tmp_path: Path) -> None:
+    memo = Memo(tmp_path / "memo")
+    memo.note(Unit("generator", "a.yaml"), Output("inputs"))
+    list(memo.write(lambda _unit: None))
+    assert memo.get(Unit("generator", "a.yaml"), "inputs") == Output("inputs")
+    assert memo.get(Unit("generator", "b.yaml"), "inputs") is None
+    memo.close()
+
+
 def test_outputs_that_chance_had_a_part_in_are_not_kept(tmp_path: Path) -> None:
     memo = Memo(tmp_path / "memo")
     memo.note(Unit("", "a"), Output("inputs", repeatable=False))
