@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic
 from lehr.query.graph import generator_graph
@@ -81,6 +83,14 @@ def test_an_asset_that_is_selected_no_longer_takes_along_what_was_made_of_it() -
     incremental, clean = made(FILES, changed), made(changed)
     assert routes_of(incremental) == {"route/web-b"}
     assert dict(incremental.assets) == dict(clean.assets)
+
+
+@pytest.mark.parametrize("after", [{"assets/c.yaml": service("c", "back")}, {}], ids=["changed", "gone"])
+def test_a_generator_over_all_assets_runs_again_without_one_that_is_selected_no_longer(
+    after: dict[str, str],
+) -> None:
+    rest = {path: text for path, text in FILES.items() if path != "assets/c.yaml"}
+    assert owners_of(made(FILES, rest | after)) == {"web-a": "one of 1"}
 
 
 def test_a_selector_that_may_select_what_is_made_of_it_is_refused() -> None:
