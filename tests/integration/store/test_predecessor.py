@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from lehr.model.asset import AssetId
 from lehr.model.selector import parse_selector
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.store import SqliteStore
+from lehr.store.damage import DamagedError
 from lehr.testing.conformance.store.subject import PARTITION, asset, published
 from lehr.testing.world import registry
 
@@ -34,3 +37,18 @@ def test_whether_a_selector_selects_anything(tmp_path: Path, monkeypatch: pytest
         assert found.selects(parse_selector("label:team=db"), ()), "it is not looked for without end"
     finally:
         store.close()
+
+
+def test_a_damaged_asset_is_replaced_as_what_it_is_known_to_be_and_cannot_be_removed(tmp_path: Path) -> None:
+    before, after = asset("a", "1"), asset("a", "2")
+    path = tmp_path / "state.sqlite"
+    with contextlib.closing(SqliteStore(path)) as store:
+        published(store, 0, before)
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            assert db.execute("UPDATE asset_version SET body = NULL").rowcount == 1
+        predecessor = StoredPredecessor(store, registry(), PARTITION)
+        known = predecessor.change(before.id, after).before
+        assert known is not None
+        assert (known.type, known.digest) == (before.type, before.digest)
+        with pytest.raises(DamagedError, match="asset a of incarnation"):
+            predecessor.change(before.id, None)
