@@ -95,11 +95,12 @@ def test_nothing_is_forgotten_while_something_is_published_or_the_store_is_empty
         async with publishing:
             await clock.sleep(1000)
             assert done == []
+            headers.append(SimpleNamespace(sources=(SourceRevision("git:a", "2"),)))
         await clock.sleep(1)
-        assert done == [frozenset({"1"}), "pack"]
+        assert done == [frozenset({"1", "2"}), "pack"]
         headers.clear()
         await clock.sleep(3600)
-        assert done == [frozenset({"1"}), "pack", "pack"]
+        assert done == [frozenset({"1", "2"}), "pack", "pack"]
         task.cancel()
 
     run(main, seed=1)
