@@ -25,6 +25,7 @@ from lehr.store.writes import (
     Adopt,
     Audit,
     Prune,
+    Pruned,
     Publish,
     Record,
     RecordAttempt,
@@ -111,7 +112,9 @@ def grow(store: Store) -> None:
     said = AuditEntry(at=NOW, actor="ana", command="pause", arguments={}, result="ok")
     tried = Attempt(partition=PARTITION, at=NOW, publication=Publication.PUBLISHED, sources=(), sequence=6)
     store.commit([Audit(PARTITION, said), RecordAttempt(tried)])
-    gone = commit(store, Prune(PARTITION, 1, NOW + 100))
+    gone = Pruned(rest=Prune(PARTITION, 1, NOW + 100))
+    while gone.rest is not None:
+        gone = gone.plus(commit(store, gone.rest))
     assert gone.incarnations == 2  # 3 and 5; 1 is read by the open push, 2 is pinned, 4 is applied
 
 
