@@ -16,7 +16,7 @@ from lehr.testing.sim.reached import RARE_PATHS, never, total
 from lehr.testing.sim.suite import Played, failed, play, play_all
 
 SEEDS = int(os.environ.get("SEEDS", "1000"))
-FAST = 100
+FAST = 50
 BLOCK = 25
 BLOCKS = [range(first, min(first + BLOCK, SEEDS)) for first in range(0, SEEDS, BLOCK)]
 

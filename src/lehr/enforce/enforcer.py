@@ -165,7 +165,7 @@ class Enforcer:
         self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._store.records, self._registry, self.partition)
         # Nothing is changed before all is read: what fails is begun again as if it never had.
-        self._governed_by(governance)
+        self._governance = governance
         for item in recovered:
             slot = self._add(item.id, item.type, item.digest)
             slot.state, slot.successor, slot.damage = item.state, item.successor, item.damage
@@ -177,12 +177,10 @@ class Enforcer:
         self.sweep("start")
 
     def _load(self, newest: Incarnation) -> Governance:
-        return load(self._store, self._registry, newest, self._clock.now())
-
-    def _governed_by(self, governance: Governance) -> None:
-        """This governs from now on, with the types that the workspace declares."""
-        self._governance = governance
+        """What governs `newest`, whose types are known from now on: what is read next is of these types."""
+        governance = load(self._store, self._registry, newest, self._clock.now())
         self._registry.declare(map(declared_type, governance.of_type(TYPE)))
+        return governance
 
     async def stop(self, grace: float = 0.0) -> None:
         """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
@@ -274,7 +272,7 @@ class Enforcer:
             if head is not None and id not in self._slots
         }
         overtaken = [id for id in enforced if id in self._slots and self._overtakes(self._slots[id])]
-        self._governed_by(governance)
+        self._governance = governance
         if governance.controls_version != before.controls_version:
             self.sweep(_WORD)
         if not same:
@@ -324,7 +322,7 @@ class Enforcer:
             # It stands all the same. As long as its version is not taken up, it is looked for again.
             log.warning("the store cannot be read, it is looked at again", error=str(error))
             return
-        self._governed_by(governance)
+        self._governance = governance
         self._wake_all(ids, cause)
 
     def select(self, selector: Selector) -> list[AssetId]:
