@@ -71,7 +71,9 @@ def whole(history: Judged) -> Iterator[str]:
         if {id: asset.digest for id, asset in found.items()} != _digests(published.assets):
             yield f"I2: incarnation {sequence} does not read as on its first day"
     applied = {entry.content for entry in witness.ledger.values() if entry.goal is not Goal.ABSENT}
-    pinned = {item.incarnation for item in witness.controls.values() if item.stands(history.clock.now())}
+    pins = [item for item in witness.controls.values() if item.stands(history.clock.now())]
+    # What has run out is pruned, and a clock that goes back does not bring it back.
+    pinned = {item.incarnation for item in pins if not (witness.jumped and item.expires_at)}
     for sequence in pruned & {*applied, *pinned, max(witness.incarnations, default=0)}:
         yield f"I12: incarnation {sequence} is pruned, although it is needed"
 
