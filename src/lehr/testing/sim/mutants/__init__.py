@@ -20,6 +20,8 @@ last found it, which is played first: a history, else a scenario, else a test of
 no simulation can see. A file of somebody else's needs none of these lines: whatever `diff -u` or
 `git diff` writes can be judged.
 
+In `holes` are bugs that nothing finds yet. They are not played; they say where to widen the histories next.
+
 The package is copied into a folder of its own, the copy is changed, and the suite runs against the
 copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the
 scenarios of the tests. A history that does not end is a finding, too. What is found is found again by

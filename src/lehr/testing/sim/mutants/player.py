@@ -111,7 +111,9 @@ def testing(id: str) -> list[str]:
 
 def _test(id: str) -> Sequence[str]:
     """How a test fails."""
-    ran = subprocess.run(testing(id), cwd=sys.argv[2], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        testing(id), cwd=sys.argv[2], capture_output=True, text=True, errors="replace", check=False
+    )
     if ran.returncode not in (_PASSED, _FAILED):
         raise RuntimeError(f"{id} cannot be run: {ran.stdout[-500:]}{ran.stderr[-500:]}")
     failed = [line for line in ran.stdout.splitlines() if line.startswith(("E  ", "FAILED"))]
