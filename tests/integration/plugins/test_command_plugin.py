@@ -357,6 +357,30 @@ def test_closing_the_plugin_kills_what_runs(tmp_path: Path) -> None:
     until(lambda: not alive(pid_in(tmp_path / "pid")))
 
 
+class Late(Threads):
+    """Whoever has called in a thread hears late that it has come back."""
+
+    async def run(self, call: Any, /, *args: Any, **kwargs: Any) -> Any:
+        result = await super().run(call, *args, **kwargs)
+        await asyncio.sleep(0.3)
+        return result
+
+
+def test_closing_the_plugin_kills_what_is_just_being_started(tmp_path: Path) -> None:
+    async def main() -> None:
+        plugin = make_plugin(tmp_path, Late("command", 2))
+        asset = asset_of(apply="echo $$ > pid; exec sleep 600")
+        target = target_of(asset)
+        push = asyncio.create_task(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
+        await asyncio.to_thread(pid_in, tmp_path / "pid")
+        await plugin.close()
+        with pytest.raises(asyncio.CancelledError):
+            await push
+
+    asyncio.run(main())
+    until(lambda: not alive(pid_in(tmp_path / "pid")))
+
+
 CONTROL_PLANE = """
 import asyncio, sys
 from pathlib import Path

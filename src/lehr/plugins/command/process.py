@@ -147,7 +147,7 @@ class Processes:
             task.exception()  # if nobody waits for it any more, nobody misses it
 
     async def _supervise(self, launch: Launch, stop: asyncio.Event) -> Ended:
-        process = await self._blocking.run(_start, launch)
+        process = await self._started(launch)
         with _Child(process, Hidden(launch.secrets.values())) as child:
             try:
                 await self._first_of(launch.timeout, child.ended, stop)
@@ -166,6 +166,19 @@ class Processes:
             return ended._replace(survivors=not await self._all_ended(launch.mark))
         await self._blocking.run(launch.mark.forget)
         return ended
+
+    async def _started(self, launch: Launch) -> subprocess.Popen[bytes]:
+        """A new process. A thread starts it also when this is cancelled meanwhile: then it is killed."""
+        starting = asyncio.ensure_future(self._blocking.run(_start, launch))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await asyncio.wait({starting})
+            if starting.exception() is None:
+                with _Child(starting.result(), Hidden(launch.secrets.values())) as child:
+                    await self._kill(child)
+                    child.reap()
+            raise
 
     async def _end(self, child: _Child) -> None:
         child.signal(signal.SIGTERM)
