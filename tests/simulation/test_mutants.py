@@ -99,7 +99,7 @@ def test_each_says_what_finds_it_and_where_that_is() -> None:
             assert (REPOSITORY / item.found.removeprefix("test ").partition("::")[0]).is_file(), item.found
 
 
-def test_histories_find_most_of_what_is_simulated() -> None:
+def test_histories_find_most_of_what_the_simulation_finds() -> None:
     kinds = [item.found.partition(" ")[0] for item in shipped().values()]
     simulated = len(kinds) - kinds.count("test")
     assert kinds.count("seed") >= 0.9 * simulated

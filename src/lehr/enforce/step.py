@@ -220,7 +220,9 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
         message = f"differs in {diff.summary()}; observed only: {view.observe}"
         return Condition(Status.HELD, "ObserveOnly", message, "take the lehr.ObserveOnly asset away"), None
     if view.course.held and view.course.until is not None:
-        message = f"differs in {diff.summary()}; its turndown is asked for anew, and has to stand first"
+        message = (
+            f"differs in {diff.summary()}; its turndown was requested again and must wait its full time first"
+        )
         return Condition(Status.WAITING, "TurndownStands", message, "time"), view.course.until - view.now
     if trouble.stalled and trouble.diff_digest in (None, diff.digest()):
         return Condition(Status.STALLED, *trouble.said), None

@@ -65,7 +65,8 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
         )
     reached = Goal.PRESENT if found.ledger is None else found.ledger.goal
     stands = found.since + addon.stand_seconds
-    if now < stands:
+    needed_again = bool(found.referrers) and reached is not Goal.PRESENT
+    if now < stands and not needed_again:
         # What has been taken out so far is not brought back by waiting, nor is more of it taken out.
         return Course(reached, until=stands, held=reached is not Goal.PRESENT)
     if found.referrers:

@@ -90,6 +90,11 @@ def test_a_reference_that_comes_later_brings_a_fenced_asset_back() -> None:
     assert plan(LASTING, fenced, EPOCH + 1).goal is Goal.PRESENT
 
 
+def test_a_reference_brings_a_fenced_asset_back_also_while_its_turndown_stands_anew() -> None:
+    found = plan(STANDING, circumstances(ledger=reached(Goal.FENCED), referrers=("web",)), EPOCH + 50)
+    assert (found.goal, found.held, found.wait_for) == (Goal.PRESENT, False, ("web",))
+
+
 def test_time_is_told_where_it_counts() -> None:
     waiting = plan(STANDING, circumstances(), EPOCH)
     assert describe(waiting) == "goes further at 2026-01-05T00:01:40Z"

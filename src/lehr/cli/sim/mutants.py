@@ -33,7 +33,7 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
       lehr sim mutants                         plant every bug
       lehr sim mutants lost-wake-up stale-read
       lehr sim mutants -o wide                 with the rule that each breaks
-      lehr sim mutants --anew                  as if nobody had ever found them
+      lehr sim mutants --from-scratch          ignoring what found each last time
 
     Ends with 1 if a bug is not found.
     """
@@ -43,11 +43,11 @@ _PLAN = re.compile("plan ([a-z]+:[^:]*): ")
     "--seeds", type=click.IntRange(1), default=_SEEDS, show_default=True, help="Histories for each."
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes.  [default: one for each processor]")
-@click.option("--anew", is_flag=True, help="Do not begin with what found each last time.")
+@click.option("--from-scratch", is_flag=True, help="Ignore what found each bug last time.")
 @click.option("--record", is_flag=True, help="Write down what found each, in its patch.")
 @output_option("table", "wide", "json")
 def mutants(
-    names: tuple[str, ...], seeds: int, jobs: int | None, anew: bool, record: bool, form: str
+    names: tuple[str, ...], seeds: int, jobs: int | None, from_scratch: bool, record: bool, form: str
 ) -> None:
     """Plant known bugs in copies of the program, and see whether the simulation finds each.
 
@@ -62,7 +62,7 @@ def mutants(
 
     with _judging():
         chosen = [mutation.find(name) for name in names] or list(mutation.shipped().values())
-    if anew:  # but for what no simulation can see
+    if from_scratch:  # but for what no simulation can see
         chosen = [item if item.found.startswith("test ") else replace(item, found="") for item in chosen]
     findings = asyncio.run(_all(chosen, range(seeds), jobs or os.cpu_count() or 1))
     if form == "json":
@@ -198,7 +198,8 @@ def _summary(findings: Sequence[Finding]) -> str:
     seconds = sum(item.seconds for item in findings)
     rate = words.span(seconds * 100 / len(findings))
     return (
-        f"{len(found)} of {len(findings)} found: {kinds}; histories find {share} % of what is simulated\n"
+        f"{len(found)} of {len(findings)} found: {kinds}\n"
+        f"histories find {share} % of what the simulation finds\n"
         f"{words.span(seconds)} of work, {rate} for each 100"
     )
 
