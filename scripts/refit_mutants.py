@@ -1,0 +1,158 @@
+"""Regenerate the planted bugs after the code has moved.
+
+Each planted bug is applied to the code of BASE, where it fitted; what it changed there is then carried
+over to the code as it is now: by a three-way merge with the file (followed by git through a rename), or,
+where code has moved to another file, by finding a hunk's old lines there. A rename of identifiers is
+given as a codemod, which is run on both trees before they are compared.
+
+    scripts/refit_mutants.py BASE [--codemod FILE] [NAME...]
+
+FILE holds lines `regular expression<TAB>replacement`, applied to the old code and to the planted code.
+Planted bugs that cannot be carried over are named, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from lehr.testing.sim.mutants.mutation import PATCHES, from_file
+from lehr.testing.sim.mutants.patch import FilePatch, Hunk, PatchError, read
+
+SRC = Path(__file__).parents[1] / "src"
+_CONTEXT = 3
+
+
+def git(*arguments: str) -> str:
+    """Output of a git command at the top of the repository."""
+    return subprocess.run(
+        ("git", *arguments), cwd=SRC.parent, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@cache
+def renames(base: str) -> dict[str, str]:
+    """New path of each file below `src` that was renamed since `base`; both relative to `src`."""
+    lines = git("diff", "--name-status", "-M40%", "--diff-filter=R", base, "--", "src").splitlines()
+    pairs = [line.split("\t")[1:] for line in lines]
+    return {old.removeprefix("src/"): new.removeprefix("src/") for old, new in pairs}
+
+
+@cache
+def old_text(base: str, path: str) -> str:
+    """The file as it was at `base`."""
+    return git("show", f"{base}:src/{path}")
+
+
+def merged(new: str, old: str, planted: str) -> str | None:
+    """`new` with what `planted` changes of `old`; None if both changed the same lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("new", "old", "planted")]
+        for file, text in zip(files, (new, old, planted), strict=True):
+            file.write_text(text)
+        done = subprocess.run(
+            ("git", "merge-file", "-p", "-q", *map(str, files)), capture_output=True, text=True, check=False
+        )
+    return done.stdout if done.returncode == 0 else None
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """All modules that a planted bug may change."""
+    return tuple(path for path in SRC.rglob("*.py") if "lehr/testing/" not in path.as_posix())
+
+
+def moved(file: FilePatch) -> dict[str, str] | None:
+    """The files that now hold the hunks' old lines, changed; None if a hunk is in none or several."""
+    changed: dict[str, str] = {}
+    for hunk in file.hunks:
+        fits: dict[str, str] = {}
+        for path in sources():
+            name = path.relative_to(SRC).as_posix()
+            text = changed.get(name) or path.read_text()
+            try:
+                after = FilePatch(name, (hunk,)).applied(text)
+            except PatchError:
+                continue
+            fits[name] = after
+        if len(fits) != 1:
+            return None
+        changed |= fits
+    return changed
+
+
+def refit(base: str, file: FilePatch, codemod: Callable[[str], str]) -> dict[str, str] | None:
+    """The changed files, by path, for one file of a planted bug; None if it cannot be carried over."""
+    before = old_text(base, file.path)
+    try:
+        planted = codemod(file.applied(before))
+    except PatchError:
+        return moved(file)
+    path = renames(base).get(file.path, file.path)
+    if (SRC / path).is_file():
+        text = (SRC / path).read_text()
+        result = merged(text, codemod(before), planted)
+        if result is not None and result != text:
+            return {path: result}
+    old, new = codemod(before).splitlines(), planted.splitlines()
+    return moved(FilePatch(path, hunks(old, new)))
+
+
+def hunks(old: Sequence[str], new: Sequence[str]) -> tuple[Hunk, ...]:
+    """What changes between two texts, as hunks."""
+    lines = difflib.unified_diff(old, new, "x", "x", lineterm="", n=_CONTEXT)
+    return read("\n".join(lines))[0].hunks
+
+
+def difference(path: str, after: str) -> str:
+    """A unified diff from the file as it is to `after`."""
+    before = (SRC / path).read_text()
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="", n=_CONTEXT)
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Refit the planted bugs that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("base", metavar="BASE", help="commit at which the planted bugs fitted")
+    parser.add_argument("--codemod", type=Path, metavar="FILE", help="renames: REGEX<TAB>REPLACEMENT lines")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="planted bugs; all unless given")
+    options = parser.parse_args()
+    rules = [line.split("\t") for line in options.codemod.read_text().splitlines()] if options.codemod else []
+
+    def codemod(text: str) -> str:
+        for pattern, replacement in rules:
+            text = re.sub(pattern, replacement, text)
+        return text
+
+    left = 0
+    for patch in sorted([*PATCHES.glob("*.patch"), *(PATCHES.parent / "holes").glob("*.patch")]):
+        if options.names and patch.stem not in options.names:
+            continue
+        mutation = from_file(patch)
+        changed: dict[str, str] = {}
+        for file in mutation.files:
+            result = refit(options.base, file, codemod)
+            if result is None:
+                print(f"{patch.stem}: {file.path} cannot be carried over", file=sys.stderr)
+                left += 1
+                break
+            changed |= result
+        else:
+            header = patch.read_text().split("--- ", 1)[0]
+            text = header + "".join(difference(path, after) for path, after in sorted(changed.items()))
+            if text != patch.read_text():
+                patch.write_text(text)
+                print(f"{patch.stem}: refitted")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
