@@ -31,10 +31,10 @@ from lehr.model.governance import GOVERNANCE_TYPES
 from lehr.model.incarnation import Candidate
 from lehr.model.operation import DONE, Outcome
 from lehr.model.types import AssetType, Registry
+from lehr.model.writes import Publish, Write
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
-from lehr.store import SqliteStore, Store, StoredIntent
-from lehr.store.interface import Records
-from lehr.store.writes import Publish, Write
+from lehr.sdk.store import Records, Store, StoredIntent
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("bench")
 TYPE = "bench.Nothing"

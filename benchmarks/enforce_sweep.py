@@ -18,7 +18,7 @@ from benchmarks.enforce_push import Nothing, at_rest, converge, enforcer, ids, p
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 
 
 def prepare(path: Path, size: int) -> None:

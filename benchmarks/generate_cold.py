@@ -23,9 +23,9 @@ from lehr.enforce.committer import Committer
 from lehr.generate.client import GenerationWorker
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.writes import Write
 from lehr.publish import Publisher
-from lehr.store import SqliteStore
-from lehr.store.writes import Write
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("bench")
 

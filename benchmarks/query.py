@@ -25,12 +25,12 @@ from lehr.base.digest import digest_all
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.references import Mention
+from lehr.model.writes import Publish
 from lehr.query.filtering import Filter
 from lehr.query.listing import Wanted, page
 from lehr.query.reading import Reading
 from lehr.query.referring import referrers
-from lehr.store import SqliteStore
-from lehr.store.writes import Publish
+from lehr.store.sqlite import SqliteStore
 from lehr.wiring import STATE_FILE
 
 RARE = "bench.Rare"

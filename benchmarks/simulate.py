@@ -32,8 +32,8 @@ from lehr.model.decision import Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Candidate
 from lehr.model.operation import Outcome, Result
+from lehr.model.writes import Publish
 from lehr.sdk.plugin import Push, Reader, Traits
-from lehr.store.writes import Publish
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Plane, World, WorldPlugin, thing
 

@@ -22,8 +22,8 @@ from lehr.base.digest import digest_all
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.provenance import Derivation
-from lehr.store import SqliteStore
-from lehr.store.writes import Publish
+from lehr.model.writes import Publish
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("bench")
 CHANGES = 200

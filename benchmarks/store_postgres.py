@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from benchmarks.figures import Peer, percentile, report, size
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.operation import DONE
-from lehr.store import CheckableStore, SqliteStore
+from lehr.model.writes import Admit, Basis, Finish, KeepLease, Record, TakeLease
+from lehr.sdk.store import CheckableStore
 from lehr.store.postgres import Address, PostgresStore
-from lehr.store.writes import Admit, Basis, Finish, KeepLease, Record, TakeLease
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     THING,

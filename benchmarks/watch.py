@@ -19,7 +19,7 @@ from benchmarks.query import publish, serving, wired
 from benchmarks.store import PARTITION, assets
 from lehr.base.clock import SystemClock
 from lehr.client.http import HttpWatch
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 
 INCARNATIONS = 100
 MANIFESTS = 10

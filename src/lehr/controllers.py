@@ -18,8 +18,8 @@ from lehr.base.errors import LehrError
 from lehr.client import Reconciler, controller_of
 from lehr.control.state_folder import named_state, require_own
 from lehr.model.asset import Partition
+from lehr.sdk.store import Store
 from lehr.sdk.watch import Watchable
-from lehr.store import Store
 
 _SERVERS = ("http://", "https://")
 

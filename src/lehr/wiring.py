@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from lehr.sdk.protected import Protected
     from lehr.sdk.secrets import Secrets
     from lehr.sdk.source import Rows
+    from lehr.sdk.store import CheckableStore
     from lehr.sdk.validator import DatabaseRule, LookUp
     from lehr.sources import CompositeSource, DirectorySource, GitSource
-    from lehr.store import CheckableStore
     from lehr.store.claims import HostClaims, Register
     from lehr.store.postgres.claims import ClaimTable
     from lehr.store.sqlite.claims import ClaimFile

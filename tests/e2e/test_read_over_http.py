@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from lehr.base.clock import SystemClock
 from lehr.cli.main import READING, SECTIONS, cli
 from lehr.control.state_folder import default_state
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.wiring import STATE_FILE
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/hello"

@@ -19,11 +19,11 @@ from lehr.cli.stored import open_reading
 from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
+from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.query.reading import Reading
 from lehr.query.selecting import rows
 from lehr.query.waiting import not_converged
-from lehr.store.merkle import incarnation_digest
 from tests.faults.rounds import CONVERGES
 from tests.faults.shop import Shop
 

@@ -25,8 +25,10 @@ from lehr.model.asset import AssetId, AssetKey, Partition, make_asset
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.diff import Goal
 from lehr.model.incarnation import AssetChange, SourceRevision
+from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import LedgerEntry
 from lehr.model.types import Registry
+from lehr.model.writes import Adopt, Publish, RecordAttempt
 from lehr.plugins.file.payload import File
 from lehr.publish import Publisher
 from lehr.publish.claims import Compared, compare
@@ -37,12 +39,10 @@ from lehr.sdk.protected import Protected
 from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
 from lehr.sdk.validator import DatabaseRule, LookUp
 from lehr.sources import open_source
-from lehr.store import SqliteStore
 from lehr.store.claims import HostClaims
-from lehr.store.merkle import incarnation_digest
 from lehr.store.sql.tables import INCARNATION
+from lehr.store.sqlite import SqliteStore
 from lehr.store.sqlite.claims import ClaimFile
-from lehr.store.writes import Adopt, Publish, RecordAttempt
 from lehr.testing.samples import MemorySnapshot
 
 PARTITION = Partition("test")

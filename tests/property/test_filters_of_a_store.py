@@ -22,11 +22,11 @@ from lehr.base.cel.tree import Call, Fold, Node, Select, walk
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
+from lehr.model.writes import Publish
 from lehr.query.filtering import VARIABLES, Filter
 from lehr.query.listing import Wanted, page
 from lehr.query.reading import Reading
-from lehr.store import SqliteStore
-from lehr.store.writes import Publish
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("shop")
 

@@ -40,7 +40,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Verdict
 from lehr.model.diff import NO_DIFF, Goal
 from lehr.model.operation import Outcome, Progress, Result
-from lehr.store.writes import Adopt, Finish, Record, Refused, Touch, Write
+from lehr.model.writes import Adopt, Finish, Record, Refused, Touch, Write
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import ASSET, CONTENT, DESTRUCTIVE, DIFF, OTHER_DIFF, control, operation, view
 

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import ControlKind
 from lehr.model.incarnation import Incarnation
-from lehr.store import CheckableStore, PrunedError, SqliteStore
-from lehr.store.merkle import bucket_of, incarnation_digest
-from lehr.store.writes import LiftControl, Prune, Pruned, Refused, SetControl, TakeLease, Write
+from lehr.model.merkle import bucket_of, incarnation_digest
+from lehr.model.writes import LiftControl, Prune, Pruned, Refused, SetControl, TakeLease, Write
+from lehr.sdk.store import CheckableStore, PrunedError
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     NOW,
     PARTITION,

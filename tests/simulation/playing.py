@@ -14,7 +14,7 @@ from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Traits
-from lehr.store import Store
+from lehr.sdk.store import Store
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Plane, World
 

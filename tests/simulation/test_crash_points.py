@@ -16,7 +16,7 @@ import pytest
 from lehr.checks import CHECKS, TYPES
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.store import Store
+from lehr.sdk.store import Store
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Crash, CrashingStore, Plane, World, thing
 

@@ -17,12 +17,12 @@ from lehr.enforce.step import RETRY
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Turndown
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.control import ControlKind
+from lehr.model.damage import DamagedError
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
-from lehr.store import SqliteStore
-from lehr.store.damage import DamagedError
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import control
 from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import PARTITION, Plane, World, thing

@@ -14,10 +14,10 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.operation import Outcome, Result
+from lehr.model.writes import SetControl
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
-from lehr.store import Store, StoredIntent
-from lehr.store.writes import SetControl
+from lehr.sdk.store import Store, StoredIntent
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Plane, World, thing
 from tests.simulation.playing import NEVER, control, play, turned_down

@@ -12,7 +12,7 @@ import pytest
 from lehr.base.chance import Chance
 from lehr.enforce.following import Following, Heads
 from lehr.model.incarnation import Incarnation
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, asset, published
 from lehr.testing.virtual import VirtualClock, run
 

@@ -12,7 +12,7 @@ import pytest
 from lehr.base.errors import StalledError, TransientError
 from lehr.control.plane import ControlPlane
 from lehr.model.attempt import Publication
-from lehr.store.writes import LeaseLostError
+from lehr.model.writes import LeaseLostError
 from lehr.testing.sim.process import Process
 from lehr.testing.sim.scene import Scene
 from lehr.testing.virtual import run

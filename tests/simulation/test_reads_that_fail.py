@@ -13,10 +13,10 @@ from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import AssetId, AssetKey, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.selector import parse_selector
+from lehr.model.writes import Admit, LiftControl, Write
 from lehr.sdk.plugin import Traits
+from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
-from lehr.store import Store
-from lehr.store.writes import Admit, LiftControl, Write
 from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, THING, Plane, Thing, World, thing
 from tests.simulation.playing import NEVER, control, play, turned_down

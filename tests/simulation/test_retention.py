@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from lehr.base.errors import TransientError
 from lehr.control.retention import Retention, keep_pruned
 from lehr.model.asset import Partition
+from lehr.model.writes import Adopt, Prune, Pruned
 from lehr.query.run_state import History
-from lehr.store import SqliteStore
-from lehr.store.writes import Adopt, Prune, Pruned
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import NOW, PARTITION, asset, entry, published
 from lehr.testing.sim.scene import Scene
 from lehr.testing.virtual import VirtualClock, run

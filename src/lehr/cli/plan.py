@@ -19,7 +19,7 @@ from lehr.cli.stored import registry, workspace_state_option
 if TYPE_CHECKING:
     from lehr.cli.planning import Planned
     from lehr.model.asset import Partition
-    from lehr.store import Store
+    from lehr.sdk.store import Store
 
 _COLOURS = {
     "pushed": "green",

@@ -24,7 +24,7 @@ from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 from lehr.sdk.plugin import AssetPlugin, version_read
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from lehr.cli.stored import open_read_store, open_reading
 if TYPE_CHECKING:
     from lehr.model.asset import Asset
     from lehr.model.incarnation import Incarnation
-    from lehr.store import Store
+    from lehr.sdk.store import Store
 
 IMPORTED = "imported:"
 """What the names of incarnations that were imported begin with."""

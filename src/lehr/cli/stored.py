@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
     from lehr.query.reading import Reading
-    from lehr.store import CheckableStore, Store
+    from lehr.sdk.store import CheckableStore, Store
 
 STATE_VARIABLE = "LEHR_STATE"
 STORE_VARIABLE = "LEHR_STORE"

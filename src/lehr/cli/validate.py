@@ -24,7 +24,7 @@ from lehr.wiring import MEMO_FILE
 
 if TYPE_CHECKING:
     from lehr.cli.working_tree import WorkingTree
-    from lehr.store import Store
+    from lehr.sdk.store import Store
     from lehr.store.claims import HostClaims
 
 

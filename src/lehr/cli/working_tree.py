@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lehr.sdk.claims import Claims
     from lehr.sdk.generation import Generated
     from lehr.sdk.source import Snapshot
-    from lehr.store import Store
+    from lehr.sdk.store import Store
 
 
 _OTHERWISE = {"PYTHONHASHSEED": "4711", "PYTHONMALLOC": "malloc"}

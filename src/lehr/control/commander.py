@@ -32,9 +32,9 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
+from lehr.model.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
 from lehr.query.run_state import RunState
-from lehr.store import Store
-from lehr.store.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
+from lehr.sdk.store import Store
 
 
 class Commander:

@@ -11,7 +11,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.selector import Selector, parse_selector
-from lehr.store.writes import Pruned
+from lehr.model.writes import Pruned
 
 _KINDS: dict[type[Controlling], ControlKind] = {
     Pause: ControlKind.PAUSE,

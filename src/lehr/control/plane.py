@@ -27,6 +27,7 @@ from lehr.enforce.failing import brief
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
+from lehr.model.writes import Write
 from lehr.publish import Publisher
 from lehr.publish.locating import with_excerpts
 from lehr.query.run_state import History, RunState
@@ -35,9 +36,8 @@ from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
 from lehr.sdk.source import Source
+from lehr.sdk.store import Store
 from lehr.sdk.validator import LookUp
-from lehr.store import Store
-from lehr.store.writes import Write
 
 log = structlog.get_logger()
 

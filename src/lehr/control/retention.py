@@ -12,7 +12,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.control.commands import told_of
 from lehr.model.asset import Partition
-from lehr.store.writes import Prune, Pruned
+from lehr.model.writes import Prune, Pruned
 
 log = structlog.get_logger()
 

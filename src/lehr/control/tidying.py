@@ -10,7 +10,7 @@ import structlog
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 log = structlog.get_logger()
 

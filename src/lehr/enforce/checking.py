@@ -18,7 +18,7 @@ from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
-from lehr.store import Records
+from lehr.sdk.store import Records
 
 log = structlog.get_logger()
 

@@ -9,8 +9,8 @@ import structlog
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.writes import Refused
 from lehr.sdk.claims import Claims, Conflict
-from lehr.store.writes import Refused
 
 log = structlog.get_logger()
 

@@ -16,9 +16,9 @@ import structlog
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
-from lehr.store import Store
-from lehr.store.damage import DamagedError
-from lehr.store.writes import KeepLease, Refused, Write
+from lehr.model.damage import DamagedError
+from lehr.model.writes import KeepLease, Refused, Write
+from lehr.sdk.store import Store
 
 log = structlog.get_logger()
 

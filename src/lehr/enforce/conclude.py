@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from lehr.base.errors import LehrError, StalledError
 from lehr.enforce.state import Commit, Effect, Phase, Rest, State
 from lehr.model.asset import AssetId, AssetKey
+from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT, Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
-from lehr.store.damage import DamagedError
-from lehr.store.writes import Record, Touch, Write
+from lehr.model.writes import Record, Touch, Write
 
 _SAME_TIME = 1.0
 _BROKEN_SECONDS = 10.0

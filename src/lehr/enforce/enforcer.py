@@ -58,19 +58,18 @@ from lehr.enforce.viewing import Viewer
 from lehr.enforce.waiting import Waiting
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.damage import DamagedError
 from lehr.model.declared import TYPE, declared_type
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
 from lehr.model.selector import Selector
 from lehr.model.types import Registry, addon_names
+from lehr.model.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease, Write
 from lehr.sdk.check import CheckPlugin, Referrer
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.plugin import AssetPlugin
-from lehr.store import Store
-from lehr.store.damage import DamagedError
-from lehr.store.interface import Head
-from lehr.store.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease, Write
+from lehr.sdk.store import Head, Store
 
 log = structlog.get_logger()
 

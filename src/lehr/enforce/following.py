@@ -19,9 +19,8 @@ from lehr.enforce.failing import brief
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.query.watching import Feed, PartitionWatch
+from lehr.sdk.store import Head, Store
 from lehr.sdk.watch import Batch, ListAgainError
-from lehr.store import Store
-from lehr.store.interface import Head
 
 log = structlog.get_logger()
 

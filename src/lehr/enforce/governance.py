@@ -13,7 +13,7 @@ from lehr.model.decision import Reservation
 from lehr.model.governance import DELETION_BUDGET, OBSERVE_ONLY, DeletionBudget, ObserveOnly
 from lehr.model.incarnation import Incarnation
 from lehr.model.types import Registry
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 _DEFAULT_BUDGET = DeletionBudget()
 

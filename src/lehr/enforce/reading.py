@@ -9,10 +9,10 @@ from typing import TypeVar
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
+from lehr.model.damage import DamagedError
 from lehr.model.types import Registry
 from lehr.sdk.plugin import version_read
-from lehr.store import StoredIntent
-from lehr.store.damage import DamagedError
+from lehr.sdk.store import StoredIntent
 
 T = TypeVar("T")
 

@@ -14,12 +14,11 @@ from lehr.base.digest import Digest
 from lehr.enforce.reading import RememberedIntent
 from lehr.enforce.state import State
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT
 from lehr.model.operation import Operation
 from lehr.model.types import Registry
-from lehr.store import Records
-from lehr.store.damage import DamagedError
-from lehr.store.interface import Head
+from lehr.sdk.store import Head, Records
 
 
 class Recovered(msgspec.Struct):

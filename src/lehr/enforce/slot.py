@@ -9,9 +9,9 @@ from lehr.enforce.governance import Governance
 from lehr.enforce.lane import Lane
 from lehr.enforce.state import Ended, State
 from lehr.model.asset import AssetId, AssetKey
+from lehr.model.damage import DamagedError
 from lehr.model.operation import Operation
-from lehr.store.damage import DamagedError
-from lehr.store.interface import Head
+from lehr.sdk.store import Head
 
 
 class PushUnderWay:

@@ -14,7 +14,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
-from lehr.store.writes import Admit, Refused, Write
+from lehr.model.writes import Admit, Refused, Write
 
 # --- state -------------------------------------------------------------------
 

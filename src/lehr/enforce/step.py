@@ -51,7 +51,7 @@ from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Result
-from lehr.store.writes import Admit, Adopt, Basis, Finish
+from lehr.model.writes import Admit, Adopt, Basis, Finish
 
 Stepped = tuple[State, tuple[Effect, ...]]
 

@@ -32,8 +32,8 @@ from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filtering import Filter
+from lehr.sdk.store import Store
 from lehr.sdk.wire import Problem
-from lehr.store import Store
 
 log = structlog.get_logger()
 

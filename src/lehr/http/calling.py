@@ -14,8 +14,8 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.moments import decode
 from lehr.model.attempt import Attempt
 from lehr.query.run_state import RunState
+from lehr.sdk.store import PrunedError
 from lehr.sdk.wire import OTHER, Problem, decode_problem
-from lehr.store import PrunedError
 
 T = TypeVar("T")
 

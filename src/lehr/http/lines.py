@@ -17,9 +17,9 @@ from lehr.model.asset import Asset, Partition
 from lehr.query.listing import Wanted
 from lehr.query.reading import Reading
 from lehr.query.watching import Feed, PartitionWatch
+from lehr.sdk.store import Row, Store
 from lehr.sdk.watch import ListAgainError
 from lehr.sdk.wire import encode_batch
-from lehr.store import Row, Store
 
 _KEPT_BYTES = 64 * 2**20
 """Of lines, for watchers that come by at about the same time."""

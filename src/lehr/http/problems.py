@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lehr.base.errors import LehrError, TransientError
+from lehr.sdk.store import PrunedError
 from lehr.sdk.watch import ListAgainError
 from lehr.sdk.wire import LIST_AGAIN, PROBLEM_TYPE, ParameterProblem, Problem
-from lehr.store import PrunedError
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -16,7 +16,7 @@ from lehr.model.types import Registry
 from lehr.query.joined import History
 from lehr.query.listing import Sieve
 from lehr.query.reading import Inert, Reading, choose_partition
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]
 Id = Annotated[str, Meta(description="Id of the asset; its slashes may stand as they are.", max_length=200)]

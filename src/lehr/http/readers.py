@@ -11,7 +11,7 @@ from lehr.base.blocking import Blocking, Threads
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError
 from lehr.http.sieves import Sieves
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 T = TypeVar("T")
 

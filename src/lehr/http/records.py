@@ -23,10 +23,10 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.writes import Prune, Pruned
 from lehr.query.reading import Reading
+from lehr.sdk.store import Head, Imported, Standing
 from lehr.sdk.wire import AssetDocument, encode_asset
-from lehr.store.interface import Head, Imported, Standing
-from lehr.store.writes import Prune, Pruned
 
 
 class OfSome(OfPartition, frozen=True):

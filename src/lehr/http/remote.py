@@ -23,14 +23,13 @@ from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.writes import Prune, Pruned, Write
 from lehr.query.blame_values import Blame
 from lehr.query.listing import Cursor, Page, Plan, Wanted, page, parse_cursor
 from lehr.query.reading import Reading
 from lehr.query.referring import Referrer
+from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
 from lehr.sdk.wire import ReceivedAsset, decode_page
-from lehr.store import WHOLE, Row, Span
-from lehr.store.interface import DamagedOperation, Head, Imported, Standing, row_of
-from lehr.store.writes import Prune, Pruned, Write
 
 T = TypeVar("T")
 

@@ -27,7 +27,7 @@ from lehr.http.questions import Installation
 from lehr.http.readers import Pools
 from lehr.http.watching import Watches
 from lehr.query.run_state import idle
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 _END_SECONDS = 5
 _BACKLOG = 1024

@@ -21,7 +21,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.digest import Digest
 from lehr.model.asset import AssetId
 from lehr.query.filtering import Filter, TookTooLongError
-from lehr.store import Row
+from lehr.sdk.store import Row
 
 NICE = 10
 MOST_MEMORY = 2 * 2**30

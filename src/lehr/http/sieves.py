@@ -16,7 +16,7 @@ from lehr.base.errors import TransientError
 from lehr.http.limits import Limits
 from lehr.http.sieve_process import Sift, read, write
 from lehr.query.filtering import Filter, Sifted
-from lehr.store import Row
+from lehr.sdk.store import Row
 
 log = structlog.get_logger()
 

@@ -25,9 +25,9 @@ from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
 from lehr.model.asset import Partition
 from lehr.query.reading import choose_partition
 from lehr.query.watching import Feed
+from lehr.sdk.store import Store
 from lehr.sdk.watch import Batch, ListAgainError
 from lehr.sdk.wire import Problem, encode_batch
-from lehr.store import Store
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry, addon_names
 from lehr.publish.departed import leaving
 from lehr.sdk.claims import Claims, Conflict, NoRegisterError
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 NOT_COMPARED = "VAL033"
 

@@ -6,7 +6,7 @@ from lehr.model.asset import Partition
 from lehr.model.declared import TYPE, declared_type, declared_types
 from lehr.model.types import AnyType
 from lehr.sdk.generation import Generated
-from lehr.store import StoredIntent
+from lehr.sdk.store import StoredIntent
 
 
 def types_for(generated: Generated, intent: StoredIntent | None, partition: Partition) -> list[AnyType]:

@@ -6,7 +6,7 @@ from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetKey
 from lehr.model.decision import LEFT
 from lehr.model.types import Registry, addon_names
-from lehr.store import Records, StoredIntent
+from lehr.sdk.store import Records, StoredIntent
 
 
 def leaving(intent: StoredIntent, records: Records, registry: Registry, key: AssetKey) -> Asset | None:

@@ -13,7 +13,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
 from lehr.publish.claims import Claimed, conflicts_of, leaves
 from lehr.sdk.claims import Claims, Conflict
-from lehr.store import Store
+from lehr.sdk.store import Store
 
 log = structlog.get_logger()
 

@@ -8,12 +8,12 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from msgspec.structs import replace
 
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange
 from lehr.model.selector import Selector
 from lehr.model.types import Mention, Registry
 from lehr.publish.departed import leaving
-from lehr.store import Store
-from lehr.store.damage import DamagedError
+from lehr.sdk.store import Store
 
 _MOST_READ = 10_000
 

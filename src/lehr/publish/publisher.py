@@ -19,8 +19,10 @@ from lehr.base.text import described
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
+from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
+from lehr.model.writes import Publish, RecordAttempt, Refused, Write
 from lehr.publish.claims import Claimed, claim_anything, claims_of, register_unusable, take, take_up
 from lehr.publish.consulting import consult
 from lehr.publish.declaring import types_for
@@ -39,10 +41,8 @@ from lehr.sdk.source import (
     SourcesError,
     revisions_of,
 )
+from lehr.sdk.store import Store
 from lehr.sdk.validator import BEYOND_SOURCE, Answers, Limits, LookUp
-from lehr.store import Store
-from lehr.store.damage import DamagedError
-from lehr.store.writes import Publish, RecordAttempt, Refused, Write
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
 log = structlog.get_logger()

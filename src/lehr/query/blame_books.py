@@ -11,7 +11,7 @@ from lehr.query.blame_values import Source
 from lehr.query.joined import History, Past, past_of
 from lehr.query.reading import Reading
 from lehr.sdk.source import FileEntry
-from lehr.store import PrunedError
+from lehr.sdk.store import PrunedError
 
 _LONGEST = 160  # characters of a line
 

@@ -18,7 +18,7 @@ from lehr.base.cel.closures import closure_of, framed
 from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable, folds_within, walk
 from lehr.base.errors import LehrError
 from lehr.model.asset import Asset
-from lehr.store import Row
+from lehr.sdk.store import Row
 
 VARIABLES = ("id", "type", "payload", "addons")
 

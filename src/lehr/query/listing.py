@@ -22,7 +22,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
 from lehr.query.filtering import ANYWHERE, Bounds, Filter, Sifted
 from lehr.query.reading import Reading
-from lehr.store import WHOLE, Row, Span, StoredIntent
+from lehr.sdk.store import WHOLE, Row, Span, StoredIntent
 
 _AT_ONCE = 256
 """Assets that are looked at between two looks at the clock."""

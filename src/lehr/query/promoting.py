@@ -6,7 +6,7 @@ from lehr.model.asset import Asset, AssetKey
 from lehr.model.decision import Status
 from lehr.query.reading import Reading
 from lehr.query.selecting import INERT, Row, rows
-from lehr.store import PrunedError
+from lehr.sdk.store import PrunedError
 
 
 def not_in_production(reading: Reading, sequence: int) -> list[str]:

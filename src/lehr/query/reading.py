@@ -8,7 +8,7 @@ from lehr.base.errors import LehrError
 from lehr.base.moments import seconds_of
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
-from lehr.store import Records, Store, StoredIntent
+from lehr.sdk.store import Records, Store, StoredIntent
 
 Inert = Callable[[str], bool]
 """Whether assets of a type have no production. Asked only when needed."""

@@ -15,7 +15,7 @@ from lehr.model.selector import Selector
 from lehr.query.reading import Reading
 
 if TYPE_CHECKING:
-    from lehr.store.interface import Head, Standing
+    from lehr.sdk.store import Head, Standing
 
 INERT = "Inert"
 """Shown as status of assets that configure checks and limits: they have no production."""

@@ -16,7 +16,7 @@ from lehr.model.incarnation import Incarnation
 from lehr.query.reading import Reading
 from lehr.query.run_state import RunState
 from lehr.query.selecting import INERT, Row
-from lehr.store import PrunedError
+from lehr.sdk.store import PrunedError
 
 PINNED = "Pinned"
 """Reason of assets that are converged at the incarnation that they are pinned to."""

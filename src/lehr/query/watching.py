@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange
+from lehr.sdk.store import PrunedError, Store
 from lehr.sdk.watch import Batch, ListAgainError, Listing
-from lehr.store import PrunedError, Store
-from lehr.store.damage import DamagedError
 
 Wanted = Callable[[Asset], bool]
 """Which assets a watcher wants."""

@@ -1,6 +1,7 @@
 """What must survive: incarnations, operations, the ledger, decisions, controls.
 
-In: values of `lehr.model`, grouped into transactions (`Write`). Out: the same values, read back.
+In: values of `lehr.model`, grouped into transactions (`lehr.model.writes`). Out: the same values, read back
+by the protocols of `lehr.sdk.store`, which are all that the rest of the program sees.
 
 Architecture invariants:
 
@@ -12,35 +13,11 @@ Architecture invariants:
 
 | | what |
 |---|---|
-| `interface`, `writes` | what the rest of the program sees |
 | `opening` | which store belongs to a state folder |
 | `sqlite`, `postgres` | the stores: connections, tables, errors, incarnations |
 | `sql` | what both do alike: admission, records, pruning, checking |
-| `merkle`, `origins`, `archive` | digests, provenance, one incarnation as a file; without a database |
+| `archive` | one incarnation as a file; without a database |
+| `claims`, `registers` | who on this host may claim a path or a port |
 
 The driver of PostgreSQL is only imported where a store is there.
 """
-
-from lehr.store.interface import (
-    WHOLE,
-    CheckableStore,
-    PrunedError,
-    Records,
-    Row,
-    Span,
-    Store,
-    StoredIntent,
-)
-from lehr.store.sqlite import SqliteStore
-
-__all__ = [
-    "WHOLE",
-    "CheckableStore",
-    "PrunedError",
-    "Records",
-    "Row",
-    "Span",
-    "SqliteStore",
-    "Store",
-    "StoredIntent",
-]

@@ -30,8 +30,8 @@ from lehr.base.digest import Digest, canonical, digest_all, short
 from lehr.base.errors import StalledError
 from lehr.model.asset import MAX_ASSET_BYTES, Asset, AssetId, id_problem, partition_problem
 from lehr.model.incarnation import Incarnation
-from lehr.store.merkle import RunningMerkle
-from lehr.store.origins import Origin, origin_bytes
+from lehr.model.merkle import RunningMerkle
+from lehr.model.origins import Origin, origin_bytes
 
 FORMAT = "lehr-incarnation"
 VERSION = 1

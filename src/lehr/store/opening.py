@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lehr.base.errors import StalledError
-from lehr.store.interface import CheckableStore
+from lehr.sdk.store import CheckableStore
 
 if TYPE_CHECKING:
     from lehr.store.postgres import Address

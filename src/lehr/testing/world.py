@@ -31,11 +31,12 @@ from lehr.model.governance import GOVERNANCE_TYPES
 from lehr.model.incarnation import Candidate, Incarnation
 from lehr.model.operation import DONE, Operation, Outcome, Progress
 from lehr.model.types import AnyReference, AssetType, Registry
+from lehr.model.writes import LiftControl, Publish, SetControl, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
-from lehr.store import SqliteStore, Store
-from lehr.store.writes import LiftControl, Publish, SetControl, Write
+from lehr.sdk.store import Store
+from lehr.store.sqlite import SqliteStore
 
 THING = "test.Thing"
 PARTITION = Partition("test")

@@ -19,8 +19,8 @@ from lehr.model.asset import AssetId, Partition, make_asset
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Change, Diff, Effects, Goal
 from lehr.model.incarnation import Candidate
-from lehr.store import SqliteStore
-from lehr.store.writes import Publish, Record
+from lehr.model.writes import Publish, Record
+from lehr.store.sqlite import SqliteStore
 
 DIFF = Diff((Change("columns/email", None, "text"),), Effects(destructive=True))
 CALL = ["db/schema", "--reason", "not read any more"]

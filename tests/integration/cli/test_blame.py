@@ -19,13 +19,13 @@ from lehr.cli.stored import open_reading
 from lehr.model.asset import Partition
 from lehr.model.attempt import Publication
 from lehr.model.provenance import Derivation
+from lehr.model.writes import Write
 from lehr.publish.publisher import Publisher
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.sdk.generation import Generation
 from lehr.sdk.source import Source
-from lehr.store import SqliteStore
-from lehr.store.writes import Write
+from lehr.store.sqlite import SqliteStore
 from tests.checksums import seal
 
 PLAIN = """\

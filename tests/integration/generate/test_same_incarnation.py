@@ -14,7 +14,7 @@ from lehr.model.asset import Partition
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
 from lehr.publish import Publisher
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("test")
 GENERATORS = """

@@ -16,7 +16,8 @@ from lehr.http.questions import Installation
 from lehr.http.server import Address, Running, serving
 from lehr.model.asset import Asset, AssetId
 from lehr.model.types import AssetType, Reference, Registry, Schema
-from lehr.store import SqliteStore, Store
+from lehr.sdk.store import Store
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, THING, publication
 
 INSTALLATION = Installation(

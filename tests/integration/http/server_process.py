@@ -23,7 +23,7 @@ from lehr.base.clock import SystemClock
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.server import Address, serving
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from tests.integration.http.served import INSTALLATION, Answer, parsed
 
 ROOT = Path(__file__).resolve().parents[3]

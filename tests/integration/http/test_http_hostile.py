@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from lehr.base.cel.closures import MOST_STEPS
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import asset, publication
 from tests.integration.http.served import ROOT
 from tests.integration.http.server_process import SECRET, Process, more_files, server_process

@@ -12,7 +12,7 @@ import pytest
 
 from lehr.base.clock import iso
 from lehr.model.asset import AssetId
-from lehr.store.writes import Prune
+from lehr.model.writes import Prune
 from lehr.testing.conformance.store.subject import NOW, PARTITION, asset, publication
 from tests.integration.http.served import ROOT, Answer, Served, served
 

@@ -15,7 +15,7 @@ from lehr.http.readers import _Turns
 from lehr.http.sieves import Sieves
 from lehr.model.asset import AssetId
 from lehr.query.filtering import Filter
-from lehr.store import Row
+from lehr.sdk.store import Row
 from lehr.testing.conformance.store.subject import asset
 from tests.integration.http.served import ROOT, served
 

@@ -13,8 +13,8 @@ from lehr.base.errors import TransientError
 from lehr.client.http import HttpWatch
 from lehr.http.limits import Limits
 from lehr.model.asset import Asset, AssetId
+from lehr.model.writes import Prune, TakeLease
 from lehr.sdk.watch import Batch
-from lehr.store.writes import Prune, TakeLease
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from lehr.testing.conformance.watch import RULES, Rule, Subject
 from tests.integration.http.served import Served, served

@@ -18,9 +18,7 @@ from lehr.model.asset import AssetKey, Partition
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
-from lehr.store import SqliteStore, Store
-from lehr.store.interface import Head, Standing
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Basis,
@@ -36,6 +34,8 @@ from lehr.store.writes import (
     TakeLease,
     Touch,
 )
+from lehr.sdk.store import Head, Standing, Store
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, decision, publication
 
 

@@ -15,10 +15,10 @@ from lehr.base.digest import digest_all
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Incarnation
-from lehr.store import SqliteStore
+from lehr.model.merkle import incarnation_digest
+from lehr.model.writes import Import, Refused
 from lehr.store.archive import ArchiveError, open_archive, write_archive
-from lehr.store.merkle import incarnation_digest
-from lehr.store.writes import Import, Refused
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import NOW, PARTITION, THING, asset, commit, contents, published
 
 TEXT = 'größe 名前 \U0001f9ca \u2028 \\ "'

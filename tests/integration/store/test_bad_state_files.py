@@ -22,9 +22,8 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.selector import Selector
-from lehr.store import SqliteStore
-from lehr.store.sqlite import connection
-from lehr.store.writes import Adopt, LiftControl, Record, SetControl, TakeLease
+from lehr.model.writes import Adopt, LiftControl, Record, SetControl, TakeLease
+from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     asset,
@@ -262,8 +261,8 @@ def test_while_another_process_writes_reading_goes_on_and_writing_is_refused(
 OPEN = """
 import sys
 from pathlib import Path
-from lehr.store import SqliteStore
-from lehr.store.writes import Adopt, Record, SetControl, TakeLease
+from lehr.store.sqlite import SqliteStore
+from lehr.model.writes import Adopt, Record, SetControl, TakeLease
 store = SqliteStore(Path(sys.argv[1]))
 print(store.commit([TakeLease("one")])[0])
 store.close()
@@ -341,7 +340,7 @@ def test_an_empty_file_has_no_state_to_read_yet(tmp_path: Path) -> None:
 PUBLISH = """
 import sys
 from pathlib import Path
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import asset, published
 store = SqliteStore(Path(sys.argv[1]))
 for number in range(100_000):

@@ -11,10 +11,9 @@ import pytest
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
-from lehr.store import SqliteStore
-from lehr.store.merkle import bucket_of, incarnation_digest
-from lehr.store.sqlite import buckets
-from lehr.store.writes import KeepLease, LeaseLostError
+from lehr.model.merkle import bucket_of, incarnation_digest
+from lehr.model.writes import KeepLease, LeaseLostError
+from lehr.store.sqlite import SqliteStore, buckets
 from lehr.testing.conformance.store.subject import PARTITION, asset, publication, published
 
 FIRST = "service"

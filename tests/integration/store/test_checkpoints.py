@@ -10,11 +10,10 @@ import pytest
 
 from lehr.model.asset import Partition
 from lehr.model.control import AuditEntry
-from lehr.store import SqliteStore
-from lehr.store.sqlite import checkpoints
+from lehr.model.writes import Audit
+from lehr.store.sqlite import SqliteStore, checkpoints
 from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import connect
-from lehr.store.writes import Audit
 
 INSERT = "INSERT INTO audit (partition, body, checksum) VALUES ('p', zeroblob(1000), '')"
 

@@ -14,9 +14,9 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.model.asset import AssetId
 from lehr.model.operation import DONE
+from lehr.model.writes import Adopt
 from lehr.publish.moved import Moved
-from lehr.store import SqliteStore
-from lehr.store.writes import Adopt
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     admitted,

@@ -12,13 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from lehr.model.asset import AssetId
+from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.operation import DONE, Outcome, Result
-from lehr.store import SqliteStore, Store
-from lehr.store.damage import DamagedError
+from lehr.model.writes import Admit, Adopt, Prune, Pruned, Refused
+from lehr.sdk.store import Store
 from lehr.store.postgres import PostgresStore
 from lehr.store.postgres.connecting import connect
-from lehr.store.writes import Admit, Adopt, Prune, Pruned, Refused
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     NOW,
     PARTITION,

@@ -12,8 +12,8 @@ from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
 from lehr.model.asset import Partition
 from lehr.model.control import AuditEntry
-from lehr.store import SqliteStore
-from lehr.store.writes import Audit, KeepLease, LeaseLostError, TakeLease
+from lehr.model.writes import Audit, KeepLease, LeaseLostError, TakeLease
+from lehr.store.sqlite import SqliteStore
 
 TEST = Partition("test")
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from lehr.base.errors import StalledError, TransientError
-from lehr.store import SqliteStore
-from lehr.store.sqlite import migrations, schema
+from lehr.store.sqlite import SqliteStore, migrations, schema
 from lehr.testing.conformance.store.subject import asset, contents, key, published
 
 STEP = "ALTER TABLE audit ADD COLUMN note TEXT;\nCREATE INDEX audit_note ON audit (note)"

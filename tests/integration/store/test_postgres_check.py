@@ -8,7 +8,7 @@ import re
 import pytest
 
 from lehr.model.asset import AssetId, make_asset
-from lehr.store.damage import Damage
+from lehr.model.damage import Damage
 from lehr.store.postgres import Address, PostgresStore
 from lehr.store.postgres.connecting import connect
 from lehr.store.postgres.errors import DAMAGE

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from lehr.store.merkle import incarnation_digest
+from lehr.model.merkle import incarnation_digest
 from lehr.store.postgres import Address, PostgresStore, connecting
 from lehr.testing.conformance.store import RULES, Rule, Subject
 from lehr.testing.conformance.store.subject import PARTITION, asset, contents, published

@@ -18,11 +18,11 @@ import pytest
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
-from lehr.store.merkle import bucket_of
-from lehr.store.origins import origin_bytes
+from lehr.model.merkle import bucket_of
+from lehr.model.origins import origin_bytes
+from lehr.model.writes import Record, Refused, TakeLease
 from lehr.store.postgres import Address, PostgresStore, connecting, publishing, writer
 from lehr.store.postgres.connecting import Connector
-from lehr.store.writes import Record, Refused, TakeLease
 from lehr.testing.conformance.store.subject import (
     PARTITION,
     asset,

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from lehr.store import CheckableStore
+from lehr.sdk.store import CheckableStore
 from lehr.store.postgres import Address, PostgresStore
 from tests.integration.store.conftest import fresh
 from tests.postgres import PostgresServer

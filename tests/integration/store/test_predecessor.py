@@ -11,10 +11,10 @@ import pytest
 import lehr.publish.predecessor
 from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import AssetId
+from lehr.model.damage import DamagedError
 from lehr.model.selector import parse_selector
 from lehr.publish.predecessor import StoredPredecessor
-from lehr.store import SqliteStore
-from lehr.store.damage import DamagedError
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, asset, published
 from lehr.testing.world import registry
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, THING, asset, published
 
 

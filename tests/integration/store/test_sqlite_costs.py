@@ -11,9 +11,9 @@ from lehr.base.digest import digest_all
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.incarnation import Candidate
 from lehr.model.types import Mention
-from lehr.store import SqliteStore
+from lehr.model.writes import Publish
 from lehr.store.sql.tables import OPERATION
-from lehr.store.writes import Publish
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("p")
 FEW, MANY = 8_000, 24_000

@@ -13,9 +13,8 @@ from lehr.base.digest import digest_all
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate
-from lehr.store import SqliteStore
-from lehr.store.sqlite import publishing
-from lehr.store.writes import Publish
+from lehr.model.writes import Publish
+from lehr.store.sqlite import SqliteStore, publishing
 
 PARTITION = Partition("p")
 

@@ -14,13 +14,12 @@ from lehr.base.errors import StalledError
 from lehr.model.asset import AssetId, Partition, make_asset
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry, ControlKind
+from lehr.model.damage import Damage
 from lehr.model.decision import Reservation
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.operation import DONE
 from lehr.model.types import AnyReference, AssetType, Registry
-from lehr.store import SqliteStore, Store
-from lehr.store.damage import Damage
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,
@@ -32,6 +31,8 @@ from lehr.store.writes import (
     SetControl,
     TakeLease,
 )
+from lehr.sdk.store import Store
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import (
     NOW,
     PARTITION,

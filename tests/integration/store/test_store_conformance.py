@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lehr.store import SqliteStore
-from lehr.store.sqlite import connection
+from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store import RULES, Rule, Subject
 from lehr.testing.sim.store import SimulatedStore
 from tests.integration.store.broken_stores import locked

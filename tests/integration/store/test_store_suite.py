@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from lehr.base.digest import digest
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
-from lehr.store import PrunedError, SqliteStore, Store
-from lehr.store.interface import Head, Standing
-from lehr.store.sqlite import connection
-from lehr.store.writes import Pruned
+from lehr.model.writes import Pruned
+from lehr.sdk.store import Head, PrunedError, Standing, Store
+from lehr.store.sqlite import SqliteStore, connection
 from lehr.testing.conformance.store import (
     RULES,
     Rule,

@@ -10,10 +10,11 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.model.asset import Asset, AssetId
+from lehr.model.writes import Prune, Publish
 from lehr.query.watching import Feed, PartitionWatch
+from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
-from lehr.store import SqliteStore, Store
-from lehr.store.writes import Prune, Publish
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, publication
 from lehr.testing.conformance.watch import RULES, Rule, Subject, asset
 

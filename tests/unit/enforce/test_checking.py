@@ -16,7 +16,7 @@ from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Diff
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
-from lehr.store import Records
+from lehr.sdk.store import Records
 from lehr.testing.checks import SOME_DIFF
 from lehr.testing.virtual import EPOCH, run
 from lehr.testing.world import registry

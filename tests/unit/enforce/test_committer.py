@@ -13,7 +13,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import MOST_WRITES, Committer
 from lehr.model.asset import Partition
-from lehr.store.writes import Refused, TakeLease, Write
+from lehr.model.writes import Refused, TakeLease, Write
 from lehr.testing.virtual import VirtualClock, run
 
 

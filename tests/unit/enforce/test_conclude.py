@@ -11,7 +11,7 @@ from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Status, Verdict
 from lehr.model.operation import DONE
-from lehr.store.writes import Finish, Record, Touch
+from lehr.model.writes import Finish, Record, Touch
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, KEY, control, operation, view
 

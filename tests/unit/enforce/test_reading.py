@@ -12,7 +12,7 @@ from lehr.enforce.reading import RecordingReader, RememberedIntent, content_dige
 from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
-from lehr.store import StoredIntent
+from lehr.sdk.store import StoredIntent
 from lehr.testing.world import PARTITION, Thing, registry, thing
 
 A, B = thing("a", "1", {OWNER: Owner("web")}), thing("b", "2")

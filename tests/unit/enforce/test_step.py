@@ -41,7 +41,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Reservation, Status, Verdict
 from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
-from lehr.store.writes import Adopt, Finish, Record, Refused, Touch
+from lehr.model.writes import Adopt, Finish, Record, Refused, Touch
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import (
     ASSET,

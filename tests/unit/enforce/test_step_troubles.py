@@ -22,7 +22,7 @@ from lehr.enforce.turndown import Course
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
-from lehr.store.writes import Finish, Record, Refused
+from lehr.model.writes import Finish, Record, Refused
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, after, checking, diffed, operation, view
 

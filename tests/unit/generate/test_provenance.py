@@ -10,9 +10,9 @@ from lehr.generate.memory import Origins
 from lehr.generate.records import output_of
 from lehr.generate.schedule import Generator
 from lehr.model.asset import Asset, AssetId
+from lehr.model.origins import origin_bytes, origin_of
 from lehr.model.provenance import Annotated, Derivation
 from lehr.sdk.generator import Declaration, Reads
-from lehr.store.origins import origin_bytes, origin_of
 from lehr.testing.samples import registry
 
 SERVICES = Generator("generators/a.py", Found("f", Declaration(Reads.FILE, "services/*.yaml"), 3))

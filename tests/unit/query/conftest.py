@@ -16,9 +16,9 @@ from lehr.model.diff import Change, Diff, Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
 from lehr.model.selector import parse_selector
+from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, Record, SetControl, TakeLease
 from lehr.query.reading import Reading
-from lehr.store import SqliteStore
-from lehr.store.writes import Admit, Adopt, Basis, Finish, Publish, Record, SetControl, TakeLease
+from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("shop")
 GOVERNING_TYPE = "test.Limit"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lehr.model.asset import AssetId, AssetKey
+from lehr.model.writes import Prune
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
-from lehr.store.writes import Prune
 
 
 def ask(shelf: Any, id: str, field: str | None = None, incarnation: str = "latest") -> Blame:

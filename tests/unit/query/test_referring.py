@@ -10,7 +10,7 @@ from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.types import AssetType, Reference, Registry, Schema
 from lehr.query.reading import Reading
 from lehr.query.referring import Referrer, behind_at, matches, referrers
-from lehr.store import SqliteStore
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, publication
 
 PLACE = AssetType("t.Place", Schema({}, {"/parent": Reference(), "/power/*": Reference()}))

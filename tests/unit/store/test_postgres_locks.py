@@ -7,8 +7,7 @@ from pathlib import Path
 from lehr.model.asset import Partition
 from lehr.model.decision import Reservation
 from lehr.model.operation import DONE
-from lehr.store.postgres.locks import keys_of, lock_key
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,
@@ -24,6 +23,7 @@ from lehr.store.writes import (
     Touch,
     Write,
 )
+from lehr.store.postgres.locks import keys_of, lock_key
 from lehr.testing.conformance.store.subject import (
     OTHER,
     PARTITION,

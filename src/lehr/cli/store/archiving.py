@@ -61,7 +61,7 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
     from lehr import wiring
     from lehr.base.clock import SystemClock
     from lehr.control.lock import exclusive
-    from lehr.store.writes import Import, Refused
+    from lehr.model.writes import Import, Refused
 
     folder = state_folder(state)
     if running(folder):

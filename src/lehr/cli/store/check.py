@@ -13,9 +13,9 @@ from lehr.cli.stored import open_store, registry_of, state_folder, state_option
 
 if TYPE_CHECKING:
     from lehr.model.asset import Partition
+    from lehr.model.damage import Damage, TypesOf
     from lehr.model.types import Registry
-    from lehr.store import Store
-    from lehr.store.damage import Damage, TypesOf
+    from lehr.sdk.store import Store
 
 
 @click.command(

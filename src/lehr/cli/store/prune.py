@@ -12,8 +12,8 @@ from lehr.cli.words import duration
 
 if TYPE_CHECKING:
     from lehr.model.asset import Partition
-    from lehr.store import Store
-    from lehr.store.writes import Prune, Pruned
+    from lehr.model.writes import Prune, Pruned
+    from lehr.sdk.store import Store
 
 _LEAST_SECONDS = 600.0
 """A turn may have begun with what was the newest incarnation then, and take minutes."""
@@ -69,8 +69,8 @@ def prune(keep: int, seconds: float, dry_run: bool, state: Path | None, partitio
 
 def _wanted(store: Store, keep: int, seconds: float, partition: str | None) -> Prune:
     from lehr.base.clock import SystemClock
+    from lehr.model.writes import Prune
     from lehr.query.reading import choose_partition
-    from lehr.store.writes import Prune
 
     chosen = choose_partition(store.intent.partitions(), partition)
     return Prune(chosen, keep, SystemClock().now() - seconds)
@@ -89,7 +89,7 @@ def _prune_here(folder: Path, keep: int, seconds: float, partition: str | None) 
     from lehr.cli.progress import bar
     from lehr.control.commands import told_of
     from lehr.control.lock import exclusive
-    from lehr.store.writes import Pruned
+    from lehr.model.writes import Pruned
 
     with open_store(folder):
         pass  # there is something to prune
@@ -115,7 +115,7 @@ def _audit(store: Store, partition: Partition, keep: int, seconds: float, total:
     from lehr.base.clock import SystemClock
     from lehr.control.commands import told_of
     from lehr.model.control import AuditEntry
-    from lehr.store.writes import Audit
+    from lehr.model.writes import Audit
 
     try:
         actor = pwd.getpwuid(os.getuid()).pw_name

@@ -20,7 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.model.damage import Advance, Damage, TypesOf
+from lehr.model.writes import Publish, Write
 from lehr.store.postgres import migrations, publishing
 from lehr.store.postgres.address import Address
 from lehr.store.postgres.connecting import Connector
@@ -31,7 +32,6 @@ from lehr.store.postgres.session import Readers
 from lehr.store.postgres.writer import Writer
 from lehr.store.sql.reading import SqlRecords
 from lehr.store.sql.writing import carriers
-from lehr.store.writes import Publish, Write
 
 __all__ = ["Address", "PostgresStore"]
 

@@ -9,7 +9,7 @@ import msgspec
 import psycopg
 
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.store.damage import DamagedError
+from lehr.model.damage import DamagedError
 from lehr.store.postgres.address import Address
 
 DAMAGE = (

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
+from lehr.sdk.store import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.postgres.session import PostgresSession, Readers
 from lehr.store.sql import mentions
 from lehr.store.sql.headers import (

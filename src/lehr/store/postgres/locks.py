@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from lehr.base.digest import Digest, digest_all, digest_bytes
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
-from lehr.store.merkle import bucket_digest, bucket_of, root_digest
-from lehr.store.origins import origin_bytes
+from lehr.model.merkle import bucket_digest, bucket_of, root_digest
+from lehr.model.origins import origin_bytes
+from lehr.model.writes import Publish, Refused
 from lehr.store.postgres.session import PostgresSession
 from lehr.store.sql.headers import header, write_header
 from lehr.store.sql.partitions import partition_row, write_partition
 from lehr.store.sql.rows import HEAD, heads_of
 from lehr.store.sql.tables import BUCKET, CLAIM, CURRENT, MENTION, MENTION_END, VERSION
-from lehr.store.writes import Publish, Refused
 
 T = TypeVar("T")
 

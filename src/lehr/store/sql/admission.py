@@ -10,14 +10,14 @@ import msgspec
 
 from lehr.model.asset import Partition
 from lehr.model.control import Control, ControlKind
+from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation, Result
-from lehr.store.damage import DamagedError
+from lehr.model.writes import Admit, Finish, Refused
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import CONTROL, CURRENT, LEDGER, OPERATION, RESERVATION
-from lehr.store.writes import Admit, Finish, Refused
 
 _FIND_CURRENT = f"SELECT {CURRENT.names()} FROM asset_current WHERE partition = ? AND id = ?"  # noqa: S608
 _FIND_OPERATION = f"SELECT {OPERATION.names()} FROM operation WHERE id = ?"  # noqa: S608

@@ -9,7 +9,7 @@ import msgspec
 
 from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
-from lehr.store.interface import Imported
+from lehr.sdk.store import Imported
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import IMPORTED, INCARNATION, PRUNED
 

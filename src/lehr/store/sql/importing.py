@@ -6,10 +6,10 @@ import msgspec
 
 from lehr.base.digest import Digest, short
 from lehr.model.incarnation import Incarnation
+from lehr.model.writes import Import, Refused
 from lehr.store.archive import open_archive
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import IMPORTED, IMPORTED_ASSET
-from lehr.store.writes import Import, Refused
 
 
 def import_incarnation(db: Session, write: Import) -> Incarnation | Refused:

@@ -13,13 +13,13 @@ from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.interface import DamagedOperation, Standing
+from lehr.model.writes import Prune, Pruned
+from lehr.sdk.store import DamagedOperation, Standing
 from lehr.store.sql.admission import standing_controls, usage
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.retention import prunable
 from lehr.store.sql.session import Reading, Session
 from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, DECISION, LEDGER, OPERATION, STANDING, Table
-from lehr.store.writes import Prune, Pruned
 
 _operation = msgspec.json.Decoder(Operation)
 _decision = msgspec.json.Decoder(Decision)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lehr.model.asset import Partition
-from lehr.store.sql.headers import is_pruned
-from lehr.store.sql.partitions import know_partition, partition_row, write_partition
-from lehr.store.sql.session import Session
-from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, STANDING
-from lehr.store.writes import (
+from lehr.model.writes import (
     Audit,
     KeepLease,
     LeaseLostError,
@@ -21,6 +17,10 @@ from lehr.store.writes import (
     TakeLease,
     Touch,
 )
+from lehr.store.sql.headers import is_pruned
+from lehr.store.sql.partitions import know_partition, partition_row, write_partition
+from lehr.store.sql.session import Session
+from lehr.store.sql.tables import ATTEMPT, AUDIT, CONDITION, CONTROL, DECISION, STANDING
 
 _STAND = """
     INSERT INTO standing (partition, asset, key, since, checksum, condition, condition_checksum)

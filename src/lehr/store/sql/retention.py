@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from lehr.model.asset import Partition
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
+from lehr.model.writes import Prune, Pruned
 from lehr.store.sql.admission import standing_controls
 from lehr.store.sql.headers import mark_pruned, pruned_flags
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import OPERATION, RESERVATION
-from lehr.store.writes import Prune, Pruned
 
 
 def _needed(db: Session) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
-from lehr.store.interface import Head, Row
+from lehr.sdk.store import Head, Row
 from lehr.store.sql.tables import CURRENT, IMPORTED_ASSET, VERSION
 
 HEAD = f"SELECT {CURRENT.names()} FROM asset_current"  # noqa: S608 - our own names

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from lehr.store.damage import REBUILD, RESTORE, DamagedError
+from lehr.model.damage import REBUILD, RESTORE, DamagedError
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lehr.model.incarnation import Incarnation
-from lehr.store.sql import admission, records, retention
-from lehr.store.sql.session import Session
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,
@@ -25,6 +23,8 @@ from lehr.store.writes import (
     TakeLease,
     Touch,
 )
+from lehr.store.sql import admission, records, retention
+from lehr.store.sql.session import Session
 
 CarryOut = Callable[[Any, Any], Any]
 """Carries out one write in a session; returns the answer."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import StalledError
-from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.model.damage import Advance, Damage, TypesOf
+from lehr.model.writes import Prune, Write
 from lehr.store.sql.reading import SqlRecords
 from lehr.store.sql.writing import carriers
 from lehr.store.sqlite import publishing
@@ -18,7 +19,6 @@ from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.checkpoints import Checkpoints
 from lehr.store.sqlite.connection import Connection, connect, translated
 from lehr.store.sqlite.intent import SqliteIntent
-from lehr.store.writes import Prune, Write
 
 __all__ = ["SqliteStore"]
 

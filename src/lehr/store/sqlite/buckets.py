@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from lehr.base.digest import Digest, digest_bytes
 from lehr.model.asset import Asset, AssetId, Partition
-from lehr.store.merkle import BUCKETS, bucket_of, root_digest
+from lehr.model.merkle import BUCKETS, bucket_of, root_digest
 from lehr.store.sql.tables import BUCKET
 
 _MOST_BYTES = 96 * 2**20

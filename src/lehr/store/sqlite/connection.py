@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
-from lehr.store.damage import DamagedError
+from lehr.model.damage import DamagedError
 from lehr.store.sqlite import migrations, schema
 
 BUSY_SECONDS = 5.0

@@ -12,7 +12,7 @@ import msgspec
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import addon_names
-from lehr.store.interface import WHOLE, Head, Imported, PrunedError, Row, Span
+from lehr.sdk.store import WHOLE, Head, Imported, PrunedError, Row, Span
 from lehr.store.sql import mentions
 from lehr.store.sql.headers import (
     any_pruned,

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from lehr.base.digest import Digest, digest_all
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
-from lehr.store.merkle import bucket_of
-from lehr.store.origins import origin_bytes
+from lehr.model.merkle import bucket_of
+from lehr.model.origins import origin_bytes
+from lehr.model.writes import Publish, Refused
 from lehr.store.sql.headers import header, write_header
 from lehr.store.sql.mentions import end_mentions
 from lehr.store.sql.partitions import partition_row, write_partition
@@ -22,7 +23,6 @@ from lehr.store.sql.rows import HEAD, heads_of
 from lehr.store.sql.tables import CLAIM, CURRENT, MENTION, VERSION
 from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.connection import Connection
-from lehr.store.writes import Publish, Refused
 
 _MANY = 10_000
 """Rows that make it worth while to count all others, and to make an index anew."""

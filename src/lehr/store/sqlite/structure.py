@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from lehr.store.damage import RESTORE, Damage
+from lehr.model.damage import RESTORE, Damage
 
 _PROBLEMS = 1000
 """With more, the rest says nothing new."""

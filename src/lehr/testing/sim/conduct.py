@@ -24,7 +24,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.governance import DELETION_BUDGET
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.types import Registry, addon_names
-from lehr.store.writes import Admit, Adopt, Finish, LiftControl, Publish, Record, SetControl, TakeLease, Write
+from lehr.model.writes import Admit, Adopt, Finish, LiftControl, Publish, Record, SetControl, TakeLease, Write
 from lehr.testing.sim.production import Production
 from lehr.testing.sim.things import wished
 from lehr.testing.sim.witness import Witness

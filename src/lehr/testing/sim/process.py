@@ -23,9 +23,9 @@ from lehr.enforce.enforcer import Enforcer
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.decision import Condition
 from lehr.model.types import Registry
+from lehr.model.writes import LeaseLostError, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Traits
-from lehr.store.writes import LeaseLostError, Write
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.production import Production, SimulatedPlugin
 from lehr.testing.sim.source import Repository, SimulatedSource

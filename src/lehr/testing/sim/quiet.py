@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lehr.control.messages import Retry
 from lehr.model.control import Control, ControlKind
-from lehr.store.writes import RecordAttempt, Write
+from lehr.model.writes import RecordAttempt, Write
 from lehr.testing.sim.faults import LASTING_PUSHES, LookFault
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.people import People

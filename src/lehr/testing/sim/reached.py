@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from lehr.model.operation import Result
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Finish,

@@ -12,9 +12,9 @@ from lehr.control.messages import AnyRequest, Controlling, Lift, Retry
 from lehr.model.control import Control
 from lehr.model.diff import Goal
 from lehr.model.selector import parse_selector
+from lehr.model.writes import Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing, Traits
-from lehr.store.writes import Write
 from lehr.testing.sim.capacity import Capacity
 from lehr.testing.sim.conduct import Conduct
 from lehr.testing.sim.dice import Dice

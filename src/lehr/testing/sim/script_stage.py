@@ -21,11 +21,11 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.incarnation import Incarnation
 from lehr.model.types import AssetType, Registry
+from lehr.model.writes import Publish, Write
 from lehr.query.reading import Reading
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing, Traits
-from lehr.store import SqliteStore
-from lehr.store.writes import Publish, Write
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.process import Process, Site, running

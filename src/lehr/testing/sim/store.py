@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
-from lehr.store import SqliteStore
-from lehr.store.damage import Advance, Damage, TypesOf
-from lehr.store.writes import Write
+from lehr.model.damage import Advance, Damage, TypesOf
+from lehr.model.writes import Write
+from lehr.store.sqlite import SqliteStore
 from lehr.testing.world import Crash
 
 Committed = Callable[[Sequence[Write], Sequence[Any]], None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.control.messages import Pin
+from lehr.model.writes import Publish, Write
 from lehr.sdk.plugin import Fencing
-from lehr.store.writes import Publish, Write
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.lull import Lull

@@ -9,7 +9,7 @@ from lehr.base.clock import Clock
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Goal
-from lehr.store import PrunedError
+from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.process import Process, Site
 from lehr.testing.sim.production import Production

@@ -24,11 +24,11 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
 from lehr.model.diff import Goal, Target
 from lehr.model.incarnation import Incarnation
+from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.selector import parse_selector
 from lehr.model.types import Registry
-from lehr.store.merkle import incarnation_digest
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Finish,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lehr.model.asset import Partition
-from lehr.store.damage import Advance, Damage, TypesOf
+from lehr.model.damage import Advance, Damage, TypesOf
 from lehr.store.sql.check import checksums, derived, history, imported, records
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import TABLES

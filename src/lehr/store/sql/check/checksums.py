@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lehr.store.damage import Advance, Damage
+from lehr.model.damage import Advance, Damage
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import MENTION_END, Table
 

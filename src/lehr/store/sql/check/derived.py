@@ -8,8 +8,8 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.model.types import Registry
-from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.store.sql.check.merging import gathered, side_by_side
 from lehr.store.sql.check.records import newest_of
 from lehr.store.sql.session import Session

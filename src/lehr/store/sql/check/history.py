@@ -13,10 +13,10 @@ import msgspec
 
 from lehr.base.digest import Digest, digest_all, short
 from lehr.model.asset import AssetId, Partition
+from lehr.model.damage import REBUILD, Advance, Damage, TypesOf
 from lehr.model.incarnation import Incarnation
-from lehr.store.damage import REBUILD, Advance, Damage, TypesOf
-from lehr.store.merkle import bucket_digest, bucket_of, root_digest
-from lehr.store.origins import origin_of
+from lehr.model.merkle import bucket_digest, bucket_of, root_digest
+from lehr.model.origins import origin_of
 from lehr.store.sql.check.merging import side_by_side
 from lehr.store.sql.session import Session
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from lehr.base.digest import digest_all
+from lehr.model.damage import Advance, Damage
 from lehr.model.incarnation import Incarnation
-from lehr.store.damage import Advance, Damage
-from lehr.store.merkle import RunningMerkle
+from lehr.model.merkle import RunningMerkle
 from lehr.store.sql.session import Session
 
 _FIX = "import it again from its file"

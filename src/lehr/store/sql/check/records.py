@@ -10,10 +10,10 @@ import msgspec
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control, ControlKind
+from lehr.model.damage import RESTORE, Advance, Damage
 from lehr.model.decision import Condition, Decision
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.damage import RESTORE, Advance, Damage
 from lehr.store.sql.session import Session
 
 

@@ -12,8 +12,8 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE, Outcome, Result
-from lehr.store import Store
-from lehr.store.writes import Admit, Basis, LiftControl, SetControl, TakeLease
+from lehr.model.writes import Admit, Basis, LiftControl, SetControl, TakeLease
+from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

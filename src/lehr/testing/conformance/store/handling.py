@@ -13,8 +13,8 @@ from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Change, Diff, Effects
-from lehr.store import Store
-from lehr.store.writes import Adopt, KeepLease, LeaseLostError, Record, SetControl, TakeLease, Write
+from lehr.model.writes import Adopt, KeepLease, LeaseLostError, Record, SetControl, TakeLease, Write
+from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

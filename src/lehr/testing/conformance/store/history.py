@@ -6,8 +6,8 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import AssetId
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
-from lehr.store import Store
-from lehr.store.writes import Adopt, Audit, LiftControl, Record, RecordAttempt, SetControl, Touch
+from lehr.model.writes import Adopt, Audit, LiftControl, Record, RecordAttempt, SetControl, Touch
+from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lehr.model.incarnation import Incarnation
-from lehr.store import Store
+from lehr.model.writes import Import, Refused, TakeLease
+from lehr.sdk.store import Store
 from lehr.store.archive import ArchiveError, write_archive
-from lehr.store.writes import Import, Refused, TakeLease
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from lehr.model.asset import AssetId
 from lehr.model.incarnation import Acknowledgement, Incarnation
-from lehr.store.merkle import incarnation_digest
-from lehr.store.writes import Refused, TakeLease
+from lehr.model.merkle import incarnation_digest
+from lehr.model.writes import Refused, TakeLease
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

@@ -11,8 +11,8 @@ from lehr.model.control import AuditEntry, ControlKind
 from lehr.model.decision import Reservation, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE
-from lehr.store import PrunedError, Store
-from lehr.store.writes import Adopt, Audit, Prune, Pruned, Record, Refused, SetControl
+from lehr.model.writes import Adopt, Audit, Prune, Pruned, Record, Refused, SetControl
+from lehr.sdk.store import PrunedError, Store
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
     NOW,

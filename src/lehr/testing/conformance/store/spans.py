@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.store import Span
+from lehr.sdk.store import Span
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import PARTITION, RULE, THING, Rule, Subject, asset, published
 

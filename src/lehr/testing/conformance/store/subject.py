@@ -17,8 +17,8 @@ from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
-from lehr.store import Store
-from lehr.store.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+from lehr.model.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
+from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from lehr.checks import CHECKS
 from lehr.control.messages import AnyRequest, Approve, Retry
 from lehr.model.diff import Goal
 from lehr.model.types import Registry
+from lehr.model.writes import Write
 from lehr.sdk.plugin import Fencing, Traits
-from lehr.store.writes import Write
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.plans.oracles import differences, strays, unlike

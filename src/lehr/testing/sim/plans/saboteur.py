@@ -10,7 +10,7 @@ from typing import Any
 from lehr.base.errors import TransientError
 from lehr.model.diff import Goal, Target
 from lehr.model.operation import Operation
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Audit,

@@ -11,7 +11,7 @@ from lehr.base.digest import Digest, digest
 from lehr.model.decision import Condition, Decision
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation, Result
-from lehr.store.writes import (
+from lehr.model.writes import (
     Admit,
     Adopt,
     Finish,

@@ -13,12 +13,12 @@ from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
+from lehr.model.damage import Advance, Damage, DamagedError, TypesOf
 from lehr.model.decision import Condition, Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.store.damage import Advance, Damage, DamagedError, TypesOf
-from lehr.store.origins import origin_bytes, origin_of
-from lehr.store.writes import Prune, Pruned, Write
+from lehr.model.origins import origin_bytes, origin_of
+from lehr.model.writes import Prune, Pruned, Write
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """An asset as it is kept, with `origin` (`lehr.store.origins`) not yet read.
+    """An asset as it is kept, with `origin` (`lehr.model.origins`) not yet read.
 
     Of a million that a filter looks at, few are wanted, and where the others come from is of no interest.
     """
