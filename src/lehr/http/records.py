@@ -85,11 +85,12 @@ class OfClaim(OfPartition, frozen=True):
 
 
 class OfUsage(msgspec.Struct, frozen=True):
-    """Of which limit; without a `window`, starts count until they have ended."""
+    """Of which limit, `but` for one holder; without a `window`, starts count until they have ended."""
 
     key: Annotated[str, Meta(max_length=2000)]
     window: Annotated[float, Meta(ge=0)] | None = None
     once: bool = False
+    but: Annotated[str, Meta(max_length=2000)] = ""
 
 
 class OfPrunable(OfPartition, frozen=True):
@@ -260,7 +261,7 @@ def _addon_since(reading: Reading, asked: OfAddon) -> Since:
 
 def _usage(question: Question, asked: OfUsage) -> Answer:
     reservation = Reservation(asked.key, 0, asked.window, asked.once)
-    return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now())))
+    return Answer(lambda: Usage(*question.store.records.usage(reservation, question.clock.now(), asked.but)))
 
 
 def _prunable(reading: Reading, asked: OfPrunable) -> Pruned:

@@ -223,11 +223,12 @@ class RemoteRecords:
         found = _newest(self._server, _of(partition, "decisions"), NumberedDecision, asset, limit)
         return [(item.number, item.decision) for item in found]
 
-    def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
+    def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
         asked = {
             "key": reservation.key,
             "window": reservation.window,
             "once": "true" if reservation.once else None,
+            "but": but or None,
         }
         found = self._server.asked("/v1/usage", Usage, asked)
         return found.used, found.frees_at

@@ -277,8 +277,11 @@ class Records(Protocol):
         """The newest decisions with their numbers, newest first."""
         ...
 
-    def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
-        """How many count against a limit, and when the oldest stops to (None: at an outcome)."""
+    def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
+        """How many count against a limit, `but` this holder, and when the oldest stops to.
+
+        None: when an operation ends.
+        """
         ...
 
     def attempt(self, partition: Partition) -> Attempt | None:

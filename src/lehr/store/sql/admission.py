@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from lehr.model.asset import Partition
-from lehr.model.control import Control, ControlKind
+from lehr.base.digest import Digest
+from lehr.model.admission import PartitionRow, holder, refusal
+from lehr.model.asset import AssetId, Partition
+from lehr.model.control import Control
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
-from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry, Operation, Result
 from lehr.model.writes import Admit, Finish, Refused
 from lehr.store.sql.partitions import partition_row
@@ -41,7 +42,7 @@ _control = msgspec.json.Decoder(Control).decode
 def admit(db: Session, write: Admit) -> Refused | None:
     """Start `write.operation` if everything its verdicts rested on still holds."""
     try:
-        refused = _changed_basis(db, write) or _missing_approval(db, write) or _no_room(db, write)
+        refused = refusal(write, _Rows(db))
     except DamagedError as error:
         # What a push must rest on cannot be known: this one does not start, and no other is held up.
         refused = Refused("Damaged", str(error))
@@ -55,91 +56,44 @@ def admit(db: Session, write: Admit) -> Refused | None:
     )
     at = float(operation.started_at)
     for item in write.reservations:
+        # All shares of the key were verified: one that seems to be over is removed only once it was read.
+        db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, at))
         until = None if item.window is None else at + item.window
         db.execute(
             f"{RESERVATION.insert} ON CONFLICT (key, operation) DO UPDATE SET at = excluded.at,"
             " until = excluded.until, checksum = excluded.checksum",
-            RESERVATION.sealed(item.key, _holder(item, operation), at, until),
+            RESERVATION.sealed(item.key, holder(item, operation), at, until),
         )
     return None
 
 
-def _changed_basis(db: Session, write: Admit) -> Refused | None:
-    operation, basis = write.operation, write.basis
-    _name, newest, governance, controls, epoch = partition_row(db, operation.partition)
-    if epoch != operation.epoch:
-        return Refused(
-            "LeaseLost", f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
-        )
-    if governance != basis.governance:
-        return Refused("GovernanceChanged", "checks, limits or freezes were changed by a new incarnation")
-    if controls != basis.controls:
-        return Refused("ControlsChanged", "a person paused, froze, pinned, approved or overrode something")
-    if _newest_digest(db, operation.partition, operation.asset) != basis.newest_digest:
-        return Refused("Overtaken", "a new incarnation changed this asset")
-    for id, expected in basis.looked_at:
-        if _newest_digest(db, operation.partition, id) != expected:
-            return Refused(
-                "DependencyChanged", f"a new incarnation changed {id}, which this asset depends on"
-            )
-        if _has_open_operation(db, operation.partition, id):
-            return Refused("DependencyBusy", f"{id}, which this asset depends on, is being pushed")
-    if operation.goal is not Goal.PRESENT and newest != operation.governing:
-        # Invariant: I4. That nothing refers to the asset was read from the governing incarnation.
-        return Refused(
-            "Overtaken",
-            f"incarnation {newest} is newer than {operation.governing}, and may refer to this asset",
-        )
-    if _has_open_operation(db, operation.partition, operation.asset):
-        return Refused("InFlight", "a push of this asset is under way")
-    return None
+class _Rows:
+    """`lehr.store.admission.Grounds`: the rows of a transaction."""
 
+    def __init__(self, db: Session) -> None:
+        self._db = db
 
-def _newest_digest(db: Session, partition: str, id: str) -> str | None:
-    row = db.execute(_FIND_CURRENT, (partition, id)).fetchone()
-    return None if row is None else str(CURRENT.read(row)[3])
+    def partition(self, name: Partition) -> PartitionRow:
+        return partition_row(self._db, name)
 
+    def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
+        row = self._db.execute(_FIND_CURRENT, (partition, id)).fetchone()
+        return None if row is None else Digest(CURRENT.read(row)[3])
 
-def _has_open_operation(db: Session, partition: str, id: str) -> bool:
-    """Whether a push of an asset is under way.
+    def is_being_pushed(self, partition: Partition, id: AssetId) -> bool:
+        """Only the newest can be under way, so that one is read even if it seems to have ended.
 
-    Only the newest can be, so that one is read even if it seems to have ended.
+        Raises:
+            DamagedError: it is damaged, and may be under way.
+        """
+        rows = self._db.execute(_FIND_NEWEST, {"partition": partition, "asset": id}).fetchall()
+        return any(is_open == 1 for *_key, is_open, _body in OPERATION.read_all(rows))
 
-    Raises:
-        DamagedError: it is damaged, and may be under way.
-    """
-    rows = db.execute(_FIND_NEWEST, {"partition": partition, "asset": id}).fetchall()
-    return any(is_open == 1 for *_key, is_open, _body in OPERATION.read_all(rows))
+    def controls(self, partition: Partition, now: float) -> list[Control]:
+        return standing_controls(self._db, partition, now)
 
-
-def _missing_approval(db: Session, write: Admit) -> Refused | None:
-    if not write.approval:
-        return None
-    operation = write.operation
-    for control in standing_controls(db, operation.partition, operation.started_at):
-        if (
-            control.kind is ControlKind.APPROVAL
-            and control.diff_digest == operation.diff_digest
-            and control.selector.ids == (operation.asset,)
-        ):
-            return None
-    return Refused("ApprovalMissing", "no approval stands for exactly this diff")
-
-
-def _holder(item: Reservation, operation: Operation) -> str:
-    """Whose share it is: the push's, or its asset's, which then has one however often it is tried."""
-    return f"{operation.partition}:{operation.asset}" if item.once else operation.id
-
-
-def _no_room(db: Session, write: Admit) -> Refused | None:
-    now, operation = write.operation.started_at, write.operation
-    for item in write.reservations:
-        # Verifies all shares of the key: one that seems to be over is removed only once it was read.
-        used, until = usage(db, item, now, but=_holder(item, operation))
-        db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, now))
-        if used >= item.limit:
-            return Refused("LimitReached", f"{used} of {item.limit} are taken of {item.key}", until)
-    return None
+    def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
+        return usage(self._db, limit, now, but)
 
 
 def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:

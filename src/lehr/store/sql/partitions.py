@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from lehr.base.digest import Digest
+from lehr.model.admission import PartitionRow
 from lehr.model.asset import Partition
 from lehr.store.sql.session import Session
 from lehr.store.sql.tables import PARTITION
@@ -14,23 +12,6 @@ _INSERT = f"{PARTITION.insert} ON CONFLICT DO NOTHING"
 _UPDATE = (
     "UPDATE partition SET newest = ?, governance = ?, controls = ?, epoch = ?, checksum = ? WHERE name = ?"
 )
-
-
-class PartitionRow(NamedTuple):
-    """One partition.
-
-    Attributes:
-        newest: sequence of its newest incarnation; 0 before the first.
-        governance: digest of what governs in that.
-        controls: version of its controls.
-        epoch: of its newest lease.
-    """
-
-    name: Partition
-    newest: int = 0
-    governance: Digest = Digest("")
-    controls: int = 0
-    epoch: int = 0
 
 
 def partition_row(db: Session, partition: Partition) -> PartitionRow:

@@ -93,9 +93,9 @@ class SqlRecords:
             rows = _newest(db, DECISION, partition, asset, limit)
             return [(row[0], _decision.decode(row[3])) for row in rows]
 
-    def usage(self, reservation: Reservation, now: float) -> tuple[int, float | None]:
+    def usage(self, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
         with self._reading() as db:
-            return usage(db, reservation, now)
+            return usage(db, reservation, now, but)
 
     def attempt(self, partition: Partition) -> Attempt | None:
         with self._reading() as db:

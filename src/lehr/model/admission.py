@@ -1,0 +1,127 @@
+"""Whether a push may start: what admission asks, whoever answers. Pure.
+
+The store answers inside the transaction that starts the push; a dry run answers for an incarnation that
+nobody has published, and with the shares of pushes that it only supposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from lehr.base.digest import Digest
+from lehr.model.asset import AssetId, Partition
+from lehr.model.control import Control, ControlKind
+from lehr.model.decision import Reservation
+from lehr.model.diff import Goal
+from lehr.model.operation import Operation
+from lehr.model.writes import Admit, Refused
+
+
+class PartitionRow(NamedTuple):
+    """One partition as a whole.
+
+    Attributes:
+        newest: sequence of its newest incarnation; 0 before the first.
+        governance: digest of what governs in that.
+        controls: version of its controls.
+        epoch: of its newest lease.
+    """
+
+    name: Partition
+    newest: int = 0
+    governance: Digest = Digest("")
+    controls: int = 0
+    epoch: int = 0
+
+
+class Grounds(Protocol):
+    """What admission rests on, as it is at one moment. Everything may raise `DamagedError`."""
+
+    def partition(self, name: Partition) -> PartitionRow:
+        """The partition as a whole."""
+        ...
+
+    def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
+        """The digest of an asset in the newest incarnation; None if it is not there."""
+        ...
+
+    def is_being_pushed(self, partition: Partition, id: AssetId) -> bool:
+        """Whether a push of an asset is under way, or nobody knows how it ended."""
+        ...
+
+    def controls(self, partition: Partition, now: float) -> Sequence[Control]:
+        """The controls that are set at `now`, in the order in which they were given."""
+        ...
+
+    def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
+        """How many count against a limit, `but` this holder, and when the oldest stops to."""
+        ...
+
+
+def refusal(write: Admit, grounds: Grounds) -> Refused | None:
+    """Why the push of `write` may not start; None if it may.
+
+    Raises:
+        DamagedError: it cannot be known.
+    """
+    return _changed_basis(write, grounds) or _missing_approval(write, grounds) or _no_room(write, grounds)
+
+
+def holder(item: Reservation, operation: Operation) -> str:
+    """Whose share it is: the push's, or its asset's, which then has one however often it is tried."""
+    return f"{operation.partition}:{operation.asset}" if item.once else operation.id
+
+
+def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
+    operation, basis = write.operation, write.basis
+    _name, newest, governance, controls, epoch = grounds.partition(operation.partition)
+    if epoch != operation.epoch:
+        return Refused(
+            "LeaseLost", f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
+        )
+    if governance != basis.governance:
+        return Refused("GovernanceChanged", "checks, limits or freezes were changed by a new incarnation")
+    if controls != basis.controls:
+        return Refused("ControlsChanged", "a person paused, froze, pinned, approved or overrode something")
+    if grounds.newest_digest(operation.partition, operation.asset) != basis.newest_digest:
+        return Refused("Overtaken", "a new incarnation changed this asset")
+    for id, expected in basis.looked_at:
+        if grounds.newest_digest(operation.partition, id) != expected:
+            return Refused(
+                "DependencyChanged", f"a new incarnation changed {id}, which this asset depends on"
+            )
+        if grounds.is_being_pushed(operation.partition, id):
+            return Refused("DependencyBusy", f"{id}, which this asset depends on, is being pushed")
+    if operation.goal is not Goal.PRESENT and newest != operation.governing:
+        # Invariant: I4. That nothing refers to the asset was read from the governing incarnation.
+        return Refused(
+            "Overtaken",
+            f"incarnation {newest} is newer than {operation.governing}, and may refer to this asset",
+        )
+    if grounds.is_being_pushed(operation.partition, operation.asset):
+        return Refused("InFlight", "a push of this asset is under way")
+    return None
+
+
+def _missing_approval(write: Admit, grounds: Grounds) -> Refused | None:
+    if not write.approval:
+        return None
+    operation = write.operation
+    for control in grounds.controls(operation.partition, operation.started_at):
+        if (
+            control.kind is ControlKind.APPROVAL
+            and control.diff_digest == operation.diff_digest
+            and control.selector.ids == (operation.asset,)
+        ):
+            return None
+    return Refused("ApprovalMissing", "no approval stands for exactly this diff")
+
+
+def _no_room(write: Admit, grounds: Grounds) -> Refused | None:
+    now, operation = write.operation.started_at, write.operation
+    for item in write.reservations:
+        used, until = grounds.usage(item, now, holder(item, operation))
+        if used >= item.limit:
+            return Refused("LimitReached", f"{used} of {item.limit} are taken of {item.key}", until)
+    return None
