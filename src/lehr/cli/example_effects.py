@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
-from lehr.generate.left_out import LeftOut
 from lehr.generate.mutations import Mutations
+from lehr.generate.output import LeftOut
 from lehr.generate.policies import Effects, effects_of
 from lehr.generate.schedule import generator_of, in_order
 from lehr.model.asset import Asset, AssetId

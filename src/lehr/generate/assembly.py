@@ -10,9 +10,8 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
 from lehr.generate.conversion import size_checked
-from lehr.generate.left_out import LeftOut
 from lehr.generate.mutations import Mutated, Mutations
-from lehr.generate.output import Addition, Output
+from lehr.generate.output import Addition, LeftOut, Output
 from lehr.generate.problems import quoted
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.evolution import FIRST

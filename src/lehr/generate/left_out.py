@@ -15,13 +15,11 @@ from msgspec.inspect import DictType, Metadata, StructType, Type, UnionType, typ
 
 from lehr.base.digest import canonical
 from lehr.generate.messages import renamed
+from lehr.generate.output import LeftOut
 from lehr.generate.problems import pointer
 from lehr.model.asset import Asset
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Kind, Registry
-
-LeftOut = tuple[str, ...]
-"""JSON pointers into an asset's document."""
 
 
 def left_out(value: Mapping[str, Any], asset: Asset, registry: Registry) -> LeftOut:

@@ -18,9 +18,9 @@ from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
 from lehr.generate.conversion import convert
-from lehr.generate.left_out import LeftOut
 from lehr.generate.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
 from lehr.generate.mutation_rules import MutationRule, Path, Put
+from lehr.generate.output import LeftOut
 from lehr.generate.problems import pointer
 from lehr.model.asset import Asset
 from lehr.model.provenance import Annotated

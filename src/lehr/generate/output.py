@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.generate.left_out import LeftOut
 from lehr.model.asset import Asset, AssetId
 from lehr.model.evolution import FIRST
 from lehr.model.provenance import Derivation
+
+LeftOut = tuple[str, ...]
+"""JSON pointers into an asset's document."""
 
 
 class Addition(msgspec.Struct, frozen=True):

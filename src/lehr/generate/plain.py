@@ -13,9 +13,9 @@ from lehr.base import documents
 from lehr.base.diagnostics import Position
 from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Converted, convert
-from lehr.generate.left_out import LeftOut, left_out
+from lehr.generate.left_out import left_out
 from lehr.generate.messages import written
-from lehr.generate.output import Output, gathered
+from lehr.generate.output import LeftOut, Output, gathered
 from lehr.model.asset import Asset
 from lehr.model.types import Registry
 

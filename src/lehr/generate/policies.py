@@ -8,13 +8,12 @@ judges, and no more.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import canonical, digest_all
 from lehr.base.errors import LehrError
-from lehr.generate.assembly import Assembly
 from lehr.generate.conversion import Place
 from lehr.generate.deriving import DerivingRule, deriving_rules
 from lehr.generate.fitting import unfit
@@ -46,18 +45,32 @@ class Effects(NamedTuple):
     problems: tuple[Diagnostic, ...] = ()
 
 
+class Declarations(Protocol):
+    """What the assets of the newest snapshot are declared as."""
+
+    touched: set[AssetId]
+    """Ids whose declarations have changed since the last answer."""
+
+    def declared(self, id: AssetId) -> Asset | None:
+        """An asset as it was declared; None if it is not."""
+
+    def mutate(self, mutations: Mutations, concerned: Sequence[Callable[[Asset], bool]]) -> None:
+        """Let `mutations` change assets from now on; `concerned` recognise the assets that may now differ."""
+
+
 class Policies:
     """All policies of the newest snapshot.
 
     Args:
+        declarations: what policies are found in, and what they change.
         fetch: contents of files.
     """
 
     def __init__(
-        self, registry: Registry, assembly: Assembly, fetch: Callable[[list[str]], Iterator[bytes]]
+        self, registry: Registry, declarations: Declarations, fetch: Callable[[list[str]], Iterator[bytes]]
     ) -> None:
         self._registry = registry
-        self._assembly = assembly
+        self._declarations = declarations
         self._fetch = fetch
         self._standing: dict[AssetId, Effects] = {}
         self._late: dict[AssetId, Diagnostic] = {}
@@ -93,9 +106,9 @@ class Policies:
         """
         before: list[Effects] = []
         now: list[Effects] = []
-        for touched in self._assembly.touched:
+        for touched in self._declarations.touched:
             id = AssetId(touched)
-            asset, known = self._assembly.declared(id), self._standing.pop(id, None)
+            asset, known = self._declarations.declared(id), self._standing.pop(id, None)
             if known is not None:
                 before.append(known)
             if asset is not None and asset.type == POLICY and not _made_of_assets(asset):
@@ -114,13 +127,13 @@ class Policies:
             for rule in item.mutations
             if item.digest in olds ^ news
         ]
-        self._assembly.mutate(Mutations(self.mutations, self._registry), concerned)
+        self._declarations.mutate(Mutations(self.mutations, self._registry), concerned)
 
     def look_for_late(self) -> None:
         """Take up policies that generators over assets have made since the last answer."""
-        for touched in self._assembly.touched:
+        for touched in self._declarations.touched:
             id = AssetId(touched)
-            asset = self._assembly.declared(id)
+            asset = self._declarations.declared(id)
             self._late.pop(id, None)
             if asset is not None and asset.type == POLICY and _made_of_assets(asset):
                 policy = self._registry.payload(asset, Policy)

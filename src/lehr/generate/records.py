@@ -14,8 +14,8 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.generate.authors import Answer, Record
 from lehr.generate.collecting import Collected
 from lehr.generate.conversion import Place, convert, typed_addon
-from lehr.generate.left_out import LeftOut, left_out
-from lehr.generate.output import Addition, Output, gathered
+from lehr.generate.left_out import left_out
+from lehr.generate.output import Addition, LeftOut, Output, gathered
 from lehr.generate.problems import quoted
 from lehr.generate.schedule import Generator
 from lehr.model.asset import Asset, AssetId

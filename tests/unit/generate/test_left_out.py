@@ -8,7 +8,8 @@ import msgspec
 
 from lehr.base.diagnostics import Position
 from lehr.generate.conversion import convert
-from lehr.generate.left_out import LeftOut, left_out
+from lehr.generate.left_out import left_out
+from lehr.generate.output import LeftOut
 from lehr.model.addons import ADDONS
 from lehr.model.types import AssetType, Registry, Schema
 
