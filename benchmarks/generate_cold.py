@@ -20,7 +20,7 @@ from lehr import wiring
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.writes import Write

@@ -299,7 +299,7 @@ def generation(environment: Mapping[str, str] | None = None, state: Path | None 
         state: folder in which it keeps what it has made, for its successors; None to keep nothing.
     """
     from lehr.base.blocking import Threads
-    from lehr.generate.client import GenerationWorker
+    from lehr.generate.engine.client import GenerationWorker
 
     memo = None if state is None else state / MEMO_FILE
     threads = Threads("generate", 1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lehr.base.blocking import Inline
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import AssetId
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot

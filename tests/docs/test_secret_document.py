@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from lehr.control.state_folder import default_state
-from lehr.generate.plain import read_assets
+from lehr.generate.typing.asset_files import read_assets
 from lehr.model.secret import Secret
 from lehr.wiring import registry
 

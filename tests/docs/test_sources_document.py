@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lehr.generate.workspace import read_workspace
+from lehr.generate.engine.workspace import read_workspace
 from lehr.sdk.declared_sources import KINDS
 from tests.docs.test_tutorials import run
 
@@ -61,7 +61,7 @@ def test_every_field_of_a_source_has_a_line(kind: str) -> None:
 
 
 def test_every_field_of_the_workspace_file_has_a_line() -> None:
-    from lehr.generate import workspace
+    from lehr.generate.engine import workspace
 
     section = REFERENCE[: REFERENCE.index("## Sources")]
     told = {name for line in section.splitlines() if line.startswith("| `") for name in _names(line)}

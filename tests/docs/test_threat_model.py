@@ -47,6 +47,6 @@ def test_every_row_about_generators_names_a_test(row: list[str]) -> None:
 
 
 def test_every_mechanism_of_the_kernel_has_a_row() -> None:
-    from lehr.generate.confinement import Mechanism
+    from lehr.generate.sandbox.confinement import Mechanism
 
     assert {item.value for item in Mechanism} <= {row[0] for row in ROWS}

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import errors
-from lehr.generate import sandbox
-from lehr.generate.build import Build
-from lehr.generate.client import GenerationWorker
-from lehr.generate.denials import preload
-from lehr.generate.memo import Memo
-from lehr.generate.memory import Memory
-from lehr.generate.protocol import SandboxLimits
-from lehr.generate.runs import Run
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.client import GenerationWorker
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.memory import Memory
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox import forks
+from lehr.generate.sandbox.denials import preload
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot, registry
 
@@ -142,7 +142,7 @@ class Process:
         self._memo = Memo(memo)
         self._memory = Memory()
         self._files: dict[str, str] = {}
-        run = Run(SandboxLimits(), SystemClock(), sandbox.run, sandbox.run)
+        run = Run(SandboxLimits(), SystemClock(), forks.run, forks.run)
         self._build = Build(registry(), self._fetch, run, self._memo)
 
     def _fetch(self, paths: list[str]) -> Iterator[bytes]:

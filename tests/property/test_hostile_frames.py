@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
-from lehr.generate.authors import Answer, Found, Module, Record
-from lehr.generate.build import Build
-from lehr.generate.memory import Memory
-from lehr.generate.meter import Overrun
-from lehr.generate.protocol import LENGTH_BYTES, Built, SandboxLimits, frame
-from lehr.generate.runs import Run
-from lehr.generate.sandbox import Ended, Take, Work
-from lehr.generate.schedule import Generator
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.memory import Memory
+from lehr.generate.engine.runs import Run
+from lehr.generate.engine.schedule import Generator
+from lehr.generate.outcome.protocol import LENGTH_BYTES, Built, SandboxLimits, frame
+from lehr.generate.sandbox.authors import Answer, Found, Module, Record
+from lehr.generate.sandbox.forks import Ended, Take, Work
+from lehr.generate.sandbox.meter import Overrun
 from lehr.publish.locating import with_excerpts
 from lehr.sdk.generator import Declaration, Reads, SourceFile
 from lehr.testing.samples import MemorySnapshot, registry

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Position, errors
-from lehr.generate.conversion import convert
-from lehr.generate.left_out import left_out
-from lehr.generate.mutation_rules import MutationRule, mutation_rules
-from lehr.generate.mutations import Mutations
+from lehr.generate.policies.mutation_rules import MutationRule, mutation_rules
+from lehr.generate.policies.mutations import Mutations
+from lehr.generate.typing.conversion import convert
+from lehr.generate.typing.unset_fields import left_out
 from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation

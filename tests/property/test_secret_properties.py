@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lehr.base.clock import SystemClock
 from lehr.base.digest import digest_bytes
-from lehr.generate.build import Build
-from lehr.generate.protocol import Changed, SandboxLimits
-from lehr.generate.runs import Run
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import Changed, SandboxLimits
 from lehr.model.asset import Asset, AssetId
 from lehr.model.secret import Secret, reference_in, reference_problem
 from lehr.model.types import AssetType, Registry

@@ -17,7 +17,7 @@ from lehr.cli.stored import STATE_VARIABLE, registry
 
 if TYPE_CHECKING:
     from lehr.cli.adopting import Draft
-    from lehr.generate.workspace import Workspace
+    from lehr.generate.engine.workspace import Workspace
     from lehr.sdk.plugin import AssetPlugin
 
 _WORKSPACE = "lehr.yaml"
@@ -104,7 +104,7 @@ def adopt(
 
 def _workspace(folder: Path) -> Workspace:
     from lehr.cli.diagnostics import render
-    from lehr.generate.workspace import read_workspace
+    from lehr.generate.engine.workspace import read_workspace
 
     try:
         found, problems = read_workspace((folder / _WORKSPACE).read_bytes())
@@ -206,7 +206,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:
-    from lehr.generate.globs import matcher
+    from lehr.generate.outcome.globs import matcher
 
     place, top = path.resolve(), workspace.resolve()
     relative = str(place.relative_to(top)) if place.is_relative_to(top) else None

@@ -12,7 +12,7 @@ import msgspec
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
 from lehr.cli.planning import WorkingTreeReader
-from lehr.generate.conversion import convert
+from lehr.generate.typing.conversion import convert
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.diff import Target
 from lehr.model.incarnation import AssetChange

@@ -141,7 +141,7 @@ def _time_zones() -> Finding:
 
 def _isolation() -> Finding:
     """What the kernel keeps generators from, really tried."""
-    from lehr.generate.confinement import Mechanism, held_back, untried
+    from lehr.generate.sandbox.confinement import Mechanism, held_back, untried
 
     problems = held_back()
     holds = ", ".join(item for item in Mechanism if item not in problems) or "nothing"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
-from lehr.generate.mutations import Mutations
-from lehr.generate.output import LeftOut
-from lehr.generate.policies import Effects, effects_of
-from lehr.generate.schedule import generator_of, in_order
+from lehr.generate.engine.schedule import generator_of, in_order
+from lehr.generate.outcome.output import LeftOut
+from lehr.generate.policies.mutations import Mutations
+from lehr.generate.policies.policy_set import Effects, effects_of
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.model.provenance import Derivation

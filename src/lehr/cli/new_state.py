@@ -104,7 +104,7 @@ def _require_workspace(deployment: Deployment) -> None:
 
 def _require_same_partition(deployment: Deployment) -> None:
     """Where the source is on this machine: one that cannot be read now keeps what is in force."""
-    from lehr.generate.workspace import read_workspace
+    from lehr.generate.engine.workspace import read_workspace
 
     record = record_of(deployment.state)
     if record is None or not record.partition or not Path(deployment.location).expanduser().exists():

@@ -13,7 +13,7 @@ from lehr import wiring
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.cli.deployment import deployment_of
 from lehr.control.state_folder import default_state
-from lehr.generate.memo import copied
+from lehr.generate.engine.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry

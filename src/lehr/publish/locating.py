@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, errors
-from lehr.generate.collecting import reported
-from lehr.generate.plain import place_of
+from lehr.generate.outcome.problem_list import reported
+from lehr.generate.typing.asset_files import place_of
 from lehr.model.asset import Asset
 from lehr.sdk.source import Snapshot
 from lehr.validate import known_secret, masked

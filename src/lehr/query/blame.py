@@ -7,10 +7,10 @@ from typing import Any
 
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
-from lehr.generate.declared import type_declared_in
-from lehr.generate.globs import matcher
-from lehr.generate.messages import written
-from lehr.generate.plain import Declared, declared_in
+from lehr.generate.outcome.globs import matcher
+from lehr.generate.typing.asset_files import Declared, declared_in
+from lehr.generate.typing.messages import written
+from lehr.generate.typing.type_declarations import type_declared_in
 from lehr.model.asset import Asset, AssetId
 from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation

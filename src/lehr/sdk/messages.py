@@ -4,7 +4,7 @@ Values are the proto3 JSON form of their message. Of the ways to write a value t
 one is stored: field names in lowerCamelCase, 64-bit integers as text, enums by name, bytes in
 base64 with padding, times in UTC, and every field without presence spelt out, with its default.
 
-A schema says what is stored. Its keyword `protobuf` says, for `lehr.generate.messages`, of which kind
+A schema says what is stored. Its keyword `protobuf` says, for `lehr.generate.typing.messages`, of which kind
 a value is, so that what is written in another way can be brought into that form.
 
 Reading descriptors needs the extra `protobuf`; nothing else does.

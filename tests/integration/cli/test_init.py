@@ -14,7 +14,7 @@ from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
 from lehr.cli.init import KINDS, TEMPLATES, init, write_template
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated
 from lehr.sources import open_source
 

@@ -19,16 +19,16 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.generate import confinement
-from lehr.generate.authors import Answer, Found
-from lehr.generate.client import GenerationWorker
-from lehr.generate.confinement import Confinement, Mechanism, held_back, leave_network
-from lehr.generate.denials import preload
-from lehr.generate.protocol import SandboxLimits
-from lehr.generate.runs import Run
-from lehr.generate.sandbox import Ended, run
-from lehr.generate.schedule import Generator
-from lehr.generate.syscall_table import ABSENT, ARCHITECTURES, CHECKED
+from lehr.generate.engine.client import GenerationWorker
+from lehr.generate.engine.runs import Run
+from lehr.generate.engine.schedule import Generator
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox import confinement
+from lehr.generate.sandbox.authors import Answer, Found
+from lehr.generate.sandbox.confinement import Confinement, Mechanism, held_back, leave_network
+from lehr.generate.sandbox.denials import preload
+from lehr.generate.sandbox.forks import Ended, run
+from lehr.generate.sandbox.syscall_table import ABSENT, ARCHITECTURES, CHECKED
 from lehr.sdk.generator import Declaration, Reads, SourceFile
 from lehr.testing.samples import MemorySnapshot
 
@@ -203,8 +203,8 @@ def test_a_machine_where_nothing_of_it_is_to_be_had_runs_generators_all_the_same
         raise OSError(1, "Operation not permitted")
 
     for module, name in (("landlock", "syscall"), ("seccomp", "prctl"), ("confinement", "prctl")):
-        monkeypatch.setattr(f"lehr.generate.{module}.{name}", refuse)
-    monkeypatch.setattr("lehr.generate.confinement.unshare", refuse)
+        monkeypatch.setattr(f"lehr.generate.sandbox.{module}.{name}", refuse)
+    monkeypatch.setattr("lehr.generate.sandbox.confinement.unshare", refuse)
     assert set(Confinement().apply()) | set(leave_network()) == set(Mechanism)
     assert set(held_back()) == set(Mechanism)
 
@@ -239,7 +239,7 @@ def test_the_other_processs_limits_are_its_own() -> None:
 
 
 GENERATOR = """
-from lehr.generate.syscalls import syscall
+from lehr.generate.sandbox.syscalls import syscall
 from lehr.sdk.generator import *
 
 @for_each_file("services/*.yaml")

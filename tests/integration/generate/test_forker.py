@@ -11,7 +11,7 @@ import pytest
 
 from lehr.base.blocking import Inline
 from lehr.base.errors import TransientError
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot
 

@@ -15,8 +15,8 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.errors import TransientError
-from lehr.generate.client import GenerationWorker
-from lehr.generate.protocol import SandboxLimits
+from lehr.generate.engine.client import GenerationWorker
+from lehr.generate.outcome.protocol import SandboxLimits
 from lehr.model.asset import AssetId
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.generation import Generated
@@ -823,7 +823,7 @@ def test_a_source_that_cannot_be_read_is_passed_on_and_harms_nothing() -> None:
 PARENT = """
 import asyncio, os, signal
 from lehr.base.blocking import Inline
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.testing.samples import MemorySnapshot
 
 async def main():

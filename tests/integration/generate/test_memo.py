@@ -14,16 +14,16 @@ import structlog
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic
-from lehr.generate import sandbox
-from lehr.generate.assembly import Unit
-from lehr.generate.build import Build
-from lehr.generate.client import GenerationWorker
-from lehr.generate.denials import preload
-from lehr.generate.installed import digest_of_installed
-from lehr.generate.memo import Memo
-from lehr.generate.output import Output
-from lehr.generate.protocol import Built, Changed, SandboxLimits
-from lehr.generate.runs import Run
+from lehr.generate.engine.assembly import Unit
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.client import GenerationWorker
+from lehr.generate.engine.installed import digest_of_installed
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.output import Output
+from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
+from lehr.generate.sandbox import forks
+from lehr.generate.sandbox.denials import preload
 from lehr.model.asset import Asset, AssetId
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot, registry
@@ -85,7 +85,7 @@ class Process:
 
     def _run(self, work, limits, clock, take):  # type: ignore[no-untyped-def]
         self.calls += work.func.__name__ == "call_each"
-        return sandbox.run(work, limits, clock, take)
+        return forks.run(work, limits, clock, take)
 
     def build(self, files: Files, gone: tuple[str, ...] = ()) -> Built:
         """What comes of it; all that can wait is done after it."""

@@ -11,7 +11,7 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic, errors
-from lehr.generate.plain import place_of
+from lehr.generate.typing.asset_files import place_of
 from lehr.sdk.generation import Generated
 from lehr.testing.sim.generation import InlineGeneration
 from lehr.testing.sim.source import files

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from lehr.base.blocking import Inline
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated, Overtakable, OvertakenError
 from lehr.testing.samples import MemorySnapshot
 

@@ -13,13 +13,13 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import errors
-from lehr.generate import sandbox
-from lehr.generate.build import Build
-from lehr.generate.deriving import DerivingRule
-from lehr.generate.memo import Memo
-from lehr.generate.mutations import Mutations
-from lehr.generate.protocol import Changed, SandboxLimits
-from lehr.generate.runs import Run
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import Changed, SandboxLimits
+from lehr.generate.policies.derived_assets import DerivingRule
+from lehr.generate.policies.mutations import Mutations
+from lehr.generate.sandbox import forks
 from lehr.model.asset import Asset, AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE
 from lehr.model.types import Registry
@@ -412,7 +412,7 @@ def test_what_nobody_has_written_is_known_after_a_start_from_what_was_kept(tmp_p
             fetched.extend(paths)
             return map(MemorySnapshot(files).read, paths)
 
-        run = Run(SandboxLimits(), SystemClock(), sandbox.run, sandbox.run)
+        run = Run(SandboxLimits(), SystemClock(), forks.run, forks.run)
         build = Build(known_types(), fetch, run, memo)
         built = build.build(Changed(tuple(MemorySnapshot(files).files().values()), (), ()))
         assert built.diagnostics == ()

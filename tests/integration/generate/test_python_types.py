@@ -12,7 +12,7 @@ import pytest
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import errors
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.model.declared import TYPE
 from lehr.sdk.generation import Generated
 from lehr.testing.sim.generation import InlineGeneration

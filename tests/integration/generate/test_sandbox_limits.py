@@ -9,12 +9,12 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic, errors
-from lehr.generate.authors import Answer, Found
-from lehr.generate.denials import preload
-from lehr.generate.protocol import SandboxLimits
-from lehr.generate.runs import Run
-from lehr.generate.sandbox import run
-from lehr.generate.schedule import Generator
+from lehr.generate.engine.runs import Run
+from lehr.generate.engine.schedule import Generator
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox.authors import Answer, Found
+from lehr.generate.sandbox.denials import preload
+from lehr.generate.sandbox.forks import run
 from lehr.sdk.generator import Declaration, Reads, SourceFile
 
 SHORT = SandboxLimits(cpu_seconds=1, wall_seconds=20.0, cpu_seconds_per_call=0.001)
@@ -22,14 +22,14 @@ SHORT = SandboxLimits(cpu_seconds=1, wall_seconds=20.0, cpu_seconds_per_call=0.0
 
 @pytest.fixture(autouse=True)
 def without_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lehr.generate.meter.GRACE_SECONDS", 0.2)
+    monkeypatch.setattr("lehr.generate.sandbox.meter.GRACE_SECONDS", 0.2)
 
 
 FORGE = """
 import os, signal
 import msgspec
 from lehr.base.diagnostics import Diagnostic
-from lehr.generate.authors import Answer
+from lehr.generate.sandbox.authors import Answer
 from lehr.sdk.generator import *
 
 signal.setitimer(signal.ITIMER_PROF, 0)

@@ -15,14 +15,14 @@ from lehr.base.blocking import Inline
 from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic, errors
-from lehr.generate import sandbox
-from lehr.generate.build import Build
-from lehr.generate.client import GenerationWorker
-from lehr.generate.denials import preload
-from lehr.generate.forker import Elsewhere
-from lehr.generate.memo import Memo
-from lehr.generate.protocol import Built, Changed, SandboxLimits
-from lehr.generate.runs import Run
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.client import GenerationWorker
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
+from lehr.generate.sandbox import forks
+from lehr.generate.sandbox.denials import preload
+from lehr.generate.sandbox.forker import Elsewhere
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot, registry
 
@@ -64,7 +64,7 @@ class Worker:
         self.again: list[str] = []
         self._files = files
         self._memo = Memo(memo)
-        run = Run(SandboxLimits(), SystemClock(), sandbox.run, sandbox.run)
+        run = Run(SandboxLimits(), SystemClock(), forks.run, forks.run)
         self._build = Build(registry(), self._fetch, run, self._memo, elsewhere)
 
     def _fetch(self, paths: list[str]) -> Iterator[bytes]:

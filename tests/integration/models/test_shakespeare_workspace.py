@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lehr import wiring
 from lehr.base.blocking import Inline
-from lehr.generate.client import GenerationWorker
+from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import AssetChange
 from lehr.publish.declaring import types_for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.generate.globs import glob_problem, matcher, may_lead_to
+from lehr.generate.outcome.globs import glob_problem, matcher, may_lead_to
 
 
 @pytest.mark.parametrize(

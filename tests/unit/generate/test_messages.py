@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lehr.generate.messages import normalised, renamed
+from lehr.generate.typing.messages import normalised, renamed
 from lehr.sdk.messages import DescriptorError, Messages, message_type
 
 PROTO = """
@@ -288,5 +288,6 @@ def test_without_protobuf_a_descriptor_set_says_what_to_install(
 
 
 def test_protobuf_is_not_imported_before_there_is_a_descriptor_set() -> None:
-    code = "import sys, lehr.generate.worker, lehr.sdk.messages; sys.exit('google.protobuf' in sys.modules)"
+    imports = "import sys, lehr.generate.engine.worker, lehr.sdk.messages"
+    code = f"{imports}; sys.exit('google.protobuf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lehr.generate.meter import GRACE_SECONDS, Meter, Overrun
-from lehr.generate.protocol import SandboxLimits
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox.meter import GRACE_SECONDS, Meter, Overrun
 
 LIMITS = SandboxLimits(cpu_seconds=10, wall_seconds=30.0, calls=1000)
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.generate.conversion import convert
-from lehr.generate.left_out import left_out
-from lehr.generate.mutation_rules import MutationRule, mutation_rules
-from lehr.generate.mutations import Mutated, Mutations
+from lehr.generate.policies.mutation_rules import MutationRule, mutation_rules
+from lehr.generate.policies.mutations import Mutated, Mutations
+from lehr.generate.typing.conversion import convert
+from lehr.generate.typing.unset_fields import left_out
 from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lehr.base.documents import MAX_PROBLEMS
-from lehr.generate.problems import problems_of, quoted, schema_problems, unusable
+from lehr.generate.typing.problems import problems_of, quoted, schema_problems, unusable
 from lehr.model.types import Schema
 
 

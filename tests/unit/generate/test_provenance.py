@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from lehr.base.digest import Digest
-from lehr.generate.authors import Answer, Found, Record
-from lehr.generate.memory import Origins
-from lehr.generate.records import output_of
-from lehr.generate.schedule import Generator
+from lehr.generate.engine.memory import Origins
+from lehr.generate.engine.records import output_of
+from lehr.generate.engine.schedule import Generator
+from lehr.generate.sandbox.authors import Answer, Found, Record
 from lehr.model.asset import Asset, AssetId
 from lehr.model.origins import origin_bytes, origin_of
 from lehr.model.provenance import Annotated, Derivation

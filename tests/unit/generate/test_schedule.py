@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lehr.generate.authors import Found
-from lehr.generate.schedule import Generator, in_order
+from lehr.generate.engine.schedule import Generator, in_order
+from lehr.generate.sandbox.authors import Found
 from lehr.model.types import AssetType, Registry
 from lehr.sdk.generator import Declaration, Reads
 from lehr.testing.samples import Policy

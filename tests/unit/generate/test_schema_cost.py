@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lehr.generate.schema_cost import MOST_LOOKS, looks, pattern_bytes
+from lehr.generate.typing.schema_cost import MOST_LOOKS, looks, pattern_bytes
 
 LEAF = {"type": "string"}
 TREE = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}, "items": {"$ref": "#"}}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lehr.generate.seccomp import ALLOW, ERRNO, THREAD_FLAGS, TRAP, program
-from lehr.generate.syscall_table import ABSENT, ALLOWED, ARCHITECTURES, CHECKED, Architecture
+from lehr.generate.sandbox.seccomp import ALLOW, ERRNO, THREAD_FLAGS, TRAP, program
+from lehr.generate.sandbox.syscall_table import ABSENT, ALLOWED, ARCHITECTURES, CHECKED, Architecture
 
 PROCESS = 4711
 OTHERS = {"i386": 0x40000003, "arm": 0x40000028, "riscv64": 0xC00000F3}

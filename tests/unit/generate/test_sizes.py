@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.base.diagnostics import Position, Severity
-from lehr.generate.conversion import convert
+from lehr.generate.typing.conversion import convert
 from lehr.model.asset import MAX_ASSET_BYTES, WARN_ASSET_BYTES, make_asset
 from lehr.model.types import AssetType, Registry, Schema
 

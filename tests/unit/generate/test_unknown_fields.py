@@ -9,8 +9,8 @@ import pytest
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
-from lehr.generate.conversion import convert
-from lehr.generate.problems import problems_of
+from lehr.generate.typing.conversion import convert
+from lehr.generate.typing.problems import problems_of
 from lehr.model.types import Schema
 from lehr.wiring import registry
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from lehr.generate.authors import Answer, Found, Record
-from lehr.generate.records import output_of
-from lehr.generate.schedule import Generator
+from lehr.generate.engine.records import output_of
+from lehr.generate.engine.schedule import Generator
+from lehr.generate.sandbox.authors import Answer, Found, Record
 from lehr.model.types import Registry
 from lehr.plugins.file.payload import TYPES
 from lehr.sdk.generator import Declaration, Reads

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lehr.generate.workspace import read_workspace
+from lehr.generate.engine.workspace import read_workspace
 from lehr.sdk.declared_sources import DirectoryPlace, GitPlace, declared_sources
 
 GOOD: dict[str, Any] = {

@@ -95,7 +95,7 @@ def _require_gone(record: Record) -> None:
 
 
 def _partition_in(workspace: Path) -> str | None:
-    from lehr.generate.workspace import read_workspace
+    from lehr.generate.engine.workspace import read_workspace
 
     found, _problems = read_workspace((workspace / WORKSPACE_FILE).read_bytes())
     return None if found is None else str(found.partition)

@@ -10,12 +10,12 @@ from types import MappingProxyType
 import msgspec
 
 from lehr.base.clock import Clock
-from lehr.generate.build import Build
-from lehr.generate.memory import Memory
-from lehr.generate.meter import Overrun
-from lehr.generate.protocol import SandboxLimits
-from lehr.generate.runs import Run
-from lehr.generate.sandbox import Ended, Take, Work
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.memory import Memory
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox.forks import Ended, Take, Work
+from lehr.generate.sandbox.meter import Overrun
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.types import Registry, addon_names

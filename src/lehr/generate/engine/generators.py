@@ -1,0 +1,375 @@
+"""Keeps the outputs of all generators up to date, running again only what has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
+from lehr.base.digest import digest_all, digest_bytes
+from lehr.base.documents import MAX_BYTES
+from lehr.generate.engine.assembly import ALL, Assembly, Unit
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.records import output_of
+from lehr.generate.engine.runs import Run
+from lehr.generate.engine.schedule import Generator, generator_of, in_order
+from lehr.generate.outcome.globs import matcher
+from lehr.generate.outcome.output import Output
+from lehr.generate.outcome.problem_list import too_large
+from lehr.generate.policies.derived_assets import DerivingRule
+from lehr.generate.policies.policy_set import Policies
+from lehr.generate.sandbox.authors import Answer, Argument
+from lehr.model.asset import Asset, AssetId
+from lehr.model.provenance import DeclaredGenerator
+from lehr.model.types import Registry
+from lehr.sdk.generator import AssetView, Reads, SourceFile
+from lehr.sdk.source import FileEntry
+
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+"""Size of the largest file, or set of files, that one call may be given."""
+
+Inputs = dict[str, str | None]
+"""By item, the digest or id of all that goes into its call; None when there is no such item (any more)."""
+
+
+class Generators:
+    """The generators of the newest snapshot.
+
+    Attributes:
+        digest: of all code.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        assembly: Assembly,
+        fetch: Callable[[list[str]], Iterator[bytes]],
+        run: Run,
+        memo: Memo,
+    ) -> None:
+        self.digest: str = digest_all(())
+        self._registry = registry
+        self._assembly = assembly
+        self._fetch = fetch
+        self._run = run
+        self._memo = memo
+        self._code: dict[str, bytes] = {}
+        self._code_digests: dict[str, str] = {}
+        self._content_ids: dict[str, str] = {}
+        self._problems: list[Diagnostic] = []
+        self._ordered: list[Generator] = []
+        self._unfinished: set[Unit] = set()
+        self._policies = Policies(registry, assembly, fetch)
+        self._functions: list[Generator] = []
+        self._unordered: list[Diagnostic] = []
+        self._ran: set[str] = set()
+
+    @property
+    def patterns(self) -> list[str]:
+        """Those of the files that generators read, as known since the last call of `generate`."""
+        return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
+
+    @property
+    def ordered(self) -> Sequence[Generator]:
+        """All functions that can run, in the order in which they do."""
+        return [generator for generator in self._ordered if generator.rule is None]
+
+    def code_digest(self, generator: Generator) -> str:
+        """Digest of all code that goes into what it makes, and of the declared types."""
+        return self._code_digests[generator.name]
+
+    def code_of(self, generator: Generator) -> dict[str, bytes]:
+        """Source of its module, and of all modules that it may import."""
+        return {path: self._code[path] for path in generator.uses}
+
+    def paths_of(self, generator: Generator, item: str, files: Iterable[str]) -> list[str]:
+        """Paths of the files that it is called with for an item."""
+        declaration = generator.found.declaration
+        if declaration.reads is Reads.FILE:
+            return [item]
+        return sorted(filter(matcher(declaration.of), files)) if declaration.reads is Reads.FILES else []
+
+    def arguments_of(
+        self, generator: Generator, items: Iterable[str], contents: Mapping[str, bytes]
+    ) -> list[Argument]:
+        """What it is called with for each of some items, all of which there is an output of."""
+        match generator.found.declaration.reads:
+            case Reads.FILE:
+                return [SourceFile(path, contents[path]) for path in items]
+            case Reads.FILES:
+                return [[SourceFile(path, content) for path, content in contents.items()]]
+            case Reads.ASSETS:
+                return [[_view(asset) for asset in self._assets(generator)]]
+            case Reads.ASSET:
+                assets = [self._assembly.asset(AssetId(item)) for item in items]
+                return [_view(asset) for asset in assets if asset is not None]
+
+    @property
+    def declared(self) -> Iterator[DeclaredGenerator]:
+        """All of them, in the order in which they run, as known since the last call of `generate`.
+
+        What policies put on assets comes last, though it is put on each asset as soon as that is declared.
+        """
+        for item in self._ordered:
+            what = item.found.declaration
+            yield DeclaredGenerator(item.name, item.found.line, what.reads.value, what.of, what.makes)
+        yield from self._policies.declared
+
+    def generate(
+        self,
+        code: Collection[str],
+        files: Mapping[str, FileEntry],
+        dirty: set[str],
+        types: str = "",
+        classes: Iterable[str] = (),
+    ) -> list[Diagnostic]:
+        """Bring every output up to date.
+
+        Args:
+            code: paths of all modules.
+            files: every file of the snapshot.
+            dirty: paths of those that may differ from the last call, or are gone.
+            types: digest of the types that the workspace declares: they judge what is made.
+            classes: paths of modules that declare types: generators may import them.
+
+        Returns:
+            Problems that belong to no single output.
+        """
+        imported = [path for path in sorted(classes) if path not in code]
+        modules = {path: files[path] for path in (*imported, *sorted(code))}
+        fresh = self._read_code(modules, types, frozenset(imported))
+        for generator in self._ordered:
+            if generator.over_files:
+                inputs = self._known_items(generator, fresh)
+                inputs |= self._file_inputs(generator, files, dirty, fresh)
+                self._update(generator, inputs, files)
+        anew = self._take_up_policies(types)
+        for generator in self._ordered:
+            if not generator.over_files:
+                whole = fresh or generator.name in anew or generator.name not in self._ran
+                inputs = self._known_items(generator, whole) | self._asset_inputs(generator, whole)
+                self._update(generator, inputs, files)
+        self._ran = {generator.name for generator in self._ordered}
+        self._policies.look_for_late()
+        return [*self._problems, *self._unordered, *self._policies.problems]
+
+    def _known_items(self, generator: Generator, fresh: bool) -> Inputs:
+        """With other code, the same name may stand for other items: none is taken over unasked."""
+        return dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
+
+    def _take_up_policies(self, types: str) -> set[str]:
+        """Know what policies make; names of those that make it otherwise than before."""
+        before = {item.name: self._code_digests[item.name] for item in self._ordered if item.rule is not None}
+        if self._policies.update():
+            self._order()
+        rules = {item.name: item.rule for item in self._ordered if item.rule is not None}
+        digests = {name: digest_all((types, self._policies.digest_of(rule))) for name, rule in rules.items()}
+        self._code_digests |= digests
+        return {name for name, digest in digests.items() if before.get(name) != digest}
+
+    def _order(self) -> None:
+        """Put in order all that runs, and forget what is not there any more has made."""
+        rules = map(generator_of, self._policies.deriving)
+        self._ordered, self._unordered = in_order([*self._functions, *rules], self._registry)
+        for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
+            for item in self._assembly.items(maker):
+                self._assembly.drop(Unit(maker, item))
+
+    def _read_code(self, modules: Mapping[str, FileEntry], types: str, imported: frozenset[str]) -> bool:
+        """Import the modules if they have changed, but for those that only others import.
+
+        Returns:
+            True if any output may have to be made anew.
+        """
+        content_ids = {path: entry.content_id for path, entry in modules.items()} | {"": types}
+        if content_ids == self._content_ids and not errors(self._problems):
+            return False
+        self._content_ids = content_ids
+        read = [path for path, entry in modules.items() if entry.size <= MAX_BYTES]
+        self._code = dict(zip(read, self._fetch(read), strict=True))
+        digests = {path: digest_bytes(content) for path, content in self._code.items()}
+        self.digest = digest_all((types, *(part for item in digests.items() for part in item)))
+        generators: list[Generator] = []
+        problems = [too_large(entry) for entry in modules.values() if entry.size > MAX_BYTES]
+        for path in self._code:
+            if path in imported or PurePosixPath(path).name.startswith("_"):
+                continue
+            module = self._run.describe(path, self._code)
+            problems += module.diagnostics
+            if not module.generators and not errors(module.diagnostics):
+                problems.append(_declares_nothing(path))
+            generators += [Generator(path, found, module.uses) for found in module.generators]
+        self._functions, self._problems = generators, problems
+        self._order()
+        self._code_digests |= {
+            item.name: digest_all((types, *(part for path in item.uses for part in (path, digests[path]))))
+            for item in generators
+        }
+        return True
+
+    def _file_inputs(
+        self, generator: Generator, files: Mapping[str, FileEntry], dirty: set[str], fresh: bool
+    ) -> Inputs:
+        matches = matcher(generator.found.declaration.of)
+        code = self._code_digests[generator.name]
+        if generator.found.declaration.reads is Reads.FILES:
+            if not fresh and not any(map(matches, dirty)):
+                return {}
+            found = sorted(path for path in files if matches(path))
+            parts = (part for path in found for part in (path, files[path].content_id))
+            return {ALL: digest_all((code, *parts)) if found else None}
+        paths = files if fresh else dirty
+        inputs: Inputs = {}
+        for path in sorted(paths):
+            if matches(path):
+                entry = files.get(path)
+                inputs[path] = None if entry is None else f"{code} {entry.content_id}"
+        return inputs
+
+    def _asset_inputs(self, generator: Generator, fresh: bool) -> Inputs:
+        assembly, wanted = self._assembly, generator.wants()
+        code = self._code_digests[generator.name]
+        if generator.found.declaration.reads is Reads.ASSETS:
+            if not fresh and not assembly.touched:
+                return {}
+            found = self._assets(generator)
+            parts = (part for asset in found for part in (asset.id, asset.digest))
+            return {ALL: digest_all((code, *parts)) if found else None}
+        ids = assembly.ids() if fresh else assembly.touched
+        inputs: Inputs = {}
+        for id in sorted(ids):
+            asset = assembly.asset(AssetId(id))
+            fits = asset is not None and wanted(asset)
+            inputs[id] = f"{code} {asset.digest}" if asset is not None and fits else None
+        return inputs
+
+    def _assets(self, generator: Generator) -> list[Asset]:
+        wanted = generator.wants()
+        every = (self._assembly.asset(id) for id in sorted(self._assembly.ids()))
+        return [asset for asset in every if asset is not None and wanted(asset)]
+
+    def _update(self, generator: Generator, inputs: Inputs, files: Mapping[str, FileEntry]) -> None:
+        if generator.rule is not None:
+            self._derive(generator.name, generator.rule, inputs)
+            return
+        wanted: dict[str, str] = {}
+        for unit in [unit for unit in self._unfinished if unit.maker == generator.name]:
+            known = self._assembly.get(unit)
+            if known is not None:
+                inputs.setdefault(unit.item, known.inputs)
+        for item, digest in inputs.items():
+            unit = Unit(generator.name, item)
+            known = self._assembly.get(unit)
+            if digest is None:
+                self._unfinished.discard(unit)
+                self._assembly.drop(unit)
+            elif known is None or known.inputs != digest or not known.repeatable:
+                kept = self._memo.get(unit, digest)
+                if kept is None:
+                    wanted[item] = digest
+                else:
+                    self._unfinished.discard(unit)
+                    self._assembly.put(unit, kept)
+        arguments = dict(self._arguments(generator, wanted, files))
+        if arguments:
+            self._call(generator, arguments, wanted)
+
+    def _derive(self, maker: str, rule: DerivingRule, inputs: Inputs) -> None:
+        """Make what a policy makes. To look it up on disk would take as long."""
+        for item, digest in inputs.items():
+            unit = Unit(maker, item)
+            known, asset = self._assembly.get(unit), self._assembly.asset(AssetId(item))
+            if digest is None or asset is None:
+                self._assembly.drop(unit)
+            elif known is None or known.inputs != digest or known.diagnostics:  # with places of now
+                self._assembly.put(unit, rule.output(asset, digest, self._registry))
+
+    def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
+        items = iter(arguments)
+
+        def put(item: str, output: Output) -> None:
+            unit = Unit(generator.name, item)
+            self._assembly.put(unit, output)
+            self._memo.note(unit, output)
+            (self._unfinished.discard if output.repeatable else self._unfinished.add)(unit)
+
+        def take(answer: Answer) -> None:
+            item = next(items)
+            put(item, output_of(answer, generator, inputs[item], item, self._registry))
+
+        death = self._run.call(generator, list(arguments.values()), self.code_of(generator), take)
+        rest = list(items)
+        if death is not None and not rest:  # all have been answered, and then it did something else
+            rest = list(arguments)[-1:]
+        # What was not reached for an earlier one's failure has no problem of its own.
+        for item in rest:
+            put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))
+            death = None
+
+    def _arguments(
+        self, generator: Generator, items: Mapping[str, str], files: Mapping[str, FileEntry]
+    ) -> Iterator[tuple[str, Argument]]:
+        """What to call the generator with, by item."""
+        declaration = generator.found.declaration
+        if not items:
+            return
+        if declaration.reads is Reads.ASSETS:
+            yield ALL, [_view(asset) for asset in self._assets(generator)]
+        elif declaration.reads is Reads.ASSET:
+            for item in items:
+                asset = self._assembly.asset(AssetId(item))
+                if asset is not None:
+                    yield item, _view(asset)
+        elif declaration.reads is Reads.FILES:
+            paths = sorted(path for path in files if matcher(declaration.of)(path))
+            if self._fits(generator, ALL, paths, items, files):
+                yield ALL, list(map(SourceFile, paths, self._fetch(paths)))
+        else:
+            paths = [path for path in items if self._fits(generator, path, [path], items, files)]
+            yield from zip(paths, map(SourceFile, paths, self._fetch(paths)), strict=True)
+
+    def _fits(
+        self,
+        generator: Generator,
+        item: str,
+        paths: list[str],
+        inputs: Mapping[str, str],
+        files: Mapping[str, FileEntry],
+    ) -> bool:
+        """Whether files are small enough to be given to a generator; if not, that is its output."""
+        size = sum(files[path].size for path in paths)
+        if size <= MAX_INPUT_BYTES:
+            return True
+        self._assembly.put(
+            Unit(generator.name, item), Output(inputs[item], (), (), (_too_large(generator, paths, size),))
+        )
+        return False
+
+
+def _view(asset: Asset) -> AssetView:
+    document = asset.document()
+    return AssetView(asset.id, asset.type, document["payload"], document["addons"])
+
+
+def _declares_nothing(path: str) -> Diagnostic:
+    return Diagnostic(
+        code="GEN021",
+        what=f"{path} declares no generator",
+        why="no function in it has a decorator such as `@for_each_file(...)`",
+        fix="add the decorator; or, if other modules import it, start its name with `_`",
+        subject=path,
+        at=Position(path),
+        severity=Severity.WARNING,
+    )
+
+
+def _too_large(generator: Generator, paths: list[str], size: int) -> Diagnostic:
+    what = paths[0] if len(paths) == 1 else f"{len(paths)} files"
+    return Diagnostic(
+        code="GEN011",
+        what=f"{generator.name} reads {what}, {size:,} bytes, more than {MAX_INPUT_BYTES:,}",
+        why="a call is given its input whole",
+        fix="split the input, or mend the pattern",
+        subject=generator.name,
+        at=Position(paths[0]) if len(paths) == 1 else generator.at,
+    )

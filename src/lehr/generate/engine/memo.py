@@ -1,0 +1,280 @@
+"""Outputs on disk, so that a worker that is started again makes nothing anew that has not changed.
+
+One SQLite file, which only the worker process opens; others look at a copy. An output is found by a digest of
+all that it was made of: the unit, its inputs, and everything that is installed (`engine.installed`).
+Whatever is wrong with the file costs time alone: a row that cannot be read is not there, and a file that
+cannot be used is done without. Nothing is flushed to the disk for the same reason; what a crash leaves half
+written does not fit its checksum.
+
+What has errors is not kept: to make it again is what people wait for, and it may go better.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.diagnostics import errors
+from lehr.base.digest import canonical, digest_all
+from lehr.generate.engine.assembly import Unit
+from lehr.generate.engine.memory import Origins
+from lehr.generate.outcome.output import Output
+
+MOST_BYTES = 1 << 30
+"""Size up to which the file may grow."""
+
+_FORMAT = "2"  # to be counted up when outputs are written or read otherwise
+_SLICE_BYTES = 1 << 18  # of outputs, written at a time: a commit that comes in between waits that long
+_SLICE_ROWS = 500
+_CHECK_BYTES = 4
+_LEVEL = 1
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS output (
+    id INTEGER PRIMARY KEY,
+    key BLOB NOT NULL UNIQUE,
+    maker TEXT NOT NULL,
+    item TEXT NOT NULL,
+    content BLOB NOT NULL
+)
+"""
+
+T = TypeVar("T")
+
+InForce = Callable[[Unit], Output | None]
+"""The output of a unit that is in force."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Output)
+
+
+def copied(path: Path, copy: Path) -> bool:
+    """Copy the file, as it is at this moment, for a worker of one's own. False if it cannot be read."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as source,
+            contextlib.closing(sqlite3.connect(copy)) as target,
+        ):
+            source.backup(target)
+    except sqlite3.Error:
+        return False
+    return True
+
+
+class Memo:
+    """What was made of units, in this process and in earlier ones. Nothing here raises.
+
+    Args:
+        path: of the file; None to keep nothing.
+        installed: digest of whatever else than its inputs goes into an output.
+        most_bytes: size up to which the file is filled.
+    """
+
+    def __init__(self, path: Path | None = None, installed: str = "", most_bytes: int = MOST_BYTES) -> None:
+        self._path = path
+        self._installed = installed
+        self._most_bytes = most_bytes
+        self._pending: dict[Unit, Output] = {}
+        self._problem = ""
+        self._database: sqlite3.Connection | None = None
+        if path is not None:
+            try:
+                self._database = _opened(path)
+            except (sqlite3.Error, OSError) as error:
+                self._give_up(str(error))
+
+    def get(self, unit: Unit, inputs: str) -> Output | None:
+        """What was made of these inputs; None if that is not known."""
+        if self._database is None:
+            return None
+        key = self._key(unit, inputs)
+        packed = self._ask(functools.partial(_content, key=key))
+        return None if packed is None else _unpacked(key, packed, inputs)
+
+    def note(self, unit: Unit, output: Output, *, with_errors: bool = False) -> None:
+        """Have `output` written when there is time; with errors only if so asked."""
+        sound = output.repeatable and (with_errors or not errors(output.diagnostics))
+        if self._database is not None and sound:
+            self._pending[unit] = output
+
+    def write(self, in_force: InForce) -> Iterator[None]:
+        """Write what was noted, a little of it each time before the iterator yields."""
+        while self._pending:
+            rows = self._next_rows()
+            self._ask(functools.partial(_insert, rows=rows))
+            yield
+            if self._filled(1.0):
+                yield from self._make_room(in_force)
+
+    def take_problem(self) -> str:
+        """Why nothing is kept, once; empty if there is nothing to say."""
+        problem, self._problem = self._problem, ""
+        return problem
+
+    def close(self) -> None:
+        """Let go of the file. What was not written is lost."""
+        self._pending.clear()
+        database, self._database = self._database, None
+        if database is not None:
+            with contextlib.suppress(sqlite3.Error):
+                database.close()
+
+    def _next_rows(self) -> list[_Row]:
+        rows: list[_Row] = []
+        size = 0
+        while self._pending and size < _SLICE_BYTES:
+            unit = next(iter(self._pending))
+            output = self._pending.pop(unit)
+            key = self._key(unit, output.inputs)
+            plain = _encoder.encode(_plain(output))
+            rows.append((key, unit.maker, unit.item, _packed(key, plain)))
+            size += len(plain)
+        return rows
+
+    def _filled(self, share: float) -> bool:
+        return (self._ask(_used_bytes) or 0) > share * self._most_bytes
+
+    def _make_room(self, in_force: InForce) -> Iterator[None]:
+        """Delete what is not in force, what was written first before all others, until a quarter is free."""
+        last = 0
+        while self._filled(0.75):
+            rows = self._ask(functools.partial(_rows_after, id=last))
+            if not rows:
+                self._give_up(
+                    f"what is in force fills more than three quarters of {self._most_bytes:,} bytes"
+                )
+                return
+            last = rows[-1][0]
+            old = [id for id, key, *unit in rows if not self._is_in_force(key, Unit(*unit), in_force)]
+            self._ask(functools.partial(_delete_rows, ids=old))
+            yield
+
+    def _is_in_force(self, key: bytes, unit: Unit, in_force: InForce) -> bool:
+        output = in_force(unit)
+        return output is not None and self._key(unit, output.inputs) == key
+
+    def _key(self, unit: Unit, inputs: str) -> bytes:
+        return bytes.fromhex(digest_all((_FORMAT, self._installed, *unit, inputs)))
+
+    def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The answer; None without a file, which is done without from now on if it cannot be used."""
+        if self._database is None:
+            return None
+        try:
+            return question(self._database)
+        except (sqlite3.Error, OSError) as error:
+            self._give_up(str(error))
+            if _is_damage(error) and self._path is not None:
+                with contextlib.suppress(OSError):
+                    _delete(self._path)
+            return None
+
+    def _give_up(self, problem: str) -> None:
+        self._problem = problem
+        self.close()
+
+
+_Row = tuple[bytes, str, str, bytes]
+
+
+def _content(database: sqlite3.Connection, key: bytes) -> bytes | None:
+    row = database.execute("SELECT content FROM output WHERE key = ?", (key,)).fetchone()
+    return row[0] if row is not None and isinstance(row[0], bytes) else None
+
+
+def _insert(database: sqlite3.Connection, rows: list[_Row]) -> None:
+    statement = "INSERT OR REPLACE INTO output (key, maker, item, content) VALUES (?, ?, ?, ?)"
+    with database:
+        database.execute("BEGIN")
+        database.executemany(statement, rows)
+
+
+def _used_bytes(database: sqlite3.Connection) -> int:
+    pages, free, size = (
+        int(database.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+def _rows_after(database: sqlite3.Connection, id: int) -> list[tuple[int, bytes, str, str]]:
+    query = "SELECT id, key, maker, item FROM output WHERE id > ? ORDER BY id LIMIT ?"
+    return database.execute(query, (id, _SLICE_ROWS)).fetchall()
+
+
+def _delete_rows(database: sqlite3.Connection, ids: list[int]) -> None:
+    with database:
+        database.execute("BEGIN")
+        database.executemany("DELETE FROM output WHERE id = ?", [(id,) for id in ids])
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        return _connected(path)
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        _delete(path)
+        return _connected(path)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute(_SCHEMA)
+        database.execute("SELECT id, key, maker, item, content FROM output LIMIT 1").fetchone()
+    except sqlite3.Error:
+        database.close()
+        raise
+    return database
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether what is in the file is wrong, and not only that it cannot be had."""
+    return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
+
+
+def _delete(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _plain(output: Output) -> Output:
+    """`output` with plain data for the values of addons, which is what they are put on assets as."""
+    if not output.additions:
+        return output
+    plain = [replace(item, value=msgspec.json.decode(canonical(item.value))) for item in output.additions]
+    return replace(output, additions=tuple(plain))
+
+
+def _packed(key: bytes, plain: bytes) -> bytes:
+    content = zlib.compress(plain, _LEVEL)
+    return _check(key, content) + content
+
+
+def _unpacked(key: bytes, packed: bytes, inputs: str) -> Output | None:
+    content = packed[_CHECK_BYTES:]
+    if packed[:_CHECK_BYTES] != _check(key, content):
+        return None
+    try:
+        output = _decoder.decode(zlib.decompress(content))
+    except (zlib.error, msgspec.MsgspecError):
+        return None
+    Origins().share(output.assets)
+    return output if output.inputs == inputs else None
+
+
+def _check(key: bytes, content: bytes) -> bytes:
+    return zlib.crc32(content, zlib.crc32(key)).to_bytes(_CHECK_BYTES, "big")

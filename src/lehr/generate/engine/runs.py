@@ -1,0 +1,252 @@
+"""Generator runs: from modules and arguments to answers."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.clock import Clock
+from lehr.base.diagnostics import Diagnostic, Position, errors
+from lehr.base.errors import LehrError
+from lehr.generate.engine.schedule import OVER_FILES, Generator
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox import forks
+from lehr.generate.sandbox.authors import Answer, Argument, Module, Types, call_each, describe, describe_types
+from lehr.generate.sandbox.confinement import FILTERED
+from lehr.generate.sandbox.meter import Overrun
+from lehr.model.selector import selector_of
+from lehr.sdk.generator import SourceFile
+
+_module = msgspec.msgpack.Decoder(Module)
+_types = msgspec.msgpack.Decoder(Types)
+_answer = msgspec.msgpack.Decoder(Answer)
+
+T = TypeVar("T", Module, Types)
+
+
+_TRACED = re.compile(r'^  File "([^"\n]+)", line (\d+) in ', re.MULTILINE)
+
+_FEW = 10_000
+"""Arguments that are sent faster than a large process forks."""
+
+Fork = Callable[[forks.Work, SandboxLimits, Clock, forks.Take], forks.Ended]
+
+
+class Run:
+    """Imports modules and calls generators in forks.
+
+    Architecture invariant: nothing that a fork does or says can raise here.
+    """
+
+    def __init__(
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        run: Fork = forks.run,
+        run_many: Fork = forks.run,
+        describe: Fork | None = None,
+    ) -> None:
+        """Import and call within `limits`.
+
+        Args:
+            run: does it.
+            describe: imports modules where nothing interrupts it; None for `run`.
+            run_many: does it where there are so many arguments that they are better not sent anywhere.
+        """
+        self._limits = limits
+        self._clock = clock
+        self._run = run
+        self._run_many = run_many
+        self._describe = describe or run
+        self.interrupted = False
+        """Whether a call was ended because there is something else to do."""
+
+    def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
+        """What the module at `path` declares. `code` is every module's source by path."""
+        found = self._described(path, functools.partial(describe, path, code, self._limits), _module)
+        if isinstance(found, Diagnostic):
+            return Module((), (found,))
+        return found if _credible(found, code) else Module((), (_garbled(path, Position(path)),))
+
+    def describe_types(self, path: str, code: Mapping[str, bytes]) -> Types:
+        """The types that the module at `path` declares. `code` is every such module's source by path."""
+        found = self._described(path, functools.partial(describe_types, path, code, self._limits), _types)
+        return Types((), (found,)) if isinstance(found, Diagnostic) else found
+
+    def _described(self, path: str, work: forks.Work, decoder: msgspec.msgpack.Decoder[T]) -> T | Diagnostic:
+        frames: list[bytes] = []
+        ended = self._describe(work, self._limits, self._clock, frames.append)
+        at = Position(path)
+        try:
+            answers = [decoder.decode(body) for body in frames]
+        except (msgspec.MsgspecError, RecursionError):
+            return _garbled(path, at)
+        return answers[0] if answers and ended.clean else self._death(ended, path, at)
+
+    def call(
+        self,
+        generator: Generator,
+        arguments: Sequence[Argument],
+        code: Mapping[str, bytes],
+        take: Callable[[Answer], None],
+    ) -> Diagnostic | None:
+        """Call `generator` with each argument.
+
+        Args:
+            take: called with each answer as it comes, in the order of the arguments; all are never
+                in memory at a time.
+
+        Returns:
+            What kept the first argument without an answer from having one; or, when all have one, what was
+            wrong with the end. None when nothing was, when the last answer says that a limit ended it, or
+            when it was interrupted.
+        """
+        size = sum(map(_size, arguments))
+        limits = replace(self._limits, calls=len(arguments), given_bytes=size)
+        work = functools.partial(call_each, generator.path, generator.found.name, arguments, code, limits)
+        answers = _Answers(len(arguments), take, generator)
+        run = self._run if _count(arguments) <= _FEW else self._run_many
+        ended = run(work, limits, self._clock, answers)
+        if ended.overran is Overrun.INTERRUPTED:
+            self.interrupted = self.interrupted or answers.left > 0
+            return None
+        if answers.garbled:
+            return _garbled(generator.name, generator.at)
+        if answers.stopped or (not answers.left and ended.clean):
+            return None
+        return self._death(ended, generator.name, generator.at)
+
+    def _death(self, ended: forks.Ended, subject: str, at: Position) -> Diagnostic:
+        limits = self._limits
+        fix = "look for a loop that does not end"
+        why = _tail(ended.printed)
+        match ended.overran:
+            case Overrun.TIME:
+                code, what = (
+                    "GEN024",
+                    f"{subject} gave no answer for {limits.wall_seconds:g} seconds, and was ended",
+                )
+                fix = "look for a loop that does not end, or for something it waits for"
+            case Overrun.PROCESSOR:
+                code = "GEN024"
+                what = (
+                    f"{subject} used more than {limits.cpu_seconds} seconds of processor time, and was ended"
+                )
+            case Overrun.PROCESSOR_IN_ALL | Overrun.TIME_IN_ALL:
+                code, what = "GEN024", f"{subject} used up the {ended.overran} of its calls, and was ended"
+                why = (
+                    f"its calls together may use {limits.cpu_seconds} s of processor time, "
+                    f"plus {limits.cpu_seconds_per_call:g} s for each call and "
+                    f"{limits.cpu_seconds_per_megabyte:g} s for each megabyte read or yielded, "
+                    f"and {limits.wall_seconds / limits.cpu_seconds:g} times as much elapsed time"
+                )
+                fix = "make it faster, or split it into several generators"
+            case Overrun.ANSWER:
+                code, what = (
+                    "GEN025",
+                    f"{subject} yielded more than {limits.answer_bytes:,} bytes, and was ended",
+                )
+            case Overrun.ANSWERS:
+                return _garbled(subject, at)
+            case _ if ended.status == forks.EXIT_NO_MEMORY:
+                code, what = "GEN025", f"{subject} used up its memory"
+                fix = "look for a collection that grows without end"
+            case _ if ended.status == FILTERED:
+                return _filtered(ended.printed, subject, at)
+            case _:
+                how = f"by signal {-ended.status}" if ended.status < 0 else f"with exit code {ended.status}"
+                code, what = "GEN026", f"the process of {subject} ended {how} before it had finished"
+                fix = "a generator must neither exit nor crash the interpreter"
+        return Diagnostic(code=code, what=what, why=why, fix=fix, subject=subject, at=at)
+
+
+def _credible(module: Module, code: Mapping[str, bytes]) -> bool:
+    """Whether a module's process says what it can know: native code could have written the answer."""
+    names = [found.name for found in module.generators]
+    if len(set(names)) < len(names) or not set(module.uses) <= code.keys():
+        return False
+    try:
+        for found in module.generators:
+            if found.declaration.reads not in OVER_FILES:
+                selector_of(found.declaration.of)
+    except LehrError:
+        return False
+    return all(found.line > 0 for found in module.generators)
+
+
+_ASSET_BYTES = 1000  # of an asset that is given, about
+
+
+def _size(argument: Argument) -> int:
+    items = argument if isinstance(argument, list) else [argument]
+    return sum(len(item.bytes()) if isinstance(item, SourceFile) else _ASSET_BYTES for item in items)
+
+
+def _count(arguments: Sequence[Argument]) -> int:
+    return sum(len(item) if isinstance(item, list) else 1 for item in arguments)
+
+
+class _Answers:
+    """Decodes what comes from a fork, up to the first that cannot be read.
+
+    Attributes:
+        left: how many are still to come.
+        stopped: True when the last that came says that a limit ended it.
+    """
+
+    def __init__(self, left: int, take: Callable[[Answer], None], generator: Generator) -> None:
+        self.left = left
+        self.stopped = False
+        self.garbled = False
+        self._take = take
+        self._generator = generator
+
+    def __call__(self, body: bytes) -> None:
+        if self.garbled or self.stopped or not self.left:
+            return
+        try:
+            answer = _answer.decode(body)
+        except (msgspec.MsgspecError, RecursionError):
+            self.garbled = True
+            return
+        if not answer.repeatable and not errors(answer.diagnostics):  # what ended it would not be said
+            self.garbled = True
+            return
+        self.left -= 1
+        self.stopped = not answer.repeatable
+        self._take(answer)
+
+
+def _garbled(subject: str, at: Position) -> Diagnostic:
+    return Diagnostic(
+        code="GEN026",
+        what=f"the process of {subject} gave an answer that cannot be read",
+        why="something else wrote to the descriptor that answers go through",
+        fix="a generator must leave file descriptors alone",
+        subject=subject,
+        at=at,
+    )
+
+
+def _filtered(printed: bytes, subject: str, at: Position) -> Diagnostic:
+    """The kernel has ended it; Python has written where it stood. Only paths of a snapshot are relative."""
+    places = _TRACED.findall(printed.decode(errors="replace"))
+    inner = next((Position(file, int(line)) for file, line in places if file[0] not in "/<"), at)
+    return Diagnostic(
+        code="GEN023",
+        what=f"{subject} asked the system for what generators may not have, and was ended",
+        why="native code that it calls wanted a socket, a process, or what belongs to another one",
+        fix="read what is needed from source files, as the argument",
+        subject=subject,
+        at=inner,
+    )
+
+
+def _tail(printed: bytes) -> str:
+    text = printed.decode(errors="replace").strip()
+    return repr(text if len(text) <= 200 else text[:197] + "...") if text else ""

@@ -1,0 +1,235 @@
+"""The worker process: `python -m lehr.generate.engine.worker --registry MODULE:FUNCTION`.
+
+It speaks `lehr.generate.outcome.protocol` on its stdin and stdout, and ends when stdin does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import importlib
+import os
+import select
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock, SystemClock
+from lehr.generate.engine.build import Build
+from lehr.generate.engine.installed import digest_of_installed
+from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.runs import Fork, Run
+from lehr.generate.outcome.problem_list import reported
+from lehr.generate.outcome.protocol import (
+    LENGTH_BYTES,
+    Built,
+    Changed,
+    Contents,
+    Part,
+    SandboxLimits,
+    Unkept,
+    Wanted,
+    Working,
+    frame,
+)
+from lehr.generate.sandbox import forks
+from lehr.generate.sandbox.denials import preload
+from lehr.generate.sandbox.forker import Elsewhere, Forker
+from lehr.generate.sandbox.forks import OVERTAKE, Ended, Take, Work
+from lehr.model.types import Registry
+
+T = TypeVar("T")
+
+_MOST_ASSETS = 5000
+"""Assets in one message."""
+
+_SILENCE_SECONDS = 1.0  # after which the parent is told that there is something going on
+
+_CHUNK = 1 << 20
+
+_BRIEF_SECONDS = 5
+
+_BATCH = 256
+"""Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
+
+
+class Channel:
+    """The worker's end of the conversation.
+
+    Args:
+        incoming: descriptor.
+    """
+
+    def __init__(self, incoming: int, outgoing: BinaryIO) -> None:
+        self.incoming = incoming
+        self._outgoing = outgoing
+
+    def send(self, message: object) -> None:
+        """Send one message."""
+        self._outgoing.write(frame(message))
+        self._outgoing.flush()
+
+    def receive(self, kind: type[T]) -> T | None:
+        """The next message; None when there will be no more."""
+        length = self._exactly(LENGTH_BYTES)
+        if length is None:
+            return None
+        body = self._exactly(int.from_bytes(length, "big"))
+        return None if body is None else msgspec.msgpack.decode(body, type=kind)
+
+    def waiting(self) -> bool:
+        """True if there is something to receive."""
+        return bool(select.select([self.incoming], [], [], 0)[0])
+
+    def _exactly(self, size: int) -> bytes | None:
+        """As many bytes, and none beyond, so that what waits is seen to wait; None when they end before."""
+        content = bytearray()
+        while len(content) < size:
+            chunk = os.read(self.incoming, min(size - len(content), _CHUNK))
+            if not chunk:
+                return None
+            content += chunk
+        return bytes(content)
+
+    def fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
+        """Contents of files, in the order of `paths`, asked for in batches."""
+        for start in range(0, len(paths), _BATCH):
+            self.send(Wanted(tuple(paths[start : start + _BATCH])))
+            answer = self.receive(Contents)
+            if answer is None:
+                raise EOFError("the parent is gone")
+            yield from answer.contents
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until the parent closes the pipe."""
+    parser = argparse.ArgumentParser(prog="lehr.generate.engine.worker")
+    parser.add_argument("--registry", required=True, metavar="MODULE:FUNCTION")
+    parser.add_argument("--limits", default="{}", metavar="JSON")
+    parser.add_argument("--memo", type=Path, metavar="FILE")
+    options = parser.parse_args(arguments)
+    channel = _own_pipes()
+    limits = msgspec.json.decode(options.limits, type=SandboxLimits)
+    registry = _registry(options.registry)
+    preload()
+    clock = SystemClock()
+    with (
+        contextlib.closing(Forker()) as forker,
+        contextlib.closing(_memo(options)) as memo,
+        contextlib.closing(Elsewhere(_brief(limits), clock, channel.incoming, Chance())) as elsewhere,
+    ):
+        overtaken = _Overtaken()
+        call = functools.partial(forker.run, interrupt=overtaken.descriptor)
+        call_many = functools.partial(forks.run, interrupt=overtaken.descriptor)
+        run = Run(limits, clock, _telling(call, channel), _telling(call_many, channel), forker.run)
+        _serve(channel, Build(registry, channel.fetch, run, memo, elsewhere), memo, overtaken)
+
+
+class _Overtaken:
+    """Whether the parent has something newer to make, as a descriptor that can be read from then."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._tell = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._tell, False)
+        signal.signal(OVERTAKE, self._note)
+
+    def forget(self) -> None:
+        """What was told is dealt with."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, _CHUNK):
+                pass
+
+    def _note(self, _number: int, _frame: object) -> None:
+        with contextlib.suppress(BlockingIOError):  # it has been told often enough
+            os.write(self._tell, b"x")
+
+
+def _serve(channel: Channel, build: Build, memo: Memo, overtaken: _Overtaken) -> None:
+    while (changed := channel.receive(Changed)) is not None:
+        overtaken.forget()
+        built = build.build(changed)
+        problem = memo.take_problem()
+        if problem:
+            channel.send(Unkept(problem))
+        _answer(channel, built)
+        _pass_time(channel, build.idle())
+        if built.again:
+            told = channel.receive(Contents)
+            if told is None:
+                return
+            build.verify(told.contents)
+            _pass_time(channel, build.idle())
+
+
+def _brief(limits: SandboxLimits) -> SandboxLimits:
+    """Limits for what is made again only to see whether it is the same."""
+    cpu, wall = min(limits.cpu_seconds, _BRIEF_SECONDS), min(limits.wall_seconds, _BRIEF_SECONDS)
+    return replace(limits, cpu_seconds=cpu, wall_seconds=wall)
+
+
+def _memo(options: argparse.Namespace) -> Memo:
+    return Memo(options.memo, digest_of_installed(options.registry, options.limits) if options.memo else "")
+
+
+def _pass_time(channel: Channel, work: Iterator[None]) -> None:
+    """Do `work` until there is something else to do."""
+    while not channel.waiting():
+        try:
+            next(work)
+        except StopIteration:
+            return
+
+
+def _telling(run: Fork, channel: Channel) -> Fork:
+    """`run`, which tells the parent every now and then that it gets on, however long all of it takes."""
+
+    def telling(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+        said = clock.monotonic()
+
+        def take_and_tell(body: bytes) -> None:
+            nonlocal said
+            take(body)
+            if clock.monotonic() - said > _SILENCE_SECONDS:
+                said = clock.monotonic()
+                channel.send(Working())
+
+        return run(work, limits, clock, take_and_tell)
+
+    return telling
+
+
+def _answer(channel: Channel, built: Built) -> None:
+    last = max(0, len(built.upserts) - _MOST_ASSETS)
+    for start in range(0, last, _MOST_ASSETS):
+        channel.send(Part(built.upserts[start : start + _MOST_ASSETS]))
+    sent = -(-last // _MOST_ASSETS) * _MOST_ASSETS
+    channel.send(replace(built, upserts=built.upserts[sent:], diagnostics=reported(built.diagnostics)))
+
+
+def _own_pipes() -> Channel:
+    """Take stdin and stdout away from everybody else: a stray print must not garble the protocol."""
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return Channel(incoming, os.fdopen(outgoing, "wb", 1 << 20))
+
+
+def _registry(factory: str) -> Registry:
+    module, _, function = factory.partition(":")
+    registry = getattr(importlib.import_module(module), function)()
+    if not isinstance(registry, Registry):
+        raise TypeError(f"{factory} returned {type(registry).__name__}, not a registry of types")
+    return registry
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""The workspace file `lehr.yaml`: what a snapshot declares, and within which limits.
+
+partition: shakespeare          # required
+types: ["types/*.{yaml,py}"]    # types of assets and addons that it declares
+assets: ["assets/**/*.yaml"]    # plain asset files
+generators: ["generators/*.py"]
+let_go: {old-job: "moved to the other cell"}
+shrink: {percent: 30, floor: 5, types: {lehr.File: {percent: 50}}}
+growth: {percent: 50, floor: 100}
+blank: {percent: 0, floor: 1}
+jump: {factor: 10, severity: error, ignore: [/retries]}
+acknowledge: [{code: VAL021, subject: shakespeare, after: shakespeare@41, reason: closing a region}]
+not_secret: [{asset: certificates/*, field: /payload/content, reason: public keys}]
+databases:
+- {name: clusters, connection: sqlite:inventory.sqlite, query: SELECT name FROM cluster,
+   type: team.Service, field: /cluster, when_down: refuse}
+sources: {shared: {directory: ../shared}}    # see lehr.sdk.declared_sources
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from lehr.base import documents
+from lehr.base.diagnostics import Diagnostic, Position
+from lehr.generate.outcome.globs import glob_problem
+from lehr.generate.typing.problems import did_you_mean, pointer, problems_of, quoted
+from lehr.model.asset import Partition, id_problem, partition_problem
+from lehr.model.incarnation import Acknowledgement
+from lehr.sdk import declared_sources
+from lehr.sdk.declared_sources import KINDS, kind_of, name_problem, tells_password
+from lehr.sdk.validator import (
+    ACKNOWLEDGEABLE,
+    Blank,
+    DatabaseRule,
+    Growth,
+    Jump,
+    Limits,
+    NotSecret,
+    Reason,
+    Shrink,
+)
+
+WORKSPACE_FILE = declared_sources.WORKSPACE_FILE
+DEFAULT_ASSETS = ("assets/**/*.{yaml,yml,json,toml}",)
+DEFAULT_TYPES = ("types/*.{yaml,yml,json,toml,py,binpb,desc,pb,protoset}",)
+DEFAULT_GENERATORS = ("generators/*.py",)
+
+
+_PATTERNS = ("assets", "generators", "types")
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    partition: str
+    assets: tuple[str, ...] = DEFAULT_ASSETS
+    generators: tuple[str, ...] = DEFAULT_GENERATORS
+    types: tuple[str, ...] = DEFAULT_TYPES
+    let_go: dict[str, Reason] = {}
+    shrink: Shrink = Shrink()
+    growth: Growth = Growth()
+    blank: Blank = Blank()
+    jump: Jump = Jump()
+    acknowledge: tuple[Acknowledgement, ...] = ()
+    not_secret: tuple[NotSecret, ...] = ()
+    databases: tuple[DatabaseRule, ...] = ()
+    sources: dict[str, Any] = {}
+
+
+FIELDS: tuple[str, ...] = _File.__struct_fields__
+"""Every field of the file."""
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    """What `lehr.yaml` says.
+
+    Attributes:
+        assets, generators, types: glob patterns (`lehr.generate.outcome.globs`).
+        explicit: which of these patterns somebody wrote, with their place; a written pattern that
+            matches nothing is worth a warning, a default one is not.
+        named: types that guards and rules are for, with their place.
+    """
+
+    partition: Partition
+    assets: tuple[str, ...]
+    generators: tuple[str, ...]
+    limits: Limits
+    explicit: dict[str, Position]
+    named: tuple[tuple[str, Position], ...] = ()
+    types: tuple[str, ...] = DEFAULT_TYPES
+
+    @property
+    def patterns(self) -> tuple[tuple[str, ...], ...]:
+        """What says which files hold assets, types and code."""
+        return self.assets, self.types, self.generators
+
+
+def missing_workspace() -> Diagnostic:
+    """There is no workspace file."""
+    return Diagnostic(
+        code="GEN001",
+        what=f"there is no {WORKSPACE_FILE} here",
+        why="it names the partition, and which files declare assets",
+        fix="`lehr init DIR` makes one; or add the file with the line `partition: NAME`",
+        subject=WORKSPACE_FILE,
+        at=Position(WORKSPACE_FILE),
+    )
+
+
+def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
+    """The workspace that the file's `content` describes; None if there is an error in it."""
+    loaded = documents.load(WORKSPACE_FILE, content)
+    if loaded.diagnostics:
+        return None, list(loaded.diagnostics)
+    if len(loaded.documents) != 1 or not isinstance(loaded.documents[0].value, dict):
+        return None, [_problem("it is not one mapping", "write `partition: NAME`", Position(WORKSPACE_FILE))]
+    document = loaded.documents[0]
+    problems = [
+        Diagnostic(
+            code="GEN002",
+            what=f"{WORKSPACE_FILE}: {item.what}",
+            why=item.why,
+            fix=item.fix,
+            subject=WORKSPACE_FILE,
+            at=document.position(item.pointer),
+        )
+        for item in problems_of(document.value, _File)
+    ]
+    if problems:
+        return None, problems
+    file = msgspec.convert(document.value, _File)
+    problems = _value_problems(file, document)
+    if problems:
+        return None, problems
+    limits = Limits(**{name: getattr(file, name) for name in Limits.__struct_fields__})
+    explicit = _explicit(document)
+    partition = Partition(file.partition)
+    named = tuple(_named(file, document))
+    return Workspace(partition, file.assets, file.generators, limits, explicit, named, file.types), []
+
+
+def unknown_types(workspace: Workspace, known: Collection[str]) -> Iterator[Diagnostic]:
+    """GEN002: what a guard or a rule is for has to be a type, or it would guard nothing."""
+    for name, at in workspace.named:
+        if name not in known:
+            fix = did_you_mean(name, known, f"known types: {', '.join(sorted(known))}")
+            yield _problem(
+                f"there is no asset type {quoted(name)}", fix, at, "it would never be judged by this"
+            )
+
+
+def _value_problems(file: _File, document: documents.Document) -> list[Diagnostic]:
+    problems = []
+    reason = partition_problem(file.partition)
+    if reason is not None:
+        where = document.position("/partition")
+        problems.append(
+            _problem(
+                f"{quoted(file.partition)} cannot name a partition", "choose another name", where, reason
+            )
+        )
+    for key in _PATTERNS:
+        for index, pattern in enumerate(getattr(file, key)):
+            reason = glob_problem(pattern)
+            if reason is not None:
+                where = document.position(f"/{key}/{index}")
+                problems.append(
+                    _problem(f"pattern {quoted(pattern)} cannot be used", "mend the pattern", where, reason)
+                )
+    for id in file.let_go:
+        reason = id_problem(id)
+        if reason is not None:
+            where = document.position(pointer(["let_go", id]))
+            problems.append(
+                _problem(f"{quoted(id)} in let_go is no asset id", "write the id as it was", where, reason)
+            )
+    for index, item in enumerate(file.acknowledge):
+        if item.code not in ACKNOWLEDGEABLE:
+            what = f"{quoted(item.code)} cannot be acknowledged"
+            fix = did_you_mean(item.code, ACKNOWLEDGEABLE, f"these can: {', '.join(ACKNOWLEDGEABLE)}")
+            problems.append(_problem(what, fix, document.position(f"/acknowledge/{index}/code")))
+    for name, value in file.sources.items():
+        problems.extend(_source_problems(name, value, document))
+        if isinstance(value, dict) and value.get("partition") == file.partition:
+            where = document.position(pointer(["sources", name, "partition"]))
+            why = "what it would read of itself is what it has made of that"
+            fix = "name another partition, or delete the source"
+            problems.append(_problem(f"{file.partition} cannot be a source of itself", fix, where, why))
+    return problems
+
+
+def _source_problems(name: str, value: Any, document: documents.Document) -> Iterator[Diagnostic]:
+    at = ["sources", name]
+    reason = name_problem(name)
+    if reason is not None:
+        where = document.position(pointer(at))
+        yield _problem(f"{quoted(name)} cannot name a source", "choose another name", where, reason)
+    kind = kind_of(value)
+    if kind is None:
+        what = f"`sources.{name}` does not say what kind of source it is"
+        fix = f"write a mapping with one of {', '.join(KINDS)}"
+        yield _problem(what, fix, document.position(pointer(at)))
+        return
+    for item in problems_of(value, kind):
+        where = document.position(pointer(at) + item.pointer)
+        found = _problem(f"`sources.{name}`: {item.what}", item.fix, where, item.why)
+        yield replace(found, confidential=tells_password(value))
+
+
+def _named(file: _File, document: documents.Document) -> Iterator[tuple[str, Position]]:
+    for index, rule in enumerate(file.databases):
+        yield rule.type, document.position(f"/databases/{index}/type")
+    for guard in ("shrink", "growth", "blank"):
+        for name in getattr(file, guard).types:
+            yield name, document.position(pointer([guard, "types", name]))
+
+
+def _explicit(document: documents.Document) -> dict[str, Position]:
+    found: dict[str, Position] = {}
+    for key in _PATTERNS:
+        for index, pattern in enumerate(document.value.get(key, ())):
+            found[pattern] = document.position(f"/{key}/{index}")
+    return found
+
+
+def _problem(what: str, fix: str, at: Position, why: str = "") -> Diagnostic:
+    return Diagnostic(
+        code="GEN002", what=f"{WORKSPACE_FILE}: {what}", why=why, fix=fix, subject=WORKSPACE_FILE, at=at
+    )

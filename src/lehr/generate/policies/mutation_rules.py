@@ -1,0 +1,113 @@
+"""What policies put on assets, compiled: rules, and the fields that they put."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from lehr.generate.typing.conversion import Place
+from lehr.generate.typing.problems import pointer
+from lehr.model.asset import AssetId
+from lehr.model.policy import Policy
+from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation
+from lehr.sdk.policy import INSERTED, Filling, Matching, compiled_value
+
+Path = tuple[str, ...]
+"""Keys from the top of an asset's document to a field."""
+
+
+class Leaf(NamedTuple):
+    """A field that a rule puts.
+
+    Attributes:
+        fill: its value.
+        inner: JSON pointer to it, in the policy's payload.
+        mark: what an asset says that has it from there, with the line of the field.
+        literal: False if there are expressions in it.
+    """
+
+    path: Path
+    fill: Filling
+    inner: str
+    mark: Annotated
+    literal: bool
+
+
+class MutationRule(NamedTuple):
+    """One item of a policy's `mutate`, compiled.
+
+    Attributes:
+        sets: True if it puts fields whatever is written there.
+        by: the policy and its line.
+        place: from a JSON pointer into the policy's payload to where that stands.
+    """
+
+    policy: AssetId
+    name: str
+    matching: Matching
+    sets: bool
+    leaves: tuple[Leaf, ...]
+    by: Derivation
+    place: Place
+
+    @property
+    def told(self) -> str:
+        """The rule, for people."""
+        return f"policy `{self.policy}`, `{self.name}`"
+
+    @property
+    def declared(self) -> DeclaredGenerator:
+        """The rule, as a generator."""
+        return DeclaredGenerator(self.by.generator, self.by.line, self.by.reads, self.by.of)
+
+
+def mutation_rules(
+    id: AssetId, policy: Policy, by: Callable[[str, int], Derivation], place: Place
+) -> Iterator[MutationRule]:
+    """What the policy `id` puts on assets, compiled. Nothing in it may be unclear.
+
+    Args:
+        by: from the name and line of a rule to what its assets say.
+        place: from a JSON pointer into the policy's payload to where that stands.
+    """
+    matching = Matching(policy, [])
+    for number, item in enumerate(policy.mutate):
+        verb, values = item.values
+        at = f"/mutate/{number}"
+        leaves = [
+            Leaf(
+                path,
+                compiled_value(value, inner, []),
+                inner,
+                Annotated("", by(item.name, place(inner).line), pointer(path)),
+                not _has_expressions(value),
+            )
+            for root, held in (("payload", values.payload), ("addons", values.addons))
+            for path, value, inner in leaves_of(held, (root,), f"{at}/{verb}/{root}")
+        ]
+        derived = by(item.name, place(at).line)
+        yield MutationRule(id, item.name, matching, verb == "set", tuple(leaves), derived, place)
+
+
+class Put(NamedTuple):
+    """A value that a rule has put on an asset."""
+
+    rule: MutationRule
+    leaf: Leaf
+    value: Any
+
+
+def leaves_of(value: Mapping[str, Any], path: Path, inner: str) -> Iterator[tuple[Path, Any, str]]:
+    """What is no mapping with something in it, with its path, and the pointer to where the policy says it."""
+    for key, item in value.items():
+        at = inner + pointer([key])
+        if isinstance(item, dict) and item:
+            yield from leaves_of(item, (*path, key), at)
+        else:
+            yield (*path, key), item, at
+
+
+def _has_expressions(value: Any) -> bool:
+    if isinstance(value, str):
+        return INSERTED.search(value) is not None
+    return any(map(_has_expressions, value)) if isinstance(value, list) else False

@@ -1,0 +1,232 @@
+"""A process that forks in the worker's stead, because it stays small.
+
+A fork copies the page tables of whoever forks, and its end takes them down again: of a worker that
+remembers a million assets that takes as long as all the rest of a small change. This process is forked off
+before the worker knows anything. What it forks knows nothing but what the call is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import NoReturn
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.generate.engine.runs import Run
+from lehr.generate.outcome.protocol import SandboxLimits
+from lehr.generate.sandbox.confinement import Confinement, leave_network
+from lehr.generate.sandbox.denials import preload
+from lehr.generate.sandbox.forks import Ended, Take, Work, be_forked, supervise
+from lehr.generate.sandbox.meter import Overrun
+
+_BYTES = 8
+"""Of a number: a length, a process id, a status."""
+
+_PAUSE_SECONDS = 5.0
+
+_REAP = b"."
+_READY = b"!"
+
+
+class Remote:
+    """Runs work in forks of the process at the other end of a socket.
+
+    Architecture invariant: pickles go from the worker to the forker only. What the forks answer is decoded
+    as data by whoever reads it.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def run(
+        self, work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None
+    ) -> Ended:
+        """As `lehr.generate.sandbox.forks.run`. All that `work` holds is sent.
+
+        Args:
+            interrupt: descriptor; the fork is ended as soon as it can be read from.
+
+        Raises:
+            EOFError, OSError: the forker has died.
+        """
+        request = pickle.dumps((work, limits))
+
+        def start(send_to: int, print_to: int) -> int:
+            socket.send_fds(self._socket, [_number(len(request))], [send_to, print_to])
+            self._socket.sendall(request)
+            return _received(self._socket)
+
+        def reap(_child: int) -> int:
+            self._socket.sendall(_REAP)
+            return _received(self._socket)
+
+        return supervise(start, reap, limits, clock, take, interrupt)
+
+
+class Forker(Remote):
+    """A fork of this process. To be made in a process with a single thread, before it grows."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._process = os.fork()
+        if self._process == 0:
+            _serve(theirs)
+        theirs.close()
+        super().__init__(ours)
+
+    def close(self) -> None:
+        """End the process, and wait for its end."""
+        self._socket.close()
+        os.waitpid(self._process, 0)
+
+
+class OtherForker(Remote):
+    """Another interpreter, which differs in `environment`. It takes its time to start."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-s", "-P", "-m", "lehr.generate.sandbox.forker", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **environment},
+                pass_fds=[theirs.fileno()],
+            )
+        self._started = False
+        super().__init__(ours)
+
+    def ready(self) -> bool:
+        """Whether it has started, and has not ended."""
+        if not self._started and select.select([self._socket], [], [], 0)[0]:
+            self._started = self._socket.recv(len(_READY)) == _READY
+        return self._started and self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process, and wait for its end."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+class Elsewhere:
+    """An `OtherForker` for a worker: there when it has first been asked for, and again after it has died.
+
+    Args:
+        interrupt: descriptor of whoever the worker must listen to first.
+        chance: makes each of them another one.
+        pause: seconds from one call to the next, so that the processor is there for others.
+    """
+
+    def __init__(
+        self,
+        limits: SandboxLimits,
+        clock: Clock,
+        interrupt: int,
+        chance: Chance,
+        pause: float = _PAUSE_SECONDS,
+    ) -> None:
+        self._interrupt = interrupt
+        self._chance = chance
+        self._clock = clock
+        self._pause = pause
+        self._due = clock.monotonic()
+        self._other: OtherForker | None = None
+        self.run = Run(limits, clock, self._call, self._call)
+
+    def ready(self) -> bool:
+        """Whether it has started, and has had its pause. Starts it."""
+        if self._other is None:
+            seed = int(self._chance.uniform(1, 1 << 32))
+            # Objects lie where the system's allocator puts them, and sets have another order.
+            self._other = OtherForker({"PYTHONHASHSEED": str(seed), "PYTHONMALLOC": "malloc"})
+        return self._other.ready() and self._clock.monotonic() >= self._due
+
+    def close(self) -> None:
+        """End it, if it is there."""
+        if self._other is not None:
+            self._other.close()
+            self._other = None
+
+    def _call(self, work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
+        try:
+            if self._other is not None:
+                return self._other.run(work, limits, clock, take, self._interrupt)
+        except (EOFError, OSError):
+            self.close()
+        finally:
+            self._due = clock.monotonic() + self._pause
+        return Ended(b"", Overrun.INTERRUPTED, 0)
+
+
+def _serve(worker: socket.socket) -> NoReturn:
+    """The life of the forker: until the worker is gone."""
+    with contextlib.suppress(EOFError, OSError):
+        _keep_only(worker.fileno())
+        leave_network()
+        confinement = Confinement()
+        while True:
+            _fork_one(worker, confinement)
+    os._exit(0)
+
+
+def _fork_one(worker: socket.socket, confinement: Confinement) -> None:
+    length, descriptors, _flags, _address = socket.recv_fds(worker, _BYTES, 2)
+    if len(length) < _BYTES:
+        raise EOFError
+    work, limits = pickle.loads(_exactly(worker, int.from_bytes(length, "big")))  # noqa: S301  the worker's own
+    child = os.fork()
+    if child == 0:
+        send_to, print_to = descriptors
+        be_forked(work, limits, send_to, print_to, confinement)
+    del work
+    for descriptor in descriptors:
+        os.close(descriptor)
+    worker.sendall(_number(child))
+    _exactly(worker, len(_REAP))  # until then, nobody else can get its process id
+    _, status = os.waitpid(child, 0)
+    worker.sendall(_number(status))
+
+
+def _keep_only(descriptor: int) -> None:
+    """Let go of the pipes to the parent: it is told of the worker's end by their closing."""
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, 1 << 16)
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(_BYTES, "big")
+
+
+def _received(connection: socket.socket) -> int:
+    return int.from_bytes(_exactly(connection, _BYTES), "big")
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    content = bytearray()
+    while len(content) < size:
+        chunk = connection.recv(min(size - len(content), 1 << 20))
+        if not chunk:
+            raise EOFError("the other end is gone")
+        content += chunk
+    return bytes(content)
+
+
+def main() -> None:
+    """Be the process of an `OtherForker`, whose socket is the descriptor that is given as the argument."""
+    preload()
+    worker = socket.socket(fileno=int(sys.argv[1]))
+    worker.sendall(_READY)
+    _serve(worker)
+
+
+if __name__ == "__main__":
+    main()
