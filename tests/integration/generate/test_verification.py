@@ -18,11 +18,11 @@ from lehr.base.diagnostics import Diagnostic, errors
 from lehr.generate.engine.build import Build
 from lehr.generate.engine.client import GenerationWorker
 from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.other_forker import Elsewhere
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
-from lehr.generate.sandbox.forker import Elsewhere
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot, registry
 

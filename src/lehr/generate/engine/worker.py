@@ -24,6 +24,7 @@ from lehr.base.clock import Clock, SystemClock
 from lehr.generate.engine.build import Build
 from lehr.generate.engine.installed import digest_of_installed
 from lehr.generate.engine.memo import Memo
+from lehr.generate.engine.other_forker import Elsewhere
 from lehr.generate.engine.runs import Fork, Run
 from lehr.generate.outcome.problem_list import reported
 from lehr.generate.outcome.protocol import (
@@ -40,7 +41,7 @@ from lehr.generate.outcome.protocol import (
 )
 from lehr.generate.sandbox import forks
 from lehr.generate.sandbox.denials import preload
-from lehr.generate.sandbox.forker import Elsewhere, Forker
+from lehr.generate.sandbox.forker import Forker
 from lehr.generate.sandbox.forks import OVERTAKE, Ended, Take, Work
 from lehr.model.types import Registry
 
