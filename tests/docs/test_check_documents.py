@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from lehr.base import documents
-from lehr.checks import CHECKS, TYPES, calendar, depends_on, freeze, rate_limit
+from lehr.checks import CHECKS, TYPES, calendar, freeze, rate_limit
 from lehr.model.addons import ADDONS, DEPENDS_ON, Rule, VersionNeed
 from lehr.model.asset import id_problem
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.testing.conformance.check_plugin import RULES
 
@@ -68,25 +69,25 @@ def test_every_type_has_an_example() -> None:
     ("section", "kinds", "reasons"),
     [
         ("Selecting assets", [Selector], []),
-        ("freeze", [freeze.Freeze], [freeze.FROZEN]),
+        ("freeze", [freeze.Freeze], [Reason.FROZEN]),
         (
             "calendar",
             [calendar.Calendar, calendar.Window],
-            [calendar.OUTSIDE_WINDOW, calendar.OVERRIDDEN],
+            [Reason.OUTSIDE_WINDOW, Reason.OVERRIDDEN],
         ),
         (
             "depends-on",
             [ADDONS[DEPENDS_ON], VersionNeed, Rule],
             [
-                depends_on.MISSING,
-                depends_on.UNREADABLE,
-                depends_on.DIFFERS,
-                depends_on.CAPACITY,
-                depends_on.VERSION,
-                depends_on.RULE,
+                Reason.DEPENDENCY_MISSING,
+                Reason.DEPENDENCY_UNREADABLE,
+                Reason.DEPENDENCY_DIFFERS,
+                Reason.CAPACITY_ORDER,
+                Reason.VERSION_ORDER,
+                Reason.RULE_NOT_MET,
             ],
         ),
-        ("rate", [rate_limit.RateLimit], [rate_limit.RATE_LIMITED]),
+        ("rate", [rate_limit.RateLimit], [Reason.RATE_LIMITED]),
     ],
 )
 def test_every_field_and_reason_is_described_and_no_other(

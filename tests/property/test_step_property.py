@@ -40,6 +40,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Verdict
 from lehr.model.diff import NO_DIFF, Goal
 from lehr.model.operation import Outcome, Progress, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Finish, Record, Refused, Touch, Write
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import ASSET, CONTENT, DESTRUCTIVE, DIFF, OTHER_DIFF, control, operation, view
@@ -50,7 +51,7 @@ courses = st.builds(
     Course,
     st.sampled_from([Goal.PRESENT, Goal.PRESENT, *Goal]),
     st.sampled_from([None, EPOCH + 1e7]),
-    st.sampled_from([None, None, ("StillReferenced", "b refers to it", "let go")]),
+    st.sampled_from([None, None, (Reason.STILL_REFERENCED, "b refers to it", "let go")]),
 )
 pinnings = st.builds(
     Pinning,
@@ -87,13 +88,13 @@ refusals = st.builds(
     Refused,
     st.sampled_from(
         [
-            "LeaseLost",
-            "StoreUnavailable",
-            "LimitReached",
-            "ApprovalMissing",
-            "Overtaken",
-            "GovernanceChanged",
-            "InFlight",
+            Reason.LEASE_LOST,
+            Reason.STORE_UNAVAILABLE,
+            Reason.LIMIT_REACHED,
+            Reason.APPROVAL_MISSING,
+            Reason.OVERTAKEN,
+            Reason.GOVERNANCE_CHANGED,
+            Reason.IN_FLIGHT,
         ]
     ),
     st.just("m"),

@@ -12,6 +12,7 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import TransientError
 from lehr.model.asset import AssetId, Partition
 from lehr.model.control import ControlKind
+from lehr.model.reason import Reason
 from lehr.store.claims import HostClaims
 from lehr.store.sqlite.claims import ClaimFile
 from lehr.testing.virtual import VirtualClock
@@ -66,7 +67,7 @@ def test_nothing_is_pushed_over_what_is_still_being_turned_down(
         assert world.values == {"old": "fenced 1"}
         assert held(register) == {"port:1": "old"}
         found = plane.condition("new")
-        assert (found.reason, found.message) == ("ClaimedHere", "port 1 still belongs to `old`")
+        assert (found.reason, found.message) == (Reason.CLAIMED_HERE, "port 1 still belongs to `old`")
         world.order.clear()
         await clock.sleep(30)
         assert world.order == ["old", "new"], "it is woken when the claim is free"
@@ -107,7 +108,7 @@ def test_who_is_pinned_to_a_claim_that_is_anothers_now_waits(
         await plane.control(control(ControlKind.PIN, "a", clock, incarnation=1))
         await clock.sleep(30)
         assert world.values == {"a": "3", "b": "1"}
-        assert plane.condition("a").reason == "ClaimedHere"
+        assert plane.condition("a").reason == Reason.CLAIMED_HERE
         assert held(register)["port:1"] == "b"
 
     play(tmp_path, scenario, claims=claims)

@@ -21,6 +21,7 @@ from lehr.model.damage import DamagedError
 from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import control
@@ -79,7 +80,7 @@ def test_a_damaged_asset_stalls_alone_is_named_and_changes_nothing(tmp_path: Pat
         await at_rest(again)
         assert world.values == {"a": "1"}, "b is damaged, and c frozen"
         condition = again.condition("b")
-        assert (condition.status, condition.reason) == (Status.STALLED, "Damaged")
+        assert (condition.status, condition.reason) == (Status.STALLED, Reason.DAMAGED)
         assert "asset b of incarnation" in condition.message
         assert "table asset_version" in condition.message
         assert "commit a change" in condition.unblock
@@ -132,7 +133,7 @@ OPERATIONS = {
 
 def stalled_for_its_operation(started: Plane, id: str) -> None:
     condition = started.condition(id)
-    assert (condition.status, condition.reason) == (Status.STALLED, "Damaged")
+    assert (condition.status, condition.reason) == (Status.STALLED, Reason.DAMAGED)
     assert "operation" in condition.message
     assert f"of asset {id} is damaged" in condition.message
 
@@ -295,7 +296,7 @@ def test_who_depends_on_an_asset_whose_operation_is_damaged_waits_for_it(tmp_pat
         await clock.sleep(60)
         assert (world.values["a"], world.values["d"]) == ("1", "1")
         condition = again.condition("a")
-        assert (condition.status, condition.reason) == (Status.WAITING, "DependencyDiffers")
+        assert (condition.status, condition.reason) == (Status.WAITING, Reason.DEPENDENCY_DIFFERS)
         assert condition.message == "depends-on: b differs in push"
         await again.kill()
 
@@ -381,7 +382,7 @@ def test_a_turn_that_breaks_each_time_does_not_keep_everything_waiting(
         await started.start()
         await started.publish(thing("a", "1"))
         await at_rest(started)
-        assert started.condition("a").reason == "TurnBroke"
+        assert started.condition("a").reason == Reason.TURN_BROKE
         before = started.enforcer.turns
         await clock.sleep(3000)
         assert started.enforcer.turns - before < 100, "less and less often"

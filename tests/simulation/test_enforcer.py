@@ -17,6 +17,7 @@ from lehr.model.decision import Status
 from lehr.model.diff import Goal
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
 from lehr.model.operation import Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector, parse_selector
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock, run
@@ -158,7 +159,7 @@ def test_pushed_and_still_different_stalls_and_names_itself(tmp_path: Path) -> N
         await plane.publish(thing("a", "1"))
         await clock.sleep(4 * 3600)
         condition = plane.condition("a")
-        assert (condition.status, condition.reason) == (Status.STALLED, "PushedStillDifferent")
+        assert (condition.status, condition.reason) == (Status.STALLED, Reason.PUSHED_STILL_DIFFERENT)
         assert world.pushes["a", "1"] == 3
         world.forgetful.clear()
         await plane.publish(thing("a", "2"))
@@ -173,7 +174,7 @@ def test_stalled_push_waits_for_new_intent(tmp_path: Path) -> None:
         world.behave["a"] = lambda target, push: Outcome(Result.STALLED, "no such port")
         await plane.publish(thing("a", "1"))
         await clock.sleep(DAY / 2)
-        assert plane.condition("a").reason == "PushStalled"
+        assert plane.condition("a").reason == Reason.PUSH_STALLED
         assert len(plane.store.records.operations(PARTITION)) == 1
         del world.behave["a"]
         await plane.publish(thing("a", "2"))
@@ -282,7 +283,7 @@ def test_pin_goes_back_and_unpin_forward_again(tmp_path: Path) -> None:
         await plane.control(pin)
         await plane.settle()
         assert world.values["a"] == "1"
-        assert plane.condition("a").reason == "Pinned"
+        assert plane.condition("a").reason == Reason.PINNED
         await plane.lift(pin)
         await plane.settle()
         assert world.values["a"] == "2"
@@ -309,7 +310,7 @@ def test_paused_asset_has_no_turns_and_resumes(tmp_path: Path) -> None:
         pause = control(ControlKind.PAUSE, "a", clock)
         await plane.control(pause)
         await clock.sleep(300)
-        assert plane.condition("a").reason == "Paused"
+        assert plane.condition("a").reason == Reason.PAUSED
         await plane.lift(pause)
         await plane.settle(10.0)
         assert world.values["a"] == "1"
@@ -325,7 +326,7 @@ def test_observed_only_is_compared_and_never_pushed(tmp_path: Path) -> None:
         await plane.publish(thing("a", "1"), look)
         await clock.sleep(600)
         assert not world.values
-        assert plane.condition("a").reason == "ObserveOnly"
+        assert plane.condition("a").reason == Reason.OBSERVE_ONLY
         world.values["a"] = "1"
         await clock.sleep(120)
         assert plane.condition("a").status is Status.CONVERGED
@@ -337,7 +338,7 @@ def test_destruction_waits_for_an_approval_of_exactly_this_diff(tmp_path: Path) 
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
         await plane.publish(thing("a", "1", destroys=True))
         await clock.sleep(10)
-        assert plane.condition("a").reason == "ApprovalNeeded"
+        assert plane.condition("a").reason == Reason.APPROVAL_NEEDED
         [(_, decision), *_] = plane.store.records.decisions(PARTITION, AssetId("a"), 1)
         assert decision.diff is not None
         approval = control(ControlKind.APPROVAL, "a", clock, diff_digest=decision.diff.digest())
@@ -393,7 +394,7 @@ def test_turndown_waits_while_something_refers_to_it(tmp_path: Path) -> None:
         await plane.publish(thing("a", "1", reads=["b"]), thing("b", "1", turned_down()))
         await clock.sleep(300)
         assert world.values["b"] == "1"
-        assert plane.condition("b").reason == "StillReferenced"
+        assert plane.condition("b").reason == Reason.STILL_REFERENCED
         await plane.publish(thing("a", "1"), thing("b", "1", turned_down()))
         await clock.sleep(120)
         assert "b" not in world.values
@@ -450,7 +451,7 @@ def test_no_place_stays_free_while_somebody_waits_for_one(tmp_path: Path) -> Non
         await clock.sleep(1)
         await plane.publish(thing("first", "1"), thing("a", "1"), thing("b", "1"))
         await clock.sleep(10)
-        assert {plane.condition(id).reason for id in "ab"} == {"ConcurrencyLimit"}
+        assert {plane.condition(id).reason for id in "ab"} == {Reason.CONCURRENCY_LIMIT}
         world.values["a"] = "1"
         await plane.settle(180.0)
         assert world.values == {"first": "1", "a": "1", "b": "1"}

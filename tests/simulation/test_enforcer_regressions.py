@@ -14,6 +14,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.operation import Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import SetControl
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
@@ -48,7 +49,7 @@ def test_a_pin_to_before_a_turndown_holds_it_back(tmp_path: Path) -> None:
         await plane.publish(thing("a", "1", turned_down()))
         await clock.sleep(300)
         assert world.values == {"a": "1"}
-        assert plane.condition("a").reason == "Pinned"
+        assert plane.condition("a").reason == Reason.PINNED
         await plane.lift(pin)
         await plane.settle()
         assert not world.values
@@ -125,7 +126,7 @@ def test_who_waits_for_a_held_limit_goes_on_when_it_has_room(tmp_path: Path) -> 
         world.seconds = 30.0
         await plane.publish(thing("a", "1"), thing("b", "1"))
         await clock.sleep(10)
-        assert "LimitReached" in {plane.condition(id).reason for id in "ab"}
+        assert Reason.LIMIT_REACHED in {plane.condition(id).reason for id in "ab"}
         await plane.settle(120.0)
         assert world.values == {"a": "1", "b": "1"}
 
@@ -181,7 +182,7 @@ def test_what_was_let_go_is_said_to_be_orphaned_also_by_the_next_process(tmp_pat
         await plane.publish(thing("b", "1"))
         after = await restarted(plane, tmp_path, world, clock)
         await after.settle()
-        assert after.condition("a").reason == "LetGo"
+        assert after.condition("a").reason == Reason.LET_GO
         assert after.enforcer.assets == 1
         assert world.values["a"] == "1"
         await after.kill()
@@ -196,10 +197,10 @@ def test_a_dependency_whose_turndown_waits_wakes_its_dependants_all_the_same(tmp
         app = thing("app", "1", {DEPENDS_ON: DependsOn(["db"])})
         await plane.publish(app, thing("db", "1", turned_down()))
         await clock.sleep(10)
-        assert plane.condition("app").reason == "DependencyDiffers"
+        assert plane.condition("app").reason == Reason.DEPENDENCY_DIFFERS
         await plane.lift(freeze)
         await clock.sleep(30)
-        assert plane.condition("db").reason == "StillReferenced"
+        assert plane.condition("db").reason == Reason.STILL_REFERENCED
         assert world.values == {"app": "1", "db": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())
@@ -210,7 +211,7 @@ def test_a_retry_that_a_person_asks_for_counts_also_when_a_turn_is_queued_alread
         world.behave["a"] = lambda target, push: Outcome(Result.STALLED, "it refuses")
         await plane.publish(thing("a", "1"))
         await clock.sleep(10)
-        assert plane.condition("a").reason == "PushStalled"
+        assert plane.condition("a").reason == Reason.PUSH_STALLED
         del world.behave["a"]
         plane.enforcer.wake(AssetId("a"), "a hint")
         plane.enforcer.wake(AssetId("a"), RETRY)
@@ -275,7 +276,7 @@ def test_a_removed_asset_that_comes_back_brings_back_what_it_depends_on(tmp_path
         await plane.publish(thing("app", "2", depends), gone)
         await clock.sleep(300)
         assert world.values == {"app": "2", "db": "1"}
-        assert plane.condition("db").reason == "StillReferenced"
+        assert plane.condition("db").reason == Reason.STILL_REFERENCED
 
     play(tmp_path, scenario)
 
@@ -317,7 +318,7 @@ def test_a_word_of_a_person_that_nobody_told_of_is_found(tmp_path: Path) -> None
         await plane.settle()
         await plane.committer.ask(SetControl(control(ControlKind.PAUSE, "a", clock)))
         await clock.sleep(30)
-        assert plane.condition("a").reason == "Paused"
+        assert plane.condition("a").reason == Reason.PAUSED
         await plane.publish(thing("a", "1"), thing("b", "1"))
         await clock.sleep(10)
         assert world.values["b"] == "1"
@@ -398,7 +399,7 @@ def test_a_turn_that_breaks_says_so_and_is_tried_again_soon(tmp_path: Path) -> N
         await plane.publish(thing("a", "2"))
         await clock.sleep(5)
         condition = plane.condition("a")
-        assert (condition.status, condition.reason) == (Status.RETRYING, "StoreUnavailable")
+        assert (condition.status, condition.reason) == (Status.RETRYING, Reason.STORE_UNAVAILABLE)
         assert "locked" in condition.message
         assert AssetId("a") in plane.enforcer.unsettled
         stores[0].broken = False
@@ -432,7 +433,7 @@ def test_a_dependency_that_is_published_anew_during_the_turn_counts_as_pending(t
         await clock.sleep(2)
         await plane.publish(app, thing("db", "2"))
         await clock.sleep(60)
-        assert plane.condition("app").reason == "DependencyDiffers"
+        assert plane.condition("app").reason == Reason.DEPENDENCY_DIFFERS
         assert world.values == {"app": "by hand", "db": "1"}
 
     play(tmp_path, scenario, traits=traits_without_resync())
@@ -494,10 +495,10 @@ def test_turns_that_break_do_not_follow_each_other_at_once(tmp_path: Path) -> No
         before = plane.enforcer.turns
         await clock.sleep(25)
         assert plane.enforcer.turns - before < 10
-        assert plane.condition("a").reason == "StoreUnavailable"
+        assert plane.condition("a").reason == Reason.STORE_UNAVAILABLE
         stores[0].broken = False
         await clock.sleep(30)
-        assert plane.condition("a").reason == "TurndownStands"
+        assert plane.condition("a").reason == Reason.TURNDOWN_STANDS
 
     play(tmp_path, scenario, traits=traits_without_resync(), wrap=unreadable)
 
@@ -512,7 +513,7 @@ def test_a_dependency_that_could_not_be_seen_when_it_was_looked_at_is_looked_at_
         world.looking["db"] = 1000.0  # longer than a look may take
         await plane.publish(thing("app", "2", app), thing("db", "1"))
         await clock.sleep(60)
-        assert plane.condition("app").reason == "DependencyDiffers"
+        assert plane.condition("app").reason == Reason.DEPENDENCY_DIFFERS
         del world.looking["db"]
         await clock.sleep(120)
         assert world.values["app"] == "2"

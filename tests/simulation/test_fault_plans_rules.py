@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest
+from lehr.model.reason import Reason
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.plans.damage import damaged
 from lehr.testing.sim.plans.oracles import differences, strays, summary, unlike
@@ -15,7 +16,7 @@ from lehr.testing.sim.plans.plan import Fault, Plan, Point, Reference, Rest, Whe
 from lehr.testing.sim.plans.planning import plans_of
 from lehr.testing.sim.plans.pruning import prune
 
-REST = Rest({"a": 1}, {"a": ("digest", "present")}, {"a": ("Converged", "AsIntended")}, "incarnation")
+REST = Rest({"a": 1}, {"a": ("digest", "present")}, {"a": ("Converged", Reason.AS_INTENDED)}, "incarnation")
 FILES = {"lehr.yaml": b"partition: x", "a.yaml": b"id: a", "b.yaml": b"id: b", "c.yaml": b"id: c"}
 
 
@@ -154,7 +155,7 @@ def test_every_part_of_a_state_is_compared() -> None:
     others = (
         Rest({"a": 2}, REST.ledger, REST.standing, REST.incarnation),
         Rest(REST.production, {}, REST.standing, REST.incarnation),
-        Rest(REST.production, REST.ledger, {"a": ("Waiting", "Frozen")}, REST.incarnation),
+        Rest(REST.production, REST.ledger, {"a": ("Waiting", Reason.FROZEN)}, REST.incarnation),
         Rest(REST.production, REST.ledger, REST.standing, "another"),
         Rest(REST.production, REST.ledger, REST.standing, REST.incarnation, ("a",)),
     )

@@ -12,6 +12,7 @@ from lehr.base.errors import TransientError
 from lehr.model.addons import LABELS, Labels
 from lehr.model.asset import AssetId, AssetKey, make_asset
 from lehr.model.control import ControlKind
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Admit, LiftControl, Write
 from lehr.sdk.plugin import Traits
@@ -82,7 +83,7 @@ def test_what_was_removed_is_not_made_again_when_its_ledger_could_not_be_read_at
         await clock.sleep(120)
         assert not failing(plane)["ledger"]
         assert world.values == {"b": "1"}
-        assert plane.condition("a").reason == "Removed"
+        assert plane.condition("a").reason == Reason.REMOVED
 
     played(tmp_path, scenario)
 
@@ -120,7 +121,7 @@ def test_a_word_is_taken_up_soon_when_a_read_fails_as_it_is_told(tmp_path: Path,
         await plane.control(freeze)
         await plane.publish(thing("a", "2", GOLD))
         await clock.sleep(30)
-        assert plane.condition("a").reason == "Frozen"
+        assert plane.condition("a").reason == Reason.FROZEN
         await plane.committer.ask(LiftControl(PARTITION, freeze.id, clock.now()))
         failing(plane)[read] = 1
         plane.enforcer.controls_changed(freeze.selector, "a freeze was taken back")
@@ -158,7 +159,7 @@ def test_a_freeze_of_a_label_holds_who_is_pinned_to_before_the_label(tmp_path: P
         world.values["a"] = "by hand"
         await clock.sleep(300)
         assert world.values == {"a": "by hand"}
-        assert plane.condition("a").reason == "Frozen"
+        assert plane.condition("a").reason == Reason.FROZEN
 
     played(tmp_path, scenario)
 
@@ -187,7 +188,7 @@ def test_a_turndown_that_is_to_stand_longer_brings_nothing_back(tmp_path: Path) 
         await plane.publish(thing("a", "1", turned_down(stand=7200.0)))
         await clock.sleep(300)
         assert not world.values
-        assert plane.condition("a").reason == "Removed"
+        assert plane.condition("a").reason == Reason.REMOVED
         assert plane.store.records.ledger(AssetKey(PARTITION, AssetId("a"))) is not None
 
     played(tmp_path, scenario)

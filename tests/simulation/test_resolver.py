@@ -7,6 +7,7 @@ from pathlib import Path
 from lehr.model.addons import DEPENDS_ON, TURNDOWN, DependsOn, Rule, Turndown, VersionNeed
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.sdk.plugin import Traits
 from lehr.testing.virtual import VirtualClock
@@ -47,7 +48,7 @@ def test_the_order_is_re_decided_when_a_change_turns_round_on_the_way(tmp_path: 
         world.seconds = 20.0
         await plane.publish(balancer("4"), job("4"))
         await clock.sleep(5)
-        assert plane.condition("balancer").reason == "CapacityOrder"
+        assert plane.condition("balancer").reason == Reason.CAPACITY_ORDER
         await plane.publish(balancer("1"), job("1"))
         await plane.settle(200.0)
         assert world.values == {"balancer": "1", "job": "1"}
@@ -70,7 +71,7 @@ def test_unknown_effects_block_in_both_directions_and_the_circle_is_named(tmp_pa
         await plane.publish(balancer("?"), job("?"))
         await clock.sleep(30)
         conditions = [plane.condition(id) for id in ("balancer", "job")]
-        circles = [item for item in conditions if item.reason == "MutualBlock"]
+        circles = [item for item in conditions if item.reason == Reason.MUTUAL_BLOCK]
         assert circles
         assert "balancer waits for job" in circles[0].message
         assert "job waits for balancer" in circles[0].message
@@ -128,7 +129,7 @@ def test_a_version_does_not_fall_behind_what_is_held_back(tmp_path: Path) -> Non
         await plane.publish(job("a", needs="1"), schema("1"))
         await clock.sleep(100)
         assert world.values["schema"] == "2"
-        assert plane.condition("schema").reason == "VersionOrder"
+        assert plane.condition("schema").reason == Reason.VERSION_ORDER
 
     play(tmp_path, scenario, traits=LONG)
 
@@ -161,7 +162,7 @@ def test_a_version_does_not_fall_behind_what_is_pinned(tmp_path: Path) -> None:
         await plane.publish(job("a"), schema("1"))
         await clock.sleep(100)
         assert world.values["schema"] == "2"
-        assert plane.condition("schema").reason == "VersionOrder"
+        assert plane.condition("schema").reason == Reason.VERSION_ORDER
         await plane.lift(pin)
         await plane.settle(60.0)
         assert world.values["schema"] == "1"
@@ -179,7 +180,7 @@ def test_a_rule_says_what_no_order_does(tmp_path: Path) -> None:
         grown = thing("app", "7", {DEPENDS_ON: DependsOn(rules=[rule])})
         await plane.publish(grown, thing("cache", "y"))
         await clock.sleep(3)
-        assert plane.condition("app").reason == "RuleNotMet"
+        assert plane.condition("app").reason == Reason.RULE_NOT_MET
         assert "cache is cold" in plane.condition("app").message
         await plane.settle(60.0)
         assert world.order == ["cache", "app"]

@@ -11,6 +11,7 @@ import pytest
 from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.diff import Change, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
+from lehr.model.reason import Reason
 from lehr.model.types import AssetType
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 from lehr.testing.virtual import VirtualClock
@@ -96,7 +97,7 @@ def test_what_was_let_go_may_come_back_as_another_type(tmp_path: Path) -> None:
         await plane.publish(other("x"))
         await plane.settle()
         assert given["plugins"][0].pushed == [(OTHER, Goal.PRESENT)], "also when it was being pushed"
-        assert plane.condition("x").reason == "AsIntended"
+        assert plane.condition("x").reason == Reason.AS_INTENDED
 
     play(tmp_path, scenario, **given)
 

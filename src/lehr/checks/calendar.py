@@ -15,14 +15,13 @@ from lehr.checks.weekly import DAY, Span, Weekly
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Verdict
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
-OUTSIDE_WINDOW = "OutsideWindow"
-OVERRIDDEN = "Overridden"
 
 _DAYS: tuple[str, ...] = get_args(Day)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00")
@@ -121,7 +120,7 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
     override = _override(id, request, read)
     if override is not None and prepared.calendar.override:
         message = f"{id} is closed; override {override.id} by {override.actor}: {override.reason}"
-        return Verdict(check, allow=True, reason=OVERRIDDEN, message=message, overridden=override.id)
+        return Verdict(check, allow=True, reason=Reason.OVERRIDDEN, message=message, overridden=override.id)
     until = prepared.weekly.next_opening(request.now)
     local = prepared.weekly.local(until)
     zone = prepared.calendar.timezone
@@ -131,7 +130,7 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
     return Verdict(
         check,
         allow=False,
-        reason=OUTSIDE_WINDOW,
+        reason=Reason.OUTSIDE_WINDOW,
         message=f"{id} is closed until {opens}{refused}",
         unblock=f"wait for the window; {allowed} {id}",
         until=until,

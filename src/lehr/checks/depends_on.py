@@ -29,14 +29,8 @@ from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, DependsOn, Rule
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import Diff, Goal
+from lehr.model.reason import Reason
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
-
-MISSING = "DependencyMissing"
-UNREADABLE = "DependencyUnreadable"
-DIFFERS = "DependencyDiffers"
-CAPACITY = "CapacityOrder"
-VERSION = "VersionOrder"
-RULE = "RuleNotMet"
 
 _BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
@@ -79,7 +73,7 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
         yield from _turndown(read)
         return
     for id in read.registry.dependencies(request.asset):
-        yield _Question(id, DIFFERS, f"{id} converges", _differs)
+        yield _Question(id, Reason.DEPENDENCY_DIFFERS, f"{id} converges", _differs)
     addon = read.registry.addon(request.asset, DEPENDS_ON, DependsOn) or DependsOn()
     yield from _capacity(request.diff, addon, read)
     yield from _versions(request.diff, addon, read)
@@ -97,7 +91,9 @@ def _turndown(read: CheckReader) -> Iterator[_Question]:
     for referrer in read.referrers():
         if not referrer.mentions:
             id = referrer.asset.id
-            yield _Question(id, DIFFERS, f"{id}, which once referred to it, converges", _differs)
+            yield _Question(
+                id, Reason.DEPENDENCY_DIFFERS, f"{id}, which once referred to it, converges", _differs
+            )
 
 
 def _capacity(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Question]:
@@ -105,14 +101,17 @@ def _capacity(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
         for name in addon.capacity:
             id = AssetId(name)
             yield _Question(
-                id, CAPACITY, f"{id} grows first", lambda diff: "still has to grow" if _grows(diff) else None
+                id,
+                Reason.CAPACITY_ORDER,
+                f"{id} grows first",
+                lambda diff: "still has to grow" if _grows(diff) else None,
             )
     if _shrinks(mine):
         for referrer in _referrers(read, _BY_CAPACITY):
             id = referrer.asset.id
             yield _Question(
                 id,
-                CAPACITY,
+                Reason.CAPACITY_ORDER,
                 f"{id} shrinks first",
                 lambda diff: "still has to shrink" if _shrinks(diff) else None,
             )
@@ -131,7 +130,9 @@ def _shrinks(diff: Diff) -> bool:
 def _versions(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Question]:
     for need in addon.versions:
         id = AssetId(need.asset)
-        yield _Question(id, VERSION, f"{id} reaches version {need.at_least}", _behind(need.at_least))
+        yield _Question(
+            id, Reason.VERSION_ORDER, f"{id} reaches version {need.at_least}", _behind(need.at_least)
+        )
     before, after = mine.effects.version_from, mine.effects.version_to
     if before is None or after is None or not precedes(after, before):
         return
@@ -139,7 +140,10 @@ def _versions(mine: Diff, addon: DependsOn, read: CheckReader) -> Iterator[_Ques
         id = referrer.asset.id
         needed = _needed(referrer, read)
         yield _Question(
-            id, VERSION, f"{id} no longer needs more than version {after}", _may_need(needed, after)
+            id,
+            Reason.VERSION_ORDER,
+            f"{id} no longer needs more than version {after}",
+            _may_need(needed, after),
         )
 
 
@@ -166,7 +170,7 @@ def _may_need(needed: list[str], after: str) -> Judge:
 def _rules(mine: Diff, addon: DependsOn) -> Iterator[_Question]:
     for rule in addon.rules:
         id = AssetId(rule.asset)
-        yield _Question(id, RULE, f"`{rule.allow}` becomes true", _unless(rule, mine))
+        yield _Question(id, Reason.RULE_NOT_MET, f"`{rule.allow}` becomes true", _unless(rule, mine))
 
 
 def _unless(rule: Rule, mine: Diff) -> Judge:
@@ -215,16 +219,31 @@ async def _ask(question: _Question, read: CheckReader) -> _Obstacle | None:
         diff = await read.diff(id)
     except LehrError as error:
         # One asset that cannot be looked at must not hide what the others wait for.
-        return _Obstacle(id, UNREADABLE, f"{id} cannot be compared: {error}", f"{id} can be compared again")
+        return _Obstacle(
+            id,
+            Reason.DEPENDENCY_UNREADABLE,
+            f"{id} cannot be compared: {error}",
+            f"{id} can be compared again",
+        )
     if diff is None:
         return _Obstacle(
-            id, MISSING, f"{id} is not in intent", f"declare {id}, or take it out of {DEPENDS_ON}"
+            id,
+            Reason.DEPENDENCY_MISSING,
+            f"{id} is not in intent",
+            f"declare {id}, or take it out of {DEPENDS_ON}",
         )
     trouble = question.judge(diff)
     return None if trouble is None else _Obstacle(id, question.reason, f"{id} {trouble}", question.unblock)
 
 
-_WORST = (MISSING, UNREADABLE, RULE, VERSION, CAPACITY, DIFFERS)
+_WORST = (
+    Reason.DEPENDENCY_MISSING,
+    Reason.DEPENDENCY_UNREADABLE,
+    Reason.RULE_NOT_MET,
+    Reason.VERSION_ORDER,
+    Reason.CAPACITY_ORDER,
+    Reason.DEPENDENCY_DIFFERS,
+)
 
 
 def _verdict(obstacles: list[_Obstacle]) -> Verdict:

@@ -13,11 +13,10 @@ from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Verdict
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
-
-FROZEN = "Frozen"
 
 
 class Freeze(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +62,7 @@ def _declared(asset: Asset, freeze: Freeze, read: CheckReader) -> Verdict:
     return Verdict(
         f"{FreezeCheck.name}/{asset.id}",
         allow=False,
-        reason=FROZEN,
+        reason=Reason.FROZEN,
         message=f"frozen by {who}: {freeze.reason}",
         unblock=f"take the asset {asset.id} out of intent{ends}",
         until=freeze.until.timestamp() if freeze.until else None,
@@ -75,7 +74,7 @@ def _spoken(control: Control) -> Verdict:
     return Verdict(
         f"{FreezeCheck.name}/{control.id}",
         allow=False,
-        reason=FROZEN,
+        reason=Reason.FROZEN,
         message=f"frozen by {control.actor}: {control.reason}",
         unblock=f"lift the freeze with `lehr unfreeze {shlex.quote(str(control.selector))}`{ends}",
         until=control.expires_at,

@@ -16,11 +16,10 @@ from lehr.base.digest import canonical
 from lehr.checks.governing import Governing
 from lehr.model.asset import Asset, AssetId
 from lehr.model.decision import Reservation, Verdict
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
-
-RATE_LIMITED = "RateLimited"
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+[smhd])+")
@@ -93,7 +92,7 @@ def _verdict(id: AssetId, limit: RateLimit, request: CheckRequest, read: CheckRe
     return Verdict(
         key,
         allow=False,
-        reason=RATE_LIMITED,
+        reason=Reason.RATE_LIMITED,
         # No running numbers: a turn that waits again must say the same again.
         message=f"{id} allows {limit.pushes} pushes per {_text(limit.per)}{among}, and they are used up",
         unblock="wait until the oldest push no longer counts",

@@ -11,11 +11,12 @@ from lehr.base.errors import LehrError
 from lehr.cli import terminal
 from lehr.cli.commanding import command
 from lehr.cli.stored import complete_asset, open_reading, partition_option, state_option
+from lehr.model.reason import Reason
 
 if TYPE_CHECKING:
     from lehr.model.diff import Diff
 
-_WAITING = ("ApprovalNeeded", "ApprovalMissing")
+_WAITING = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
 
 
 @click.command(

@@ -21,6 +21,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.governance import OBSERVE_ONLY, ObserveOnly
+from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 from lehr.sdk.plugin import AssetPlugin, version_read
@@ -215,7 +216,7 @@ class Planner:
                 verdicts += await check.check(request, reader)
             except Exception as error:
                 said = f"the check failed: {type(error).__name__}: {error}"
-                verdicts.append(Verdict(check.name, allow=False, reason="CheckFailed", message=said))
+                verdicts.append(Verdict(check.name, allow=False, reason=Reason.CHECK_FAILED, message=said))
         return verdicts
 
 

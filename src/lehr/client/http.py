@@ -13,14 +13,13 @@ import h11
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import Asset, Partition
+from lehr.model.reason import Reason
 from lehr.sdk.watch import Batch, ListAgainError, Listing
 from lehr.sdk.wire import LIST_AGAIN, Problem, decode_batch, decode_page, decode_problem
 
 _READ = 65_536
 _MOST_LINE = 256 * 2**20
 """Bytes of one batch, beyond which whoever sends it is not believed."""
-
-_PRUNED = "Pruned"
 
 
 class HttpWatch:
@@ -180,7 +179,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _error(problem: Problem, after: int) -> LehrError:
     """The error that a problem is, on this side."""
-    if problem.code in (LIST_AGAIN, _PRUNED):
+    if problem.code in (LIST_AGAIN, Reason.PRUNED):
         return ListAgainError(after, problem.detail)
     kind = TransientError if problem.status >= 500 or problem.status == 408 else StalledError
     return kind(problem.title, why=problem.detail, fix=problem.fix)

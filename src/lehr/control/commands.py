@@ -10,6 +10,7 @@ from lehr.control.messages import Approve, Controlling, Freeze, Lift, Override, 
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector, parse_selector
 from lehr.model.writes import Pruned
 
@@ -68,7 +69,7 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
         LehrError: nothing waits, or another diff than the person has seen.
     """
     [id] = control.selector.ids or ("",)
-    if waiting is None or waiting.condition.reason not in ("ApprovalNeeded", "ApprovalMissing"):
+    if waiting is None or waiting.condition.reason not in (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING):
         raise LehrError(f"{id} does not wait for an approval", fix=f"see `lehr why {id}`")
     assert waiting.diff is not None
     digest = waiting.diff.digest()

@@ -16,6 +16,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff
+from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
 from lehr.sdk.store import Records
@@ -114,7 +115,7 @@ def _no_answer(check: CheckPlugin, request: CheckRequest, why: str) -> Verdict:
     return Verdict(
         check.name,
         allow=False,
-        reason="CheckFailed",
+        reason=Reason.CHECK_FAILED,
         message=f"the check failed: {why}",
         unblock="a check that answers",
         until=request.now + _RETRY_SECONDS,

@@ -9,14 +9,11 @@ import structlog
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.reason import Reason
 from lehr.model.writes import Refused
 from lehr.sdk.claims import Claims, Conflict
 
 log = structlog.get_logger()
-
-CLAIMED_ELSEWHERE = "ClaimedElsewhere"
-CLAIMED_HERE = "ClaimedHere"
-PROTECTED_PATH = "ProtectedPath"
 
 
 class Kept(NamedTuple):
@@ -58,15 +55,15 @@ def _kept(first: Conflict) -> Kept:
     holder = first.holder
     if first.protected:
         message = f"{first.what} is in {first.protected}, where no asset may write"
-        return Kept(Refused(PROTECTED_PATH, message))
+        return Kept(Refused(Reason.PROTECTED_PATH, message))
     if holder.ours:
         message = f"{first.what} still belongs to `{holder.asset}`"
-        return Kept(Refused(CLAIMED_HERE, message), (holder.asset,))
+        return Kept(Refused(Reason.CLAIMED_HERE, message), (holder.asset,))
     message = (
         f"{first.what} belongs to `{holder.asset}` of partition {holder.partition},"
         f" whose state is in {holder.state}"
     )
-    return Kept(Refused(CLAIMED_ELSEWHERE, message))
+    return Kept(Refused(Reason.CLAIMED_ELSEWHERE, message))
 
 
 class GivingUp:

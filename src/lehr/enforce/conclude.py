@@ -18,6 +18,7 @@ from lehr.model.damage import DamagedError
 from lehr.model.decision import LEFT, Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
+from lehr.model.reason import Reason
 from lehr.model.writes import Record, Touch, Write
 
 _SAME_TIME = 1.0
@@ -129,11 +130,11 @@ def _condition_of(error: LehrError | str) -> Condition:
     if isinstance(error, LehrError):
         message = f"{error.what}: {error.why}" if error.why else error.what
         if isinstance(error, StalledError):
-            reason = "Damaged" if isinstance(error, DamagedError) else "Unreadable"
+            reason = Reason.DAMAGED if isinstance(error, DamagedError) else Reason.UNREADABLE
             return Condition(Status.STALLED, reason, message, error.fix or "see the log of `lehr run`")
-        return Condition(Status.RETRYING, "StoreUnavailable", message, error.fix or "Lehr tries again")
+        return Condition(Status.RETRYING, Reason.STORE_UNAVAILABLE, message, error.fix or "Lehr tries again")
     unblock = "Lehr tries again by itself; the log of `lehr run` has the traceback"
-    return Condition(Status.RETRYING, "TurnBroke", f"the turn broke: {error}", unblock)
+    return Condition(Status.RETRYING, Reason.TURN_BROKE, f"the turn broke: {error}", unblock)
 
 
 def _due_otherwise(before: float | None, after: float | None) -> bool:
@@ -185,4 +186,4 @@ def _evidence(state: State) -> dict[str, Any]:
 
 def pushing_condition(operation: Operation) -> Condition:
     """The condition of an asset while its push is under way."""
-    return Condition(Status.PUSHING, "Pushing", f"push {operation.id} is under way", "its end")
+    return Condition(Status.PUSHING, Reason.PUSHING, f"push {operation.id} is under way", "its end")

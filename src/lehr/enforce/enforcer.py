@@ -63,6 +63,7 @@ from lehr.model.declared import TYPE, declared_type
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import Registry, addon_names
 from lehr.model.writes import Finish, KeepLease, LeaseLostError, Refused, TakeLease, Write
@@ -623,15 +624,17 @@ class Enforcer:
     async def _ask_admission(self, slot: Slot, effect: AskAdmission) -> Admitted | NotAdmitted | Deferred:
         lane = slot.lane
         if self._stopping:
-            return NotAdmitted(Refused("Stopping", "the control plane stops: no push begins any more"))
+            return NotAdmitted(Refused(Reason.STOPPING, "the control plane stops: no push begins any more"))
         has_place = await lane.take_place(slot)
         slot.offered = False
         if not has_place:
             limit = lane.traits.pushes
-            return Deferred("ConcurrencyLimit", f"{limit} pushes of this plugin are under way, its limit")
+            return Deferred(
+                Reason.CONCURRENCY_LIMIT, f"{limit} pushes of this plugin are under way, its limit"
+            )
         if effect.retry and (wait := lane.budget.take(self._clock.monotonic())):
             self._free_place(lane)
-            return Deferred("RetryBudget", "too many retries of this plugin's pushes lately", wait)
+            return Deferred(Reason.RETRY_BUDGET, "too many retries of this plugin's pushes lately", wait)
         slot.admitting, kept = True, None
         begins = False
         try:
@@ -641,7 +644,7 @@ class Enforcer:
                 kept = None if refused is None else Kept(refused)
             begins = kept is None
         except LehrError as error:
-            kept = Kept(Refused("StoreUnavailable", str(error)))
+            kept = Kept(Refused(Reason.STORE_UNAVAILABLE, str(error)))
         finally:
             if not begins:
                 slot.admitting = slot.overtaken = False

@@ -51,6 +51,7 @@ from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Reservation, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Adopt, Basis, Finish
 
 Stepped = tuple[State, tuple[Effect, ...]]
@@ -61,7 +62,7 @@ RETRY = "retry"
 INEFFECTIVE_PUSHES = 3
 """Pushes in a row that may end well and leave the same diff, before a person is needed."""
 
-_AS_INTENDED = Condition(Status.CONVERGED, "AsIntended", "production is as intended")
+_AS_INTENDED = Condition(Status.CONVERGED, Reason.AS_INTENDED, "production is as intended")
 
 _FIRST_LOOK = 0.5
 _LOOK_AGAIN = 5.0
@@ -71,9 +72,10 @@ _REFUSALS = 4
 """Admissions in a row that may find a turn out of date before that is said."""
 
 _MUST_NOT_CHANGE = {
-    "ClaimedElsewhere": "claim something else; or turn it down or let it go in that partition (lehr claims)",
-    "ClaimedHere": "it is removed or claims something else; or claim something else (lehr claims)",
-    "ProtectedPath": "choose a path outside of it; or remove the symbolic link that leads there",
+    Reason.CLAIMED_ELSEWHERE: "claim something else; or turn it down or let it go in that partition"
+    " (lehr claims)",
+    Reason.CLAIMED_HERE: "it is removed or claims something else; or claim something else (lehr claims)",
+    Reason.PROTECTED_PATH: "choose a path outside of it; or remove the symbolic link that leads there",
 }
 """What unblocks an asset that claims what it must not change, by the reason of the refusal."""
 
@@ -103,17 +105,17 @@ def _begin(state: State, event: Begin) -> Stepped:
     if view.pinning.pause is not None:
         pause = view.pinning.pause
         message = f"paused by {pause.actor}: {pause.reason}"
-        return conclude(state, Condition(Status.HELD, "Paused", message, "lehr resume"), looks=False)
+        return conclude(state, Condition(Status.HELD, Reason.PAUSED, message, "lehr resume"), looks=False)
     if view.orphaned:
         message = "intent let it go; it is left in production as it is"
-        return conclude(state, Condition(Status.ORPHANED, "LetGo", message), settled=True)
+        return conclude(state, Condition(Status.ORPHANED, Reason.LET_GO, message), settled=True)
     if view.asset is None:
         message = f"the incarnation that it is pinned to, {view.pinning.content}, does not have it"
-        condition = Condition(Status.HELD, "PinnedToNothing", message, "lehr unpin, or another pin")
+        condition = Condition(Status.HELD, Reason.PINNED_TO_NOTHING, message, "lehr unpin, or another pin")
         return conclude(state, condition, looks=False)
     if not view.served:
         message = f"no plugin serves type {view.asset.type}"
-        condition = Condition(Status.STALLED, "NoPlugin", message, "install a plugin for this type")
+        condition = Condition(Status.STALLED, Reason.NO_PLUGIN, message, "install a plugin for this type")
         return conclude(state, condition, looks=False)
     return state, (RunDiff(view.target),)
 
@@ -145,7 +147,7 @@ def _still_unknown(
         delay = backoff(state.turns + 3, _turn(state).view.jitter, longest=_LOOK_AT_LEAST)
     condition = Condition(
         Status.UNKNOWN,
-        "OutcomeUnknown",
+        Reason.OUTCOME_UNKNOWN,
         f"how push {operation.id} ended is not known: {message}",
         "nothing is touched before it is known; Lehr keeps looking",
     )
@@ -166,7 +168,7 @@ def _resolve(state: State, diff: Diff) -> Stepped:
 def _resolve_failed(state: State, seen: str, found: str) -> Stepped:
     operation, view = _operation(state), _turn(state).view
     outcome = Outcome(Result.FAILED, f"{found} after its outcome was unknown")
-    said = ("PushFailed", f"{seen}; push {operation.id}: {outcome.message}", "time")
+    said = (Reason.PUSH_FAILED, f"{seen}; push {operation.id}: {outcome.message}", "time")
     trouble = _failed_again(state, digest_all((operation.content_digest, operation.goal)), view, said)
     return _resolved(replace(state, trouble=trouble), Finish(operation.id, outcome, view.now))
 
@@ -209,7 +211,7 @@ def _recovering(diff: Diff) -> Condition:
     """Production puts it right: a push would do it twice, and use up a share of the limits."""
     message = f"production is recovering without a push: {diff.summary()} differs"
     message = "; ".join((message, *diff.notes))
-    return Condition(Status.WAITING, "Recovering", message, "its recovery; Lehr keeps looking")
+    return Condition(Status.WAITING, Reason.RECOVERING, message, "its recovery; Lehr keeps looking")
 
 
 def _obstacle(state: State) -> tuple[Condition, float | None] | None:
@@ -218,12 +220,16 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
     view, diff = turn.view, _diff(turn)
     if view.observe is not None:
         message = f"differs in {diff.summary()}; observed only: {view.observe}"
-        return Condition(Status.HELD, "ObserveOnly", message, "take the lehr.ObserveOnly asset away"), None
+        return Condition(
+            Status.HELD, Reason.OBSERVE_ONLY, message, "take the lehr.ObserveOnly asset away"
+        ), None
     if view.course.held and view.course.until is not None:
         message = (
             f"differs in {diff.summary()}; its turndown was requested again and must wait its full time first"
         )
-        return Condition(Status.WAITING, "TurndownStands", message, "time"), view.course.until - view.now
+        return Condition(
+            Status.WAITING, Reason.TURNDOWN_STANDS, message, "time"
+        ), view.course.until - view.now
     if trouble.stalled and trouble.diff_digest in (None, diff.digest()):
         return Condition(Status.STALLED, *trouble.said), None
     if view.monotonic < trouble.not_before:
@@ -235,7 +241,7 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
         # The digest is part of what it says: an approval is for the diff that was recorded last.
         what = f"{diff.summary()} (diff {short(diff.digest())})"
         message = f"{what}: carrying this out destroys what cannot be brought back"
-        return Condition(Status.WAITING, "ApprovalNeeded", message, f"lehr approve {view.key.id}"), None
+        return Condition(Status.WAITING, Reason.APPROVAL_NEEDED, message, f"lehr approve {view.key.id}"), None
     return None
 
 
@@ -250,7 +256,7 @@ def _repaired(state: State, content: Digest) -> State:
 def _contested(view: View, diff: Diff) -> Condition:
     return Condition(
         Status.RETRYING,
-        "Contested",
+        Reason.CONTESTED,
         f"differs again in {diff.summary()}: something else undoes each push after it was verified",
         f"stop what else changes it, or run lehr retry {view.key.id}; Lehr pushes more and more slowly",
     )
@@ -271,13 +277,15 @@ def _diff_failed(state: State, event: DiffFailed) -> Stepped:
     trouble = replace(state.trouble, failed_diffs=state.trouble.failed_diffs + 1)
     state = replace(state, trouble=trouble)
     if event.stalled:
-        condition = Condition(Status.STALLED, "DiffStalled", event.message, event.fix or "fix the cause")
+        condition = Condition(
+            Status.STALLED, Reason.DIFF_STALLED, event.message, event.fix or "fix the cause"
+        )
         return conclude(state, condition, wait_for=event.refers_to)
     delay = backoff(trouble.failed_diffs, view.jitter)
     if event.until is not None:
         delay = max(delay, event.until - view.now)
     unblock = event.fix or "Lehr retries automatically"
-    condition = Condition(Status.RETRYING, "DiffFailed", event.message, unblock)
+    condition = Condition(Status.RETRYING, Reason.DIFF_FAILED, event.message, unblock)
     return conclude(state, condition, delay=delay, wait_for=event.refers_to)
 
 
@@ -316,18 +324,18 @@ def _reached(view: View) -> tuple[Condition, float | None]:
     course = view.course
     delay = None if course.until is None else course.until - view.now
     if course.goal is Goal.ABSENT:
-        return Condition(Status.TURNED_DOWN, "Removed", "removed from production"), None
+        return Condition(Status.TURNED_DOWN, Reason.REMOVED, "removed from production"), None
     if course.obstacle is not None:
         reason, message, unblock = course.obstacle
         return Condition(Status.WAITING, reason, f"turndown waits: {message}", unblock), None
     if course.until is not None:
         stage = "fenced" if course.goal is Goal.FENCED else "asked for"
         message = f"turndown is {stage}; it goes further at {iso(course.until)}"
-        return Condition(Status.WAITING, "TurndownStands", message, "time"), delay
+        return Condition(Status.WAITING, Reason.TURNDOWN_STANDS, message, "time"), delay
     pinned = view.pinning.pin
     if pinned is not None:
         message = f"as incarnation {view.pinning.content} says; pinned by {pinned.actor}: {pinned.reason}"
-        return Condition(Status.CONVERGED, "Pinned", message), None
+        return Condition(Status.CONVERGED, Reason.PINNED, message), None
     return _AS_INTENDED, None
 
 
@@ -342,7 +350,7 @@ def _pushed_and_still_different(state: State) -> Stepped:
     message = f"the push ended well, and it still differs in {diff.summary()}"
     again = f"run lehr retry {view.key.id}" if count >= INEFFECTIVE_PUSHES else "Lehr retries automatically"
     unblock = f"{again}; or change the intent"
-    said = ("PushedStillDifferent", message, unblock)
+    said = (Reason.PUSHED_STILL_DIFFERENT, message, unblock)
     stalled = count >= INEFFECTIVE_PUSHES
     trouble = Trouble(
         content_digest=_content_key(turn),
@@ -385,7 +393,7 @@ def _mutual_block(circle: tuple[AssetId, ...]) -> Condition:
     chain = " waits for ".join((*circle, circle[0]))
     return Condition(
         Status.WAITING,
-        "MutualBlock",
+        Reason.MUTUAL_BLOCK,
         f"{chain}: none of them can go first",
         "change one of these dependencies, or what one of these changes does",
     )
@@ -440,21 +448,23 @@ def _admitted(state: State, event: Admitted) -> Stepped:
 
 def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
     refused, view = event.refused, _turn(state).view
-    if refused.reason == "LeaseLost":
-        return conclude(state, Condition(Status.STALLED, "LeaseLost", refused.message, "end one of the two"))
-    if refused.reason == "StoreUnavailable":
+    if refused.reason == Reason.LEASE_LOST:
+        return conclude(
+            state, Condition(Status.STALLED, Reason.LEASE_LOST, refused.message, "end one of the two")
+        )
+    if refused.reason == Reason.STORE_UNAVAILABLE:
         condition = Condition(Status.RETRYING, refused.reason, refused.message, "mend the store")
         return conclude(state, condition, delay=backoff(3, view.jitter))
-    if refused.reason == "Damaged":
+    if refused.reason == Reason.DAMAGED:
         unblock = "repair what is damaged; `lehr store check` names all of it"
-        return conclude(state, Condition(Status.STALLED, "Damaged", refused.message, unblock))
-    if refused.reason in ("LimitReached", "ApprovalMissing"):
+        return conclude(state, Condition(Status.STALLED, Reason.DAMAGED, refused.message, unblock))
+    if refused.reason in (Reason.LIMIT_REACHED, Reason.APPROVAL_MISSING):
         # Shares that are held until a push has ended come free without anybody being told.
-        room = view.now + _LOOK_AGAIN if refused.reason == "LimitReached" else None
+        room = view.now + _LOOK_AGAIN if refused.reason == Reason.LIMIT_REACHED else None
         until = refused.until or room
         delay = None if until is None else max(0.0, until - view.now)
         approve = f"lehr approve {view.key.id}"
-        unblock = approve if refused.reason == "ApprovalMissing" else "time, or a wider limit"
+        unblock = approve if refused.reason == Reason.APPROVAL_MISSING else "time, or a wider limit"
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=delay)
     if refused.reason in _MUST_NOT_CHANGE:
@@ -508,12 +518,12 @@ def _push_failed(state: State, outcome: Outcome, finish: Finish) -> Stepped:
     count = _times(state.trouble.failures + 1)
     said = (
         (
-            "PushStalled",
+            Reason.PUSH_STALLED,
             outcome.message,
             f"fix the cause, then run lehr retry {view.key.id}; or change the intent",
         )
         if stalled
-        else ("PushFailed", f"push failed {count}: {outcome.message}", "Lehr retries automatically")
+        else (Reason.PUSH_FAILED, f"push failed {count}: {outcome.message}", "Lehr retries automatically")
     )
     trouble = _failed_again(state, _content_key(turn), view, said)
     if stalled:

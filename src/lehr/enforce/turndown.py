@@ -14,6 +14,7 @@ from lehr.model.addons import Turndown
 from lehr.model.asset import AssetId
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry
+from lehr.model.reason import Reason
 
 _ORDER = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
@@ -58,7 +59,7 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
         return Course(
             Goal.PRESENT,
             obstacle=(
-                "TurndownUnsupported",
+                Reason.TURNDOWN_UNSUPPORTED,
                 "its plugin cannot remove assets of this type",
                 "take the turndown addon away, or let the asset go in lehr.yaml and remove it by hand",
             ),
@@ -74,7 +75,7 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
         return Course(
             Goal.PRESENT,
             obstacle=(
-                "StillReferenced",
+                Reason.STILL_REFERENCED,
                 f"still referred to by {names}",
                 "they are removed first; take the references away, or turn those assets down too",
             ),

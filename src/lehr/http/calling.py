@@ -13,6 +13,7 @@ import msgspec
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.moments import decode
 from lehr.model.attempt import Attempt
+from lehr.model.reason import Reason
 from lehr.query.run_state import RunState
 from lehr.sdk.store import PrunedError
 from lehr.sdk.wire import OTHER, Problem, decode_problem
@@ -132,7 +133,7 @@ class Server:
 def _error(problem: Problem) -> LehrError:
     """The error that a problem is, on this side."""
     match problem.code, problem.status:
-        case "Pruned", _:
+        case Reason.PRUNED, _:
             return _GoneError(problem)
         case "NotFound", _:
             return NotThereError(problem.title, why=problem.detail, fix=problem.fix)

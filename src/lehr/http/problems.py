@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lehr.base.errors import LehrError, TransientError
+from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.sdk.watch import ListAgainError
 from lehr.sdk.wire import LIST_AGAIN, PROBLEM_TYPE, ParameterProblem, Problem
@@ -22,7 +23,7 @@ STATUS = {
     "NotAcceptable": 406,
     "Timeout": 408,
     "TooSlow": 408,
-    "Pruned": 410,
+    Reason.PRUNED: 410,
     LIST_AGAIN: 410,
     "ContentTooLarge": 413,
     "UriTooLong": 414,
@@ -75,7 +76,7 @@ def problem_of(error: LehrError) -> Problem:
         case ListAgainError():
             return problem(LIST_AGAIN, error.what, error.why, error.fix)
         case PrunedError():
-            return problem("Pruned", error.what, error.why, "ask for one that is kept")
+            return problem(Reason.PRUNED, error.what, error.why, "ask for one that is kept")
         case TransientError():
             return problem("Unavailable", error.what, error.why, error.fix or "try again")
         case _:

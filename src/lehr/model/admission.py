@@ -15,6 +15,7 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import Operation
+from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Refused
 
 
@@ -78,29 +79,33 @@ def _changed_basis(write: Admit, grounds: Grounds) -> Refused | None:
     _name, newest, governance, controls, epoch = grounds.partition(operation.partition)
     if epoch != operation.epoch:
         return Refused(
-            "LeaseLost", f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
+            Reason.LEASE_LOST, f"the lease has epoch {epoch}, not {operation.epoch}: another writer took over"
         )
     if governance != basis.governance:
-        return Refused("GovernanceChanged", "checks, limits or freezes were changed by a new incarnation")
+        return Refused(
+            Reason.GOVERNANCE_CHANGED, "checks, limits or freezes were changed by a new incarnation"
+        )
     if controls != basis.controls:
-        return Refused("ControlsChanged", "a person paused, froze, pinned, approved or overrode something")
+        return Refused(
+            Reason.CONTROLS_CHANGED, "a person paused, froze, pinned, approved or overrode something"
+        )
     if grounds.newest_digest(operation.partition, operation.asset) != basis.newest_digest:
-        return Refused("Overtaken", "a new incarnation changed this asset")
+        return Refused(Reason.OVERTAKEN, "a new incarnation changed this asset")
     for id, expected in basis.looked_at:
         if grounds.newest_digest(operation.partition, id) != expected:
             return Refused(
-                "DependencyChanged", f"a new incarnation changed {id}, which this asset depends on"
+                Reason.DEPENDENCY_CHANGED, f"a new incarnation changed {id}, which this asset depends on"
             )
         if grounds.is_being_pushed(operation.partition, id):
-            return Refused("DependencyBusy", f"{id}, which this asset depends on, is being pushed")
+            return Refused(Reason.DEPENDENCY_BUSY, f"{id}, which this asset depends on, is being pushed")
     if operation.goal is not Goal.PRESENT and newest != operation.governing:
         # Invariant: I4. That nothing refers to the asset was read from the governing incarnation.
         return Refused(
-            "Overtaken",
+            Reason.OVERTAKEN,
             f"incarnation {newest} is newer than {operation.governing}, and may refer to this asset",
         )
     if grounds.is_being_pushed(operation.partition, operation.asset):
-        return Refused("InFlight", "a push of this asset is under way")
+        return Refused(Reason.IN_FLIGHT, "a push of this asset is under way")
     return None
 
 
@@ -115,7 +120,7 @@ def _missing_approval(write: Admit, grounds: Grounds) -> Refused | None:
             and control.selector.ids == (operation.asset,)
         ):
             return None
-    return Refused("ApprovalMissing", "no approval stands for exactly this diff")
+    return Refused(Reason.APPROVAL_MISSING, "no approval stands for exactly this diff")
 
 
 def _no_room(write: Admit, grounds: Grounds) -> Refused | None:
@@ -123,5 +128,5 @@ def _no_room(write: Admit, grounds: Grounds) -> Refused | None:
     for item in write.reservations:
         used, until = grounds.usage(item, now, holder(item, operation))
         if used >= item.limit:
-            return Refused("LimitReached", f"{used} of {item.limit} are taken of {item.key}", until)
+            return Refused(Reason.LIMIT_REACHED, f"{used} of {item.limit} are taken of {item.key}", until)
     return None

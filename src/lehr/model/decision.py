@@ -11,6 +11,7 @@ from lehr.base.digest import Digest, digest_all
 from lehr.base.moments import Moment
 from lehr.model.asset import AssetId, Partition
 from lehr.model.diff import Diff, Goal
+from lehr.model.reason import Reason
 
 
 class Status(enum.StrEnum):
@@ -43,7 +44,7 @@ class Verdict(msgspec.Struct, frozen=True):
         check: name of the check, and of the asset that configures it if there is one
             (`calendar/office-hours`).
         allow: False means wait; a check never rejects.
-        reason: CamelCase constant (`OutsideWindow`).
+        reason: a `Reason`, or one of the check's own, in CamelCase.
         message: one line for people.
         unblock: what would let the push go.
         until: wall-clock seconds when the answer may change by itself; None when not known.
@@ -54,7 +55,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     check: str
     allow: bool
-    reason: str = "Allowed"
+    reason: str = Reason.ALLOWED
     message: str = ""
     unblock: str = ""
     until: Moment | None = None
@@ -83,7 +84,7 @@ class Condition(msgspec.Struct, frozen=True):
     """The summary of an asset's last turn, one line of `lehr get assets`.
 
     Attributes:
-        reason: CamelCase constant.
+        reason: a `Reason`, or one of a check's own.
         next_at: wall-clock seconds of the next turn that is already due; None when the next turn is
             that of the next event, or of the next regular look.
         resync: seconds within which the next regular look comes; None when nothing is left to do.
@@ -100,7 +101,7 @@ class Condition(msgspec.Struct, frozen=True):
     def automatic(self) -> bool:
         """True when a turn may push by itself; False when a person or a change has to come first."""
         if self.status is Status.STALLED:
-            return self.reason == "DiffStalled"
+            return self.reason == Reason.DIFF_STALLED
         return self.status is not Status.HELD and self.reason not in _APPROVALS
 
     def key(self) -> Digest:
@@ -112,7 +113,7 @@ class Condition(msgspec.Struct, frozen=True):
         return digest_all((self.status, self.reason, self.message, self.unblock))
 
 
-_APPROVALS = ("ApprovalNeeded", "ApprovalMissing")
+_APPROVALS = (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

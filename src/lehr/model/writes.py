@@ -85,7 +85,7 @@ class Refused(msgspec.Struct, frozen=True):
     """Answer: nothing was written.
 
     Attributes:
-        reason: CamelCase constant (`Overtaken`, `GovernanceChanged`, `LimitReached` ...).
+        reason: a `Reason`, such as `Overtaken` or `LimitReached`.
         until: wall-clock seconds when it may succeed; None when only looking again helps.
     """
 

@@ -13,12 +13,12 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
+from lehr.model.reason import Reason
 from lehr.query.reading import Reading
 from lehr.query.run_state import RunState
 from lehr.query.selecting import INERT, Row
 from lehr.sdk.store import PrunedError
 
-PINNED = "Pinned"
 """Reason of assets that are converged at the incarnation that they are pinned to."""
 
 _SHOWN = 12
@@ -188,7 +188,7 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
         return False
     asset, came_with = last
     pin = _pin_of(asset, pins)
-    if (pin is not None) is not (row.reason == PINNED):
+    if (pin is not None) is not (row.reason == Reason.PINNED):
         return False
     intended: Asset | None = asset
     if pin is not None and pin.incarnation is not None:

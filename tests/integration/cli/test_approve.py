@@ -19,6 +19,7 @@ from lehr.model.asset import AssetId, Partition, make_asset
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Change, Diff, Effects, Goal
 from lehr.model.incarnation import Candidate
+from lehr.model.reason import Reason
 from lehr.model.writes import Publish, Record
 from lehr.store.sqlite import SqliteStore
 
@@ -39,7 +40,7 @@ def state(tmp_path: Path) -> Path:
         content=1,
         governing=1,
         goal=Goal.PRESENT,
-        condition=Condition(Status.WAITING, "ApprovalNeeded"),
+        condition=Condition(Status.WAITING, Reason.APPROVAL_NEEDED),
         event="start",
         diff=DIFF,
     )

@@ -18,6 +18,7 @@ from lehr.model.asset import AssetKey, Partition
 from lehr.model.decision import Decision
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import (
     Admit,
     Adopt,
@@ -224,7 +225,7 @@ class DecidesAnyway(Broken):
     def commit(self, writes: Sequence[Any]) -> list[Any]:
         for write in writes:
             if isinstance(write, Admit):
-                self._store.commit([Record(decision(write.operation.asset, "Pushing"))])
+                self._store.commit([Record(decision(write.operation.asset, Reason.PUSHING))])
         return super().commit(writes)
 
 
@@ -327,7 +328,7 @@ def refusing(when: Callable[[Broken, Admit], bool]) -> type[Broken]:
     class Refusing(Broken):
         def commit(self, writes: Sequence[Any]) -> list[Any]:
             if any(isinstance(write, Admit) and when(self, write) for write in writes):
-                return [Refused("Overtaken", "something has changed") for _ in writes]
+                return [Refused(Reason.OVERTAKEN, "something has changed") for _ in writes]
             return super().commit(writes)
 
     return Refusing

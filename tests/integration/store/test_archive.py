@@ -16,6 +16,7 @@ from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
+from lehr.model.reason import Reason
 from lehr.model.writes import Import, Refused
 from lehr.store.archive import ArchiveError, open_archive, write_archive
 from lehr.store.sqlite import SqliteStore
@@ -239,7 +240,7 @@ def test_another_of_the_same_name_is_refused_unless_it_is_to_be_replaced(
     assert commit(store, Import(path, NOW + 1)) == header  # the same once more
     refused = commit(store, Import(tmp_path / "other", NOW))
     assert isinstance(refused, Refused)
-    assert refused.reason == "Exists"
+    assert refused.reason == Reason.EXISTS
     assert list(store.intent.imported_assets("one@1")) == contents(store, 1)
     commit(store, Import(tmp_path / "other", NOW, replace=True))
     assert list(store.intent.imported_assets("one@1")) == list(other)

@@ -15,6 +15,7 @@ from lehr.model.asset import AssetId
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.operation import DONE, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Adopt, Prune, Pruned, Refused
 from lehr.sdk.store import Store
 from lehr.store.postgres import PostgresStore
@@ -74,7 +75,7 @@ def damaged(store: Store, admit: Admit) -> Refused:
     """Commit `admit`, which must be refused because what it rests on is damaged."""
     answer = commit(store, admit)
     assert isinstance(answer, Refused)
-    assert answer.reason == "Damaged"
+    assert answer.reason == Reason.DAMAGED
     return answer
 
 
@@ -139,7 +140,7 @@ def test_the_end_of_a_push_whose_record_is_damaged_is_refused_and_others_are_wri
         ]
     )
     assert isinstance(refused, Refused)
-    assert refused.reason == "Damaged"
+    assert refused.reason == Reason.DAMAGED
     assert "table operation" in refused.message
     assert ended is None
     assert [item.asset for item in store.records.ledgers(PARTITION)] == ["b"], "a's is as it was"

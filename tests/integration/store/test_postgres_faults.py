@@ -20,6 +20,7 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_of
 from lehr.model.origins import origin_bytes
+from lehr.model.reason import Reason
 from lehr.model.writes import Record, Refused, TakeLease
 from lehr.store.postgres import Address, PostgresStore, connecting, publishing, writer
 from lehr.store.postgres.connecting import Connector
@@ -241,7 +242,7 @@ def test_of_two_who_publish_over_the_same_incarnation_one_is_refused(address: Ad
         assert isinstance(commit(one, publication(0, asset("a", "1"))), Incarnation)
         refused = commit(other, publication(0, asset("b", "1")))
         assert isinstance(refused, Refused)
-        assert refused.reason == "Overtaken"
+        assert refused.reason == Reason.OVERTAKEN
 
 
 def test_a_process_that_was_stopped_in_a_commit_does_not_hold_up_others_for_ever(
@@ -304,11 +305,11 @@ def test_two_processes_never_both_push_an_asset(ready: Address) -> None:
     names = [f"a{number:02}" for number in range(40)]
     one, other = contend(ready, 100, names, names)
     assert sorted([*one["admitted"], *other["admitted"]]) == names
-    assert set(one["refused"]) | set(other["refused"]) == {"InFlight"}
+    assert set(one["refused"]) | set(other["refused"]) == {Reason.IN_FLIGHT}
 
 
 def test_two_processes_never_take_more_of_a_limit_than_there_is(ready: Address) -> None:
     names = [f"a{number:02}" for number in range(40)]
     one, other = contend(ready, 7, names[:20], names[20:])
     assert len(one["admitted"]) + len(other["admitted"]) == 7
-    assert set(one["refused"]) | set(other["refused"]) == {"LimitReached"}
+    assert set(one["refused"]) | set(other["refused"]) == {Reason.LIMIT_REACHED}

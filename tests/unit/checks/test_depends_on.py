@@ -8,6 +8,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Change, Diff, Goal
+from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.testing.checks import FixedCheckReader, check_request
 
@@ -37,21 +38,29 @@ def test_a_push_goes_when_every_dependency_has_an_empty_diff() -> None:
 
 def test_a_push_waits_for_each_dependency_that_differs() -> None:
     (verdict,), _ = ask(["a", "b", "c"], {"a": DIFFERS, "b": NO_DIFF, "c": DIFFERS})
-    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyDiffers", ("a", "c"))
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, Reason.DEPENDENCY_DIFFERS, ("a", "c"))
     assert verdict.message == "a differs in mode, content; c differs in mode, content"
     assert verdict.unblock == "a converges; c converges"
 
 
 def test_a_dependency_that_is_not_in_intent_weighs_more_than_one_that_differs() -> None:
     (verdict,), _ = ask(["a", "gone"], {"a": DIFFERS})
-    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyMissing", ("a", "gone"))
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (
+        False,
+        Reason.DEPENDENCY_MISSING,
+        ("a", "gone"),
+    )
     assert "gone is not in intent" in verdict.message
     assert "a differs in" in verdict.message
 
 
 def test_a_dependency_that_cannot_be_compared_holds_and_hides_nothing() -> None:
     (verdict,), _ = ask(["a", "b"], {"a": TransientError("disk is away"), "b": DIFFERS})
-    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, "DependencyUnreadable", ("a", "b"))
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (
+        False,
+        Reason.DEPENDENCY_UNREADABLE,
+        ("a", "b"),
+    )
     assert verdict.message == "a cannot be compared: disk is away; b differs in mode, content"
 
 

@@ -17,6 +17,7 @@ from lehr.model.addons import ADDONS
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin
@@ -68,7 +69,11 @@ def calendar(id: str = "office-hours", **fields: Any) -> Asset:
 
 def test_a_calendar_waits_outside_its_windows_and_says_until_when() -> None:
     (verdict,) = ask(CalendarCheck(), calendar())
-    assert (verdict.allow, verdict.check, verdict.reason) == (False, "calendar/office-hours", "OutsideWindow")
+    assert (verdict.allow, verdict.check, verdict.reason) == (
+        False,
+        "calendar/office-hours",
+        Reason.OUTSIDE_WINDOW,
+    )
     assert verdict.until == MONDAY_8 + 3600
     assert verdict.message == "office-hours is closed until mon 2026-01-05 09:00 (UTC)"
 
@@ -113,7 +118,7 @@ def override(**fields: Any) -> Control:
 
 def test_an_override_lets_a_push_through_where_the_calendar_allows_overrides() -> None:
     (verdict,) = ask(CalendarCheck(), calendar(override=True), controls=[override()])
-    assert (verdict.allow, verdict.overridden, verdict.reason) == (True, "c1", "Overridden")
+    assert (verdict.allow, verdict.overridden, verdict.reason) == (True, "c1", Reason.OVERRIDDEN)
     assert "mira" in verdict.message
     assert "pagers ring" in verdict.message
 
@@ -157,7 +162,7 @@ def test_a_rate_limit_with_room_allows_and_proposes_a_reservation() -> None:
 @pytest.mark.parametrize("used", [2, 3])
 def test_a_rate_limit_without_room_waits_until_the_oldest_push_no_longer_counts(used: int) -> None:
     (verdict,) = ask(RateLimitCheck(), limit(), usages={"rate/gentle": (used, MONDAY_8 + 5)})
-    assert (verdict.allow, verdict.reason, verdict.until) == (False, "RateLimited", MONDAY_8 + 5)
+    assert (verdict.allow, verdict.reason, verdict.until) == (False, Reason.RATE_LIMITED, MONDAY_8 + 5)
     assert verdict.message == "gentle allows 2 pushes per 10m, and they are used up"
 
 
@@ -224,7 +229,7 @@ def freeze(id: str = "holidays", **fields: Any) -> Asset:
 
 def test_a_declared_freeze_waits_and_says_who_why_and_until_when() -> None:
     (verdict,) = ask(FreezeCheck(), freeze(until="2026-01-05T10:00:00+01:00"))
-    assert (verdict.allow, verdict.check, verdict.reason) == (False, "freeze/holidays", "Frozen")
+    assert (verdict.allow, verdict.check, verdict.reason) == (False, "freeze/holidays", Reason.FROZEN)
     assert verdict.message == "frozen by holidays of sre: nobody is here"
     assert verdict.until == MONDAY_8 + 3600
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lehr.cli.told import tell, values
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Status
+from lehr.model.reason import Reason
 from lehr.query.explain import Explanation
 from lehr.query.selecting import Row
 
@@ -34,26 +35,26 @@ def row(condition: Condition) -> Row:
     ("condition", "expected"),
     [
         (
-            Condition(Status.RETRYING, "PushFailed", next_at=NOW + 5, resync=60.0),
+            Condition(Status.RETRYING, Reason.PUSH_FAILED, next_at=NOW + 5, resync=60.0),
             "retries in 5s (2026-01-05T00:00:05Z), or as soon as something changes",
         ),
         (
-            Condition(Status.WAITING, "DependencyDiffers", resync=60.0),
+            Condition(Status.WAITING, Reason.DEPENDENCY_DIFFERS, resync=60.0),
             "retries within 1m, or as soon as something changes",
         ),
         (
-            Condition(Status.STALLED, "DiffStalled", resync=60.0),
+            Condition(Status.STALLED, Reason.DIFF_STALLED, resync=60.0),
             "retries within 1m, or as soon as something changes",
         ),
         (
-            Condition(Status.STALLED, "PushStalled", resync=60.0),
+            Condition(Status.STALLED, Reason.PUSH_STALLED, resync=60.0),
             "nothing is pushed until then; production is checked again within 1m",
         ),
         (
-            Condition(Status.WAITING, "ApprovalNeeded", resync=60.0),
+            Condition(Status.WAITING, Reason.APPROVAL_NEEDED, resync=60.0),
             "nothing is pushed until then; production is checked again within 1m",
         ),
-        (Condition(Status.HELD, "Paused"), "nothing is pushed until then"),
+        (Condition(Status.HELD, Reason.PAUSED), "nothing is pushed until then"),
     ],
 )
 def test_what_is_said_of_the_next_turn(condition: Condition, expected: str) -> None:
@@ -62,7 +63,7 @@ def test_what_is_said_of_the_next_turn(condition: Condition, expected: str) -> N
 
 
 def test_nothing_is_said_of_a_next_turn_when_no_lehr_runs() -> None:
-    condition = Condition(Status.WAITING, "DependencyDiffers", resync=60.0)
+    condition = Condition(Status.WAITING, Reason.DEPENDENCY_DIFFERS, resync=60.0)
     lines = list(tell(Explanation(row=row(condition)), None, NOW, alive=False))
     assert not any(line.startswith("  next ") for line in lines)
 

@@ -18,8 +18,8 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status
 from lehr.model.incarnation import SourceRevision
+from lehr.model.reason import Reason
 from lehr.query.run_state import RunState
-from lehr.query.waiting import PINNED
 from tests.unit.query.conftest import PARTITION, Shelf
 
 ACTIVE = RunState(active=True, now=9.0, partition=PARTITION)
@@ -117,7 +117,7 @@ def test_no_goal_about_assets_is_reached_without_a_lehr_run_of_the_partition(
 def test_what_a_pin_holds_back_ends_with_0_only_if_that_is_allowed(ends: Ends, shelf: Shelf) -> None:
     shelf.publish(shelf.asset("a", "2"))
     shelf.say(ControlKind.PIN, "a", incarnation=1)
-    shelf.decide("a", Status.CONVERGED, PINNED)
+    shelf.decide("a", Status.CONVERGED, Reason.PINNED)
     attempt = msgspec.structs.replace(UNCHANGED, sequence=2)
     assert ends(attempt=attempt) == 1
     assert ends("--allow-pinned", attempt=attempt) == 0

@@ -15,6 +15,7 @@ from lehr.enforce.governance import Governance
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Diff
+from lehr.model.reason import Reason
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.store import Records
 from lehr.testing.checks import SOME_DIFF
@@ -90,7 +91,7 @@ def test_a_check_that_fails_to_answer_waits_and_the_others_are_still_asked(
     says: Callable[[], Any], why: str
 ) -> None:
     failed, other = ask(Scripted(says), Scripted(lambda: [YES]))
-    assert (failed.check, failed.allow, failed.reason) == ("scripted", False, "CheckFailed")
+    assert (failed.check, failed.allow, failed.reason) == ("scripted", False, Reason.CHECK_FAILED)
     assert failed.message == f"the check failed: {why}"
     assert failed.until is not None
     assert failed.until > EPOCH

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from lehr.base.errors import TransientError
 from lehr.enforce.claims import GivingUp, Kept, take_before_push
 from lehr.model.asset import AssetId, AssetKey, Partition
+from lehr.model.reason import Reason
 from lehr.sdk.claims import Conflict, Holder
 
 KEY = AssetKey(Partition("shop"), AssetId("web"))
@@ -87,7 +88,7 @@ def test_a_push_of_what_another_partition_holds_is_refused_and_says_whose_it_is(
     holder = Holder(Partition("blog"), "/state/blog", AssetId("motd"))
     kept = before_push(Register(Conflict(KEY.id, "file:x", "path:/srv/x", holder)), "file:x", still=False)
     assert kept is not None
-    assert kept.refused.reason == "ClaimedElsewhere"
+    assert kept.refused.reason == Reason.CLAIMED_ELSEWHERE
     assert kept.refused.message == (
         "file x (that is, /srv/x) belongs to `motd` of partition blog, whose state is in /state/blog"
     )
@@ -99,7 +100,7 @@ def test_a_push_of_what_another_asset_still_holds_is_refused_and_waits_for_it() 
     register = Register(Conflict(KEY.id, "file:x", "file:x", holder))
     kept = before_push(register, "file:x")
     assert kept is not None
-    assert (kept.refused.reason, kept.wait_for) == ("ClaimedHere", ("old",))
+    assert (kept.refused.reason, kept.wait_for) == (Reason.CLAIMED_HERE, ("old",))
     assert kept.refused.message == "file x still belongs to `old`"
     assert before_push(register, "file:x", still=False) is None
     assert register.asked[-1] == ("shop", {"web": ("file:x",)}, False, "old"), "it is taken over"
@@ -156,7 +157,7 @@ def test_a_push_into_a_protected_folder_is_refused() -> None:
     conflict = Conflict(KEY.id, "file:x", "path:/state/x", holder, "the state folder /state")
     kept = before_push(Register(conflict), "file:x", still=False)
     assert kept is not None
-    assert kept.refused.reason == "ProtectedPath"
+    assert kept.refused.reason == Reason.PROTECTED_PATH
     assert (
         kept.refused.message
         == "file x (that is, /state/x) is in the state folder /state, where no asset may write"

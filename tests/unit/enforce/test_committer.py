@@ -13,6 +13,7 @@ from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.enforce.committer import MOST_WRITES, Committer
 from lehr.model.asset import Partition
+from lehr.model.reason import Reason
 from lehr.model.writes import Refused, TakeLease, Write
 from lehr.testing.virtual import VirtualClock, run
 
@@ -114,7 +115,7 @@ def test_who_posts_is_told_what_the_store_refuses() -> None:
     class Refusing(Recorder):
         def commit(self, writes: Sequence[Any]) -> list[Any]:
             names = super().commit(writes)
-            return [Refused("Damaged", name) if name in "bd" else name for name in names]
+            return [Refused(Reason.DAMAGED, name) if name in "bd" else name for name in names]
 
     async def scenario(committer: Committer, store: Recorder, clock: VirtualClock) -> None:
         told: list[tuple[Write, str]] = []

@@ -11,11 +11,12 @@ from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Status, Verdict
 from lehr.model.operation import DONE
+from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Record, Touch
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, KEY, control, operation, view
 
-HELD = Condition(Status.HELD, "Paused", "m", "u")
+HELD = Condition(Status.HELD, Reason.PAUSED, "m", "u")
 TURN = Turn(view(), DIFF, CONTENT, (Verdict("a", True),))
 
 
@@ -66,7 +67,7 @@ def test_who_waits_and_who_has_settled_is_told() -> None:
     names = (AssetId("b"),)
     _, effects = conclude(State(turn=TURN), HELD, delay=5.0, wait_for=names)
     assert effects[-1] == Rest(5.0, names)
-    _, effects = conclude(State(turn=TURN), Condition(Status.CONVERGED, "AsIntended"), settled=True)
+    _, effects = conclude(State(turn=TURN), Condition(Status.CONVERGED, Reason.AS_INTENDED), settled=True)
     assert effects[-1] == Rest(settled=True)
 
 

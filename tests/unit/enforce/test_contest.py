@@ -12,6 +12,7 @@ from lehr.enforce.step import RETRY
 from lehr.model.decision import Status
 from lehr.model.diff import NO_DIFF, Change, Diff
 from lehr.model.operation import Outcome, Result
+from lehr.model.reason import Reason
 from tests.unit.enforce.test_step import ALLOWED, ended, pushing, rest, said
 from tests.unit.enforce.turns import DIFF, OTHER_DIFF, after, diffed, view
 
@@ -50,7 +51,7 @@ def test_drift_that_is_repaired_once_or_twice_is_repaired_at_once() -> None:
 def test_the_same_diff_after_verified_pushes_is_contested_and_waits() -> None:
     last = SAME_DIFF - 1
     state, effects = after(contested(), Begin(view(after=last + 1)), diffed())
-    assert said(effects) == (Status.RETRYING, "Contested")
+    assert said(effects) == (Status.RETRYING, Reason.CONTESTED)
     assert rest(effects).delay == pytest.approx(FIRST_DELAY - 1)
     assert not pushes(state, last + FIRST_DELAY - 0.1)
     assert pushes(state, last + FIRST_DELAY)

@@ -41,6 +41,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Reservation, Status, Verdict
 from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Finish, Record, Refused, Touch
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import (
@@ -119,10 +120,10 @@ def test_a_turn_begins_by_comparing_at_the_content_incarnation() -> None:
 @pytest.mark.parametrize(
     ("fields", "status", "reason"),
     [
-        ({"pinning": Pinning(2, pause=control(ControlKind.PAUSE))}, Status.HELD, "Paused"),
-        ({"orphaned": True}, Status.ORPHANED, "LetGo"),
-        ({"asset": None, "pinning": Pinning(1, PIN)}, Status.HELD, "PinnedToNothing"),
-        ({"served": False}, Status.STALLED, "NoPlugin"),
+        ({"pinning": Pinning(2, pause=control(ControlKind.PAUSE))}, Status.HELD, Reason.PAUSED),
+        ({"orphaned": True}, Status.ORPHANED, Reason.LET_GO),
+        ({"asset": None, "pinning": Pinning(1, PIN)}, Status.HELD, Reason.PINNED_TO_NOTHING),
+        ({"served": False}, Status.STALLED, Reason.NO_PLUGIN),
     ],
 )
 def test_what_forbids_a_turn_ends_it_before_production_is_looked_at(
@@ -161,7 +162,7 @@ def test_while_a_push_may_go_on_nothing_is_touched(progress: Progress | None) ->
     state, effects = after(
         State(operation=operation()), Begin(view()), Looked(progress, "no answer within 30 s")
     )
-    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation == operation()
     assert 0 < (rest(effects).delay or 0) < 60
 
@@ -207,14 +208,14 @@ def test_found_not_applied_it_has_failed_and_is_not_tried_again_at_once() -> Non
     assert state.operation is None
     assert isinstance(effects[-1], Again)
     _, effects = after(state, Begin(view()), diffed())
-    assert said(effects) == (Status.RETRYING, "PushFailed")
+    assert said(effects) == (Status.RETRYING, Reason.PUSH_FAILED)
 
 
 def test_production_that_cannot_be_seen_leaves_it_unknown() -> None:
     state, effects = after(
         State(operation=operation()), Begin(view()), Looked(Progress.ENDED), DiffFailed("no line")
     )
-    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation is not None
 
 
@@ -224,7 +225,7 @@ def test_production_that_cannot_be_seen_leaves_it_unknown() -> None:
 def test_what_matches_without_a_push_is_adopted_once() -> None:
     state, effects = after(State(), Begin(view()), diffed(NO_DIFF))
     assert written(effects, Adopt) == [Adopt(entry())]
-    assert said(effects) == (Status.CONVERGED, "AsIntended")
+    assert said(effects) == (Status.CONVERGED, Reason.AS_INTENDED)
     assert rest(effects) == Rest(settled=True)
     _, effects = after(state, Begin(view(after=60)), diffed(NO_DIFF))
     assert effects == [Rest(settled=True)], "a turn that ends like the last writes nothing"
@@ -254,7 +255,7 @@ def test_what_recovers_without_a_push_is_looked_at_again_and_not_pushed(pushed: 
     recovering = replace(DIFF, look_again=0.5, notes=("it was killed",))
     state = after(pushing(), ended(DONE))[0] if pushed else after(State(), Begin(view()))[0]
     state, effects = after(state, Diffed(recovering, CONTENT))
-    assert said(effects) == (Status.WAITING, "Recovering")
+    assert said(effects) == (Status.WAITING, Reason.RECOVERING)
     assert "it was killed" in condition(effects).message
     assert rest(effects).delay == 0.5
     assert state.trouble == CALM
@@ -285,22 +286,22 @@ def test_what_a_diff_tells_beside_its_changes_is_not_what_is_approved() -> None:
 
 def test_an_observed_asset_is_compared_and_not_checked() -> None:
     _, effects = after(State(), Begin(view(observe="adoption")), diffed())
-    assert said(effects) == (Status.HELD, "ObserveOnly")
+    assert said(effects) == (Status.HELD, Reason.OBSERVE_ONLY)
     _, effects = after(State(), Begin(view(observe="adoption")), diffed(NO_DIFF))
-    assert said(effects) == (Status.CONVERGED, "AsIntended")
+    assert said(effects) == (Status.CONVERGED, Reason.AS_INTENDED)
 
 
 def test_a_converged_asset_says_that_it_is_pinned() -> None:
     _, effects = after(State(), Begin(view(pinning=Pinning(1, PIN))), diffed(NO_DIFF))
-    assert said(effects) == (Status.CONVERGED, "Pinned")
+    assert said(effects) == (Status.CONVERGED, Reason.PINNED)
 
 
 def test_destruction_needs_approval_of_exactly_this_diff() -> None:
     _, effects = after(State(), Begin(view()), diffed(DESTRUCTIVE))
-    assert said(effects) == (Status.WAITING, "ApprovalNeeded")
+    assert said(effects) == (Status.WAITING, Reason.APPROVAL_NEEDED)
     approved = Pinning(2, approved=frozenset({OTHER_DIFF.digest()}))
     _, effects = after(State(), Begin(view(pinning=approved)), diffed(DESTRUCTIVE))
-    assert said(effects) == (Status.WAITING, "ApprovalNeeded")
+    assert said(effects) == (Status.WAITING, Reason.APPROVAL_NEEDED)
     approved = Pinning(2, approved=frozenset({DESTRUCTIVE.digest()}))
     _, effects = after(State(), Begin(view(pinning=approved)), diffed(DESTRUCTIVE), ALLOWED)
     [ask] = effects
@@ -322,7 +323,7 @@ def test_a_diff_that_fails_is_tried_again_after_growing_delays() -> None:
         state, effects = after(state, Begin(view()), DiffFailed("no line", "mend it"))
         delays.append(rest(effects).delay)
     assert delays == [1.0, 2.0, 4.0, 8.0, 16.0]
-    assert state.standing == Condition(Status.RETRYING, "DiffFailed", "no line", "mend it").key()
+    assert state.standing == Condition(Status.RETRYING, Reason.DIFF_FAILED, "no line", "mend it").key()
 
 
 def test_a_diff_that_says_until_when_is_not_tried_before() -> None:
@@ -340,7 +341,7 @@ def test_what_blocks_comes_with_what_unblocks_even_if_the_plugin_knows_nothing(s
 
 def test_a_diff_that_needs_a_person_stalls() -> None:
     _, effects = after(State(), Begin(view()), DiffFailed("no such port", "name one", stalled=True))
-    assert said(effects) == (Status.STALLED, "DiffStalled")
+    assert said(effects) == (Status.STALLED, Reason.DIFF_STALLED)
     assert rest(effects) == Rest(), "the resync looks again"
 
 
@@ -349,7 +350,7 @@ def test_a_diff_that_needs_a_person_stalls() -> None:
 
 def test_one_check_that_waits_is_enough() -> None:
     waits = Verdict("b", False, "Full", "no room", "room", EPOCH + 30, (AssetId("x"),))
-    later = Verdict("c", False, "Frozen", "frozen", "thaw", EPOCH + 90, (AssetId("y"), AssetId("x")))
+    later = Verdict("c", False, Reason.FROZEN, "frozen", "thaw", EPOCH + 90, (AssetId("y"), AssetId("x")))
     _, effects = after(checking(), Checked((Verdict("a", True), waits, later), "o1"))
     found = condition(effects)
     assert (found.status, found.reason) == (Status.WAITING, "Full")
@@ -412,10 +413,10 @@ def test_an_admitted_push_starts_and_its_decision_is_not_recorded_twice() -> Non
 @pytest.mark.parametrize(
     ("refused", "status", "reason", "delay"),
     [
-        (Refused("LeaseLost", "m"), Status.STALLED, "LeaseLost", None),
-        (Refused("StoreUnavailable", "m"), Status.RETRYING, "StoreUnavailable", 4.0),
-        (Refused("LimitReached", "m", EPOCH + 30), Status.WAITING, "LimitReached", 30.0),
-        (Refused("ApprovalMissing", "m"), Status.WAITING, "ApprovalMissing", None),
+        (Refused(Reason.LEASE_LOST, "m"), Status.STALLED, Reason.LEASE_LOST, None),
+        (Refused(Reason.STORE_UNAVAILABLE, "m"), Status.RETRYING, Reason.STORE_UNAVAILABLE, 4.0),
+        (Refused(Reason.LIMIT_REACHED, "m", EPOCH + 30), Status.WAITING, Reason.LIMIT_REACHED, 30.0),
+        (Refused(Reason.APPROVAL_MISSING, "m"), Status.WAITING, Reason.APPROVAL_MISSING, None),
     ],
 )
 def test_a_refusal_names_what_blocks(
@@ -430,8 +431,8 @@ def test_a_refusal_names_what_blocks(
 
 def test_a_push_that_would_rest_on_damage_stalls_and_names_it() -> None:
     asking, _ = after(checking(), ALLOWED)
-    _, effects = after(asking, NotAdmitted(Refused("Damaged", "operation o1 of asset a is damaged")))
-    assert said(effects) == (Status.STALLED, "Damaged")
+    _, effects = after(asking, NotAdmitted(Refused(Reason.DAMAGED, "operation o1 of asset a is damaged")))
+    assert said(effects) == (Status.STALLED, Reason.DAMAGED)
     assert condition(effects).message == "operation o1 of asset a is damaged"
     assert "lehr store check" in condition(effects).unblock
     assert rest(effects).delay is None
@@ -439,12 +440,19 @@ def test_a_push_that_would_rest_on_damage_stalls_and_names_it() -> None:
 
 def test_a_missing_approval_is_what_unblocks() -> None:
     asking, _ = after(checking(), ALLOWED)
-    _, effects = after(asking, NotAdmitted(Refused("ApprovalMissing", "m")))
+    _, effects = after(asking, NotAdmitted(Refused(Reason.APPROVAL_MISSING, "m")))
     assert condition(effects).unblock == "lehr approve a"
 
 
 @pytest.mark.parametrize(
-    "reason", ["Overtaken", "GovernanceChanged", "ControlsChanged", "DependencyChanged", "DependencyBusy"]
+    "reason",
+    [
+        Reason.OVERTAKEN,
+        Reason.GOVERNANCE_CHANGED,
+        Reason.CONTROLS_CHANGED,
+        Reason.DEPENDENCY_CHANGED,
+        Reason.DEPENDENCY_BUSY,
+    ],
 )
 def test_an_outdated_turn_is_begun_again_without_a_word(reason: str) -> None:
     asking, _ = after(checking(), ALLOWED)
@@ -460,8 +468,8 @@ def test_an_outdated_turn_is_begun_again_without_a_word(reason: str) -> None:
 @pytest.mark.parametrize("delay", [None, 3.0])
 def test_a_push_without_a_place_waits(delay: float | None) -> None:
     asking, _ = after(checking(), ALLOWED)
-    _, effects = after(asking, Deferred("ConcurrencyLimit", "8 are under way", delay))
-    assert said(effects) == (Status.WAITING, "ConcurrencyLimit")
+    _, effects = after(asking, Deferred(Reason.CONCURRENCY_LIMIT, "8 are under way", delay))
+    assert said(effects) == (Status.WAITING, Reason.CONCURRENCY_LIMIT)
     assert rest(effects).delay == delay
 
 
@@ -474,14 +482,14 @@ def test_after_a_push_production_is_looked_at_again() -> None:
     assert isinstance(effects[-1], RunDiff)
     assert (state.phase, state.operation) == (Phase.VERIFYING, None)
     state, effects = after(state, diffed(NO_DIFF))
-    assert said(effects) == (Status.CONVERGED, "AsIntended")
+    assert said(effects) == (Status.CONVERGED, Reason.AS_INTENDED)
     assert not written(effects, Adopt), "it is in the ledger already"
 
 
 def test_an_unknown_outcome_keeps_the_operation_and_is_looked_at_soon() -> None:
     state, effects = after(pushing(), ended(UNKNOWN))
     assert written(effects, Finish) == [Finish("o1", UNKNOWN, EPOCH + 5)]
-    assert said(effects) == (Status.UNKNOWN, "OutcomeUnknown")
+    assert said(effects) == (Status.UNKNOWN, Reason.OUTCOME_UNKNOWN)
     assert state.operation is not None
     assert state.operation.result is Result.UNKNOWN
     _, effects = after(state, Begin(view(after=10)))
@@ -493,7 +501,7 @@ def test_a_failed_push_is_tried_again_after_growing_delays() -> None:
     for turn in range(4):
         state, effects = after(pushing(state, after=1000.0 * turn), ended(FAILED, 1000.0 * turn))
         delays.append(rest(effects).delay)
-        assert said(effects) == (Status.RETRYING, "PushFailed")
+        assert said(effects) == (Status.RETRYING, Reason.PUSH_FAILED)
     assert delays == [1.0, 2.0, 4.0, 8.0]
 
 
@@ -550,7 +558,7 @@ def test_who_is_not_looked_at_is_not_said_to_be() -> None:
 
 def test_a_stalled_push_waits_for_other_content_or_another_difference_or_a_person() -> None:
     state, effects = after(pushing(), ended(STALLED))
-    assert said(effects) == (Status.STALLED, "PushStalled")
+    assert said(effects) == (Status.STALLED, Reason.PUSH_STALLED)
     later = view(after=1e6)
     _, effects = after(state, Begin(later), diffed())
     assert effects == [Rest()], "the same diff is not pushed again"
@@ -566,7 +574,8 @@ def test_pushed_and_still_different_ends_in_a_stall() -> None:
     for push in range(1, INEFFECTIVE_PUSHES + 1):
         state, effects = after(pushing(state, after=1000.0 * push), ended(DONE, 1000.0 * push), diffed())
         stalled = push == INEFFECTIVE_PUSHES
-        assert said(effects) == (Status.STALLED if stalled else Status.RETRYING, "PushedStillDifferent")
+        status = Status.STALLED if stalled else Status.RETRYING
+        assert said(effects) == (status, Reason.PUSHED_STILL_DIFFERENT)
     _, effects = after(state, Begin(view(after=1e6)), diffed())
     assert effects == [Rest()]
 
@@ -610,20 +619,20 @@ def test_a_stage_that_was_reached_goes_on_to_the_next() -> None:
 def test_a_stage_that_must_last_is_waited_out() -> None:
     course = Course(Goal.FENCED, until=EPOCH + 60)
     _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
-    assert said(effects) == (Status.WAITING, "TurndownStands")
+    assert said(effects) == (Status.WAITING, Reason.TURNDOWN_STANDS)
     assert rest(effects) == Rest(60.0, quiet=True)
 
 
 def test_what_is_removed_is_turned_down_and_settled() -> None:
     _, effects = after(State(), Begin(view(goal=Goal.ABSENT)), diffed(NO_DIFF))
-    assert said(effects) == (Status.TURNED_DOWN, "Removed")
+    assert said(effects) == (Status.TURNED_DOWN, Reason.REMOVED)
     assert rest(effects).settled
 
 
 def test_an_obstacle_of_a_turndown_is_named() -> None:
-    course = Course(Goal.PRESENT, obstacle=("StillReferenced", "web still refers to it", "let go"))
+    course = Course(Goal.PRESENT, obstacle=(Reason.STILL_REFERENCED, "web still refers to it", "let go"))
     _, effects = after(State(), Begin(view(course=course)), diffed(NO_DIFF))
-    assert said(effects) == (Status.WAITING, "StillReferenced")
+    assert said(effects) == (Status.WAITING, Reason.STILL_REFERENCED)
     assert not rest(effects).settled
 
 
@@ -651,7 +660,7 @@ def test_another_due_time_alone_is_touched_and_not_decided() -> None:
 
 
 def test_a_decision_says_what_it_rested_on() -> None:
-    trouble = Trouble(failures=2, not_before=2000.0, said=("PushFailed", "m", "u"))
+    trouble = Trouble(failures=2, not_before=2000.0, said=(Reason.PUSH_FAILED, "m", "u"))
     _, effects = after(
         State(trouble=trouble), Begin(view(pinning=Pinning(1, PIN), cause="due again")), diffed()
     )
@@ -673,9 +682,9 @@ def test_an_event_that_nothing_asked_for_is_a_fault_of_the_shell(event: Event) -
 @pytest.mark.parametrize(
     ("reason", "unblock"),
     [
-        ("ClaimedElsewhere", "lehr claims"),
-        ("ClaimedHere", "it is removed"),
-        ("ProtectedPath", "choose a path outside"),
+        (Reason.CLAIMED_ELSEWHERE, "lehr claims"),
+        (Reason.CLAIMED_HERE, "it is removed"),
+        (Reason.PROTECTED_PATH, "choose a path outside"),
     ],
 )
 def test_what_an_asset_must_not_change_is_not_pushed_and_said(reason: str, unblock: str) -> None:

@@ -22,6 +22,7 @@ from lehr.enforce.turndown import Course
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Record, Refused
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import CONTENT, DIFF, after, checking, diffed, operation, view
@@ -107,7 +108,7 @@ def test_a_failed_push_is_remembered_for_the_goal_that_it_had() -> None:
 
 
 def test_a_turn_that_is_out_of_date_again_and_again_says_so() -> None:
-    overtaken = NotAdmitted(Refused("Overtaken", "a new incarnation changed this asset"))
+    overtaken = NotAdmitted(Refused(Reason.OVERTAKEN, "a new incarnation changed this asset"))
     state, delays = State(), []
     for _ in range(7):
         state, effects = after(checking(state), Checked((), "o1"), overtaken)
@@ -118,7 +119,7 @@ def test_a_turn_that_is_out_of_date_again_and_again_says_so() -> None:
         if len(delays) == 4:
             assert effects == [rest], "it is nothing to speak of yet"
         if len(delays) == 5:
-            assert recorded(effects).reason == "Overtaken"
+            assert recorded(effects).reason == Reason.OVERTAKEN
     assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     state = pushing(state, 0.0)
     assert state.refused == 0
@@ -129,4 +130,4 @@ def test_what_is_to_stand_anew_is_not_pushed_before_its_time() -> None:
     state, effects = after(State(), Begin(view(course=course)), Diffed(DIFF, CONTENT))
     [rest] = [effect for effect in effects if isinstance(effect, Rest)]
     assert (rest.delay, state.operation) == (60.0, None)
-    assert recorded(effects).reason == "TurndownStands"
+    assert recorded(effects).reason == Reason.TURNDOWN_STANDS

@@ -10,6 +10,7 @@ from lehr.model.addons import Turndown
 from lehr.model.asset import AssetId
 from lehr.model.diff import Goal
 from lehr.model.operation import LedgerEntry
+from lehr.model.reason import Reason
 from lehr.testing.virtual import EPOCH
 from tests.unit.enforce.turns import entry
 
@@ -72,7 +73,7 @@ def test_what_its_plugin_cannot_remove_stays(supported: frozenset[Goal], ledger:
     course = plan(AT_ONCE, circumstances(supported, ledger), EPOCH + 1e9)
     assert course.goal is Goal.PRESENT
     assert course.obstacle is not None
-    assert course.obstacle[0] == "TurndownUnsupported"
+    assert course.obstacle[0] == Reason.TURNDOWN_UNSUPPORTED
 
 
 def test_what_is_still_referred_to_stays_and_says_by_whom() -> None:
@@ -80,7 +81,7 @@ def test_what_is_still_referred_to_stays_and_says_by_whom() -> None:
     assert course.goal is Goal.PRESENT
     assert course.obstacle is not None
     reason, message, unblock = course.obstacle
-    assert reason == "StillReferenced"
+    assert reason == Reason.STILL_REFERENCED
     assert "web, api" in message
     assert unblock
 

@@ -15,6 +15,7 @@ from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Change, Diff, Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, Record, SetControl, TakeLease
 from lehr.query.reading import Reading
@@ -122,7 +123,9 @@ class Shelf:
             digest((id, content)), DIFFERS.digest(), self._epoch, self.tick(),
         )  # fmt: skip
         basis = Basis(asset.digest if asset else None, newest.governance, version)
-        decision = self._decision(id, Status.PUSHING, "Pushing", "under way", (), operation.id, None, DIFFERS)
+        decision = self._decision(
+            id, Status.PUSHING, Reason.PUSHING, "under way", (), operation.id, None, DIFFERS
+        )
         [refused] = self.store.commit([Admit(operation, basis, decision=decision)])
         assert refused is None
         if result is not None:

@@ -10,6 +10,7 @@ from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status, Verdict
+from lehr.model.reason import Reason
 from lehr.query.explain import explain, headline
 from lehr.query.selecting import INERT, NO_TURN
 
@@ -23,7 +24,7 @@ def waits_for(*ids: str) -> tuple[Verdict, ...]:
 
 def test_what_blocks_comes_before_what_allows(shelf: Shelf) -> None:
     shelf.publish(shelf.asset("a"))
-    shelf.decide("a", Status.WAITING, "DependencyDiffers", "b differs", waits_for("b"), next_at=2000.0)
+    shelf.decide("a", Status.WAITING, Reason.DEPENDENCY_DIFFERS, "b differs", waits_for("b"), next_at=2000.0)
     found = explain(shelf.reading(), "a")
     assert [verdict.check for verdict in found.verdicts] == ["depends-on", "freeze"]
     assert found.row.next_at == 2000.0
@@ -98,7 +99,7 @@ def test_an_asset_without_a_turn_says_whether_it_will_have_one(shelf: Shelf, typ
 def test_an_asset_that_was_removed_can_still_be_asked_about(shelf: Shelf) -> None:
     shelf.publish(shelf.asset("a"), shelf.asset("b"))
     shelf.publish(shelf.asset("b"))
-    shelf.decide("a", Status.TURNED_DOWN, "Removed", "removed from production")
+    shelf.decide("a", Status.TURNED_DOWN, Reason.REMOVED, "removed from production")
     assert headline(explain(shelf.reading(), "a")) == "a is turned down: removed from production"
 
 

@@ -12,11 +12,12 @@ from lehr.model.asset import Partition
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status
 from lehr.model.operation import Result
+from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.query.overview import survey
 from lehr.query.reading import NoIncarnationError, choose_partition
 from lehr.query.selecting import INERT, NO_TURN, known_asset, orphans, rows, selected
-from lehr.query.waiting import PINNED, not_at, not_converged
+from lehr.query.waiting import not_at, not_converged
 
 Shelf = Any
 LIMIT = "test.Limit"
@@ -81,14 +82,14 @@ def test_an_unknown_asset_is_told_with_one_that_is_written_alike(shelf: Shelf) -
 def test_unsettled_assets_are_grouped_by_what_holds_them_those_that_stand_longest_first(shelf: Shelf) -> None:
     shelf.publish(*(shelf.asset(f"a{number}") for number in range(9)))
     for number in (5, 4, 3):
-        shelf.decide(f"a{number}", Status.WAITING, "Frozen", next_at=2000.0 + number)
-    shelf.decide("a0", Status.STALLED, "PushStalled")
+        shelf.decide(f"a{number}", Status.WAITING, Reason.FROZEN, next_at=2000.0 + number)
+    shelf.decide("a0", Status.STALLED, Reason.PUSH_STALLED)
     shelf.decide("a1", Status.CONVERGED)
     found = survey(shelf.reading(), most=2)
     assert [(group.status, group.reason, group.count) for group in found.groups] == [
         (NO_TURN, "", 4),
-        (Status.WAITING, "Frozen", 3),
-        (Status.STALLED, "PushStalled", 1),
+        (Status.WAITING, Reason.FROZEN, 3),
+        (Status.STALLED, Reason.PUSH_STALLED, 1),
     ]
     frozen = found.groups[1]
     assert [row.id for row in frozen.rows] == ["a5", "a4"]
@@ -130,7 +131,7 @@ def test_a_pin_counts_as_soon_as_it_stands_and_not_any_more_once_it_is_lifted(sh
     shelf.say(ControlKind.PIN, "a", expires_at=shelf.now + 100, incarnation=1)
     assert not_converged(shelf.reading(), rows(shelf.reading()))
     shelf.push("a", 2, 1)
-    shelf.decide("a", Status.CONVERGED, PINNED)
+    shelf.decide("a", Status.CONVERGED, Reason.PINNED)
     assert not not_converged(shelf.reading(), rows(shelf.reading()))
     shelf.now += 200
     assert not_converged(shelf.reading(), rows(shelf.reading()))

@@ -11,10 +11,11 @@ from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status
 from lehr.model.incarnation import SourceRevision
+from lehr.model.reason import Reason
 from lehr.query.overview import survey
 from lehr.query.run_state import RunState
 from lehr.query.selecting import rows
-from lehr.query.waiting import MET, PINNED, missing_run, unconverged, unpublished
+from lehr.query.waiting import MET, missing_run, unconverged, unpublished
 
 Shelf = Any
 
@@ -82,7 +83,7 @@ def pinned_to_the_first(shelf: Shelf, newest: str) -> None:
     shelf.push("a", 1, 1)
     shelf.adopt("b", 2)
     shelf.say(ControlKind.PIN, "a", incarnation=1)
-    shelf.decide("a", Status.CONVERGED, PINNED)
+    shelf.decide("a", Status.CONVERGED, Reason.PINNED)
     shelf.decide("b", Status.CONVERGED)
 
 

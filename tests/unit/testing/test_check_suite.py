@@ -15,6 +15,7 @@ from lehr.model.asset import AssetId, Partition, make_asset
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import NO_DIFF
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import AssetType, Registry
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
@@ -45,14 +46,14 @@ class Good(CheckPlugin):
     async def verdict(self, name: str, limit: Limit, request: CheckRequest, read: CheckReader) -> Verdict:
         for control in read.controls():
             if control.kind is ControlKind.OVERRIDE:
-                return Verdict(name, True, "Overridden", overridden=control.id)
+                return Verdict(name, True, Reason.OVERRIDDEN, overridden=control.id)
         if await read.diff(AssetId("db")) != NO_DIFF:
             message, unblock = "db differs", "push db first"
             return Verdict(name, False, "Differs", message, unblock, wait_for=(AssetId("db"),))
         reservation = Reservation(name, limit.most, 60.0)
         used, until = read.usage(reservation)
         if used >= limit.most:
-            return Verdict(name, False, "LimitReached", "no push is left", "wait for a minute", until)
+            return Verdict(name, False, Reason.LIMIT_REACHED, "no push is left", "wait for a minute", until)
         return Verdict(name, True, reservations=(reservation,))
 
 
@@ -180,7 +181,7 @@ BREAKS: list[tuple[Rule, str, type[Good]]] = [
     (suite.waiting_explains_itself, "reached", saying(unblock="")),
     (suite.waiting_explains_itself, "reached", saying(message="two\nlines")),
     (suite.waiting_explains_itself, "reached", saying(reason="not camel case")),
-    (suite.waiting_explains_itself, "reached", saying(reason="Allowed")),
+    (suite.waiting_explains_itself, "reached", saying(reason=Reason.ALLOWED)),
     (suite.until_is_in_the_future, "reached", saying(until=lambda request: request.now)),
     (suite.until_is_in_the_future, "reached", saying(until=EPOCH - 60)),
     (

@@ -12,6 +12,7 @@ from lehr.model.asset import Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_digest, bucket_of, root_digest
 from lehr.model.origins import origin_bytes
+from lehr.model.reason import Reason
 from lehr.model.writes import Publish, Refused
 from lehr.store.postgres.session import PostgresSession
 from lehr.store.sql.headers import header, write_header
@@ -43,7 +44,7 @@ def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
     row = partition_row(db, partition)
     newest = row.newest
     if newest != candidate.base:
-        return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
+        return Refused(Reason.OVERTAKEN, f"{partition}@{newest} was published meanwhile")
     buckets = [bucket_of(asset.id) for asset in candidate.upserts]
     added = _upsert(db, write, buckets)
     _remove(db, write)

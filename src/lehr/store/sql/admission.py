@@ -15,6 +15,7 @@ from lehr.model.control import Control
 from lehr.model.damage import DamagedError
 from lehr.model.decision import Reservation
 from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Finish, Refused
 from lehr.store.sql.partitions import partition_row
 from lehr.store.sql.session import Session
@@ -45,7 +46,7 @@ def admit(db: Session, write: Admit) -> Refused | None:
         refused = refusal(write, _Rows(db))
     except DamagedError as error:
         # What a push must rest on cannot be known: this one does not start, and no other is held up.
-        refused = Refused("Damaged", str(error))
+        refused = Refused(Reason.DAMAGED, str(error))
     if refused is not None:
         return refused
     operation, body = write.operation, msgspec.json.encode(write.operation)
@@ -117,12 +118,12 @@ def finish(db: Session, write: Finish) -> Refused | None:
     unknown = write.outcome.result is Result.UNKNOWN
     row = db.execute(_FIND_OPERATION, (write.operation,)).fetchone()
     if row is None:
-        return Refused("Damaged", "no row of table operation has its id")
+        return Refused(Reason.DAMAGED, "no row of table operation has its id")
     if not OPERATION.is_intact(row):
         if not unknown:
             # The push is over for certain: a limit that it counted against must not hold others up.
             _release(db, write.operation)
-        return Refused("Damaged", OPERATION.damaged(row[:-1]).why)
+        return Refused(Reason.DAMAGED, OPERATION.damaged(row[:-1]).why)
     number, id, partition, asset, is_open, body = row[:-1]
     if not is_open:
         return None

@@ -6,6 +6,7 @@ import msgspec
 
 from lehr.base.digest import Digest, short
 from lehr.model.incarnation import Incarnation
+from lehr.model.reason import Reason
 from lehr.model.writes import Import, Refused
 from lehr.store.archive import open_archive
 from lehr.store.sql.session import Session
@@ -19,7 +20,7 @@ def import_incarnation(db: Session, write: Import) -> Incarnation | Refused:
         name = header.name
         digest = None if write.replace else _digest_of(db, name)
         if digest is not None and digest != header.digest:
-            return Refused("Exists", f"another {name}, with digest {short(digest)}, was imported before")
+            return Refused(Reason.EXISTS, f"another {name}, with digest {short(digest)}, was imported before")
         db.execute("DELETE FROM imported_asset WHERE name = ?", (name,))
         db.execute(
             f"{IMPORTED.insert} ON CONFLICT (name) DO UPDATE SET at = excluded.at,"

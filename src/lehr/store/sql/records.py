@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lehr.model.asset import Partition
+from lehr.model.reason import Reason
 from lehr.model.writes import (
     Audit,
     KeepLease,
@@ -74,7 +75,7 @@ def set_control(db: Session, write: SetControl) -> Refused | None:
     """Keep a person's word."""
     control = write.control
     if control.incarnation is not None and is_pruned(db, control.partition, control.incarnation):
-        return Refused("Pruned", f"incarnation {control.partition}@{control.incarnation} is pruned")
+        return Refused(Reason.PRUNED, f"incarnation {control.partition}@{control.incarnation} is pruned")
     until = None if control.expires_at is None else float(control.expires_at)
     number, body = db.next_number("control"), msgspec.json.encode(control)
     db.execute(CONTROL.insert, CONTROL.sealed(number, control.id, control.partition, None, until, body))

@@ -15,6 +15,7 @@ from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import bucket_of
 from lehr.model.origins import origin_bytes
+from lehr.model.reason import Reason
 from lehr.model.writes import Publish, Refused
 from lehr.store.sql.headers import header, write_header
 from lehr.store.sql.mentions import end_mentions
@@ -38,7 +39,7 @@ def publish(buckets: Buckets, db: Connection, write: Publish) -> Incarnation | R
     row = partition_row(db, partition)
     newest = row.newest
     if newest != candidate.base:
-        return Refused("Overtaken", f"{partition}@{newest} was published meanwhile")
+        return Refused(Reason.OVERTAKEN, f"{partition}@{newest} was published meanwhile")
     sequence = newest + 1
     known = _known(db, partition, candidate.upserts) if newest else set()
     with _indexed_afterwards(db, "asset_current_bucket", len(candidate.upserts)):

@@ -25,6 +25,7 @@ from lehr.model.asset import Asset, AssetId, id_problem
 from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff
+from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
 from lehr.testing.checks import FixedCheckReader
@@ -174,7 +175,7 @@ async def waiting_explains_itself(subject: Subject) -> None:
         texts = (verdict.message, verdict.unblock)
         hold(not any("\n" in text for text in texts), f"{texts} are one line each")
         if not verdict.allow:
-            hold(verdict.reason != "Allowed", "a verdict that waits has a reason of its own")
+            hold(verdict.reason != Reason.ALLOWED, "a verdict that waits has a reason of its own")
             hold(all(texts), f"a verdict that waits has a message and an unblock, not {texts}")
 
 

@@ -23,6 +23,7 @@ from lehr.model.decision import Decision, Status
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.governance import DELETION_BUDGET
 from lehr.model.operation import LedgerEntry, Operation, Result
+from lehr.model.reason import Reason
 from lehr.model.types import Registry, addon_names
 from lehr.model.writes import Admit, Adopt, Finish, LiftControl, Publish, Record, SetControl, TakeLease, Write
 from lehr.testing.sim.production import Production
@@ -158,7 +159,10 @@ class Conduct:
         if decision.asset in self._excused:
             self._excused.discard(decision.asset)  # The retry that was asked for during its push comes next.
             return
-        pushes = condition.reason in ("PushStalled", "PushedStillDifferent") and not condition.automatic
+        pushes = (
+            condition.reason in (Reason.PUSH_STALLED, Reason.PUSHED_STILL_DIFFERENT)
+            and not condition.automatic
+        )
         if pushes and decision.diff is not None and content is not None:
             self._stalled[decision.asset] = decision.diff.digest(), content, decision.goal
 
@@ -210,7 +214,7 @@ class Conduct:
     def _comes_in_time(self, decision: Decision) -> None:
         """I7: who has failed but a few times is tried again soon."""
         condition = decision.condition
-        if condition.reason != "PushFailed" or condition.next_at is None or self._witness.jumped:
+        if condition.reason != Reason.PUSH_FAILED or condition.next_at is None or self._witness.jumped:
             return
         times = self._in_a_row[decision.asset]
         latest = max(decision.at + 2.0 ** (times - 1), self._told_until.get(decision.asset, 0.0))

@@ -20,6 +20,7 @@ from lehr.control.messages import (
 from lehr.model.asset import AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Status
+from lehr.model.reason import Reason
 from lehr.testing.sim import edits, selecting
 from lehr.testing.sim.faults import PushFault
 from lehr.testing.sim.governing import CALENDARS
@@ -95,7 +96,7 @@ class People:
         await scene.pass_time(2.0, 6.0)
         for id in list(things):
             decision = scene.witness.decisions.get(id)
-            queues = decision is not None and decision.condition.reason == "ConcurrencyLimit"
+            queues = decision is not None and decision.condition.reason == Reason.CONCURRENCY_LIMIT
             if queues and self._dice.happens(0.5):
                 await self._make_needless(id)
         await self._lull.pass_by()
@@ -353,7 +354,7 @@ class People:
     async def approve(self) -> None:
         """Approve what waits for it."""
         for id, decision in sorted(self._scene.witness.decisions.items()):
-            waits = decision.condition.reason in ("ApprovalNeeded", "ApprovalMissing")
+            waits = decision.condition.reason in (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
             if waits and decision.diff is not None:
                 seconds = 60.0 if self._dice.happens(0.5) else None
                 seen = self._seen.get(id)

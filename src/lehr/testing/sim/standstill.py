@@ -14,6 +14,7 @@ from lehr.model.asset import Asset
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
+from lehr.model.reason import Reason
 from lehr.testing.sim.intent import IDS
 from lehr.testing.sim.production import blinded_by
 from lehr.testing.sim.scene import Scene
@@ -22,8 +23,8 @@ from lehr.testing.sim.things import wished
 _LATE_SECONDS = 5.0
 """By so much may a turn be late without a word: turns queue for a lane's workers."""
 
-_BY_TIME = ("RetryBudget", "LimitReached", "TurndownStands")
-_NOTHING_DIFFERS = ("StillReferenced", "TurndownStands")
+_BY_TIME = (Reason.RETRY_BUDGET, Reason.LIMIT_REACHED, Reason.TURNDOWN_STANDS)
+_NOTHING_DIFFERS = (Reason.STILL_REFERENCED, Reason.TURNDOWN_STANDS)
 _COMES_AGAIN = (Status.RETRYING, Status.UNKNOWN)
 _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 
@@ -84,25 +85,25 @@ def _hold(  # noqa: C901 - one case for each reason
     standing, declared = scene.witness.standing, scene.witness.declared
     id, now = last.id, scene.clock.now()
     match condition.reason:
-        case "Paused" if standing(ControlKind.PAUSE, last, now) is None:
+        case Reason.PAUSED if standing(ControlKind.PAUSE, last, now) is None:
             yield "I7", "no pause stands"
-        case "PinnedToNothing" if standing(ControlKind.PIN, last, now) is None:
+        case Reason.PINNED_TO_NOTHING if standing(ControlKind.PIN, last, now) is None:
             yield "I7", "no pin stands"
-        case "ObserveOnly" if not declared("lehr.ObserveOnly", last, now):
+        case Reason.OBSERVE_ONLY if not declared("lehr.ObserveOnly", last, now):
             yield "I7", "nothing says that it is only observed"
-        case "ConcurrencyLimit" if _has_place(scene):
+        case Reason.CONCURRENCY_LIMIT if _has_place(scene):
             yield "I9", "there are places for its push"
-        case "TurndownStands" if (late := scene.conduct.late(last)) > _LATE_SECONDS:
+        case Reason.TURNDOWN_STANDS if (late := scene.conduct.late(last)) > _LATE_SECONDS:
             yield "I7", f"its time was up {late:.1f} s ago"
-        case "LimitReached" if _within_limits(scene, last, decision):
+        case Reason.LIMIT_REACHED if _within_limits(scene, last, decision):
             yield "I9", "the limits have room"
-        case "StillReferenced" if not scene.witness.referrers(id) and _near_settled(scene, id):
+        case Reason.STILL_REFERENCED if not scene.witness.referrers(id) and _near_settled(scene, id):
             yield "I7", "nothing refers to it"
-        case "ApprovalNeeded" if _approved(scene, last, decision, now):
+        case Reason.APPROVAL_NEEDED if _approved(scene, last, decision, now):
             yield "I7", "it is approved"
-        case "DiffFailed" if _sees_again(scene, id, condition):
+        case Reason.DIFF_FAILED if _sees_again(scene, id, condition):
             yield "I7", "what it could not be compared without is there"
-        case "PushStalled" | "PushedStillDifferent" if _asked_in_vain(scene, id, condition):
+        case Reason.PUSH_STALLED | Reason.PUSHED_STILL_DIFFERENT if _asked_in_vain(scene, id, condition):
             yield "I7", "a person has asked for a retry since its last push began"
     waiting = [verdict for verdict in decision.verdicts if not verdict.allow]
     over = waiting and all(_is_over(scene, last, decision, verdict) for verdict in waiting)
@@ -171,15 +172,15 @@ def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) ->
     """Whether what a check waited for has come."""
     witness, now = scene.witness, scene.clock.now()
     content = witness.assets(decision.content).get(last.id, last)
-    if verdict.reason == "Frozen":
+    if verdict.reason == Reason.FROZEN:
         return not any(
             witness.standing(ControlKind.FREEZE, asset, now) is not None
             or witness.declared("lehr.Freeze", asset, now)
             for asset in (last, content)
         )
-    if verdict.reason == "OutsideWindow":
+    if verdict.reason == Reason.OUTSIDE_WINDOW:
         return not (witness.closed(last, now) or witness.closed(content, now))
-    if verdict.reason == "RateLimited":
+    if verdict.reason == Reason.RATE_LIMITED:
         return witness.has_room(content, verdict.check.partition("/")[2], now)
     return bool(verdict.wait_for) and not any(_differs(scene, decision, id) for id in verdict.wait_for)
 
@@ -206,7 +207,7 @@ def _unaware(scene: Scene, decision: Decision, waiting: list[Verdict]) -> Iterat
         return
     for id in dict.fromkeys(other for verdict in waiting for other in verdict.wait_for):
         condition, last = scene.process.condition(id), scene.witness.last(id)
-        if condition is None or condition.reason != "AsIntended" or last is None:
+        if condition is None or condition.reason != Reason.AS_INTENDED or last is None:
             continue
         pinned = scene.witness.standing(ControlKind.PIN, last, scene.clock.now()) is not None
         faulty = id in scene.production.look_faults
@@ -229,7 +230,7 @@ def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complai
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
-    if condition.reason == "AsIntended" and scene.manners.gentle and _whole(assets, id):
+    if condition.reason == Reason.AS_INTENDED and scene.manners.gentle and _whole(assets, id):
         observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
         if observed != wish and witness.turndown(last) is None:
             yield "I7", f"it is {observed!r} in production, not {wish!r}"

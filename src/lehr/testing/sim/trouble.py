@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lehr.control.messages import Pin
+from lehr.model.reason import Reason
 from lehr.model.writes import Publish, Write
 from lehr.sdk.plugin import Fencing
 from lehr.testing.sim.faults import PASSING_LOOKS, PASSING_PUSHES, LookFault, PushFault
@@ -271,7 +272,7 @@ class Trouble:
 
     async def _kill_in_a_turndown(self) -> None:
         """Whatever a turndown has come to, it goes on in time when the process is another one."""
-        stages = ("TurndownStands", "Pushing", "StillReferenced")
+        stages = (Reason.TURNDOWN_STANDS, Reason.PUSHING, Reason.STILL_REFERENCED)
         leaving = [
             id
             for id, decision in self._scene.witness.decisions.items()

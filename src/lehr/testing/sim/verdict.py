@@ -9,6 +9,7 @@ from lehr.base.clock import Clock
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Condition, Status
 from lehr.model.diff import Goal
+from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.testing.sim.capacity import HELD
 from lehr.testing.sim.process import Process, Site
@@ -175,15 +176,15 @@ def _converged(history: Judged, asset: Asset) -> Iterator[str]:
     if history.witness.turndown(asset) is None:
         wanted, allowed = (
             wish,
-            {(Status.CONVERGED, "AsIntended")},
+            {(Status.CONVERGED, Reason.AS_INTENDED)},
         )
     elif history.witness.stays(asset.id):
         wanted, allowed = (
             wish,
-            {(Status.WAITING, "StillReferenced")},
+            {(Status.WAITING, Reason.STILL_REFERENCED)},
         )
     else:
-        wanted, allowed = None, {(Status.TURNED_DOWN, "Removed")}
+        wanted, allowed = None, {(Status.TURNED_DOWN, Reason.REMOVED)}
     if stands not in allowed:
         yield f"I7: {asset.id} is {stands}, not {allowed}: {condition.message}"
     if (entry := history.witness.ledger.get(asset.id)) is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lehr.cli.demo.hello.stage import FILES, HelloStage
 from lehr.model.attempt import Publication
+from lehr.model.reason import Reason
 
 
 async def mistakes(stage: HelloStage) -> None:
@@ -55,7 +56,7 @@ async def freeze(stage: HelloStage) -> None:
     await stage.lehr("freeze", "hello/*", "--reason", "guests are in the house")
     await stage.commit("A greeting for later", stage.greet("Hello, later"))
     await stage.until(
-        "the page waits for the freeze", lambda: stage.status("hello/page") == ("Waiting", "Frozen")
+        "the page waits for the freeze", lambda: stage.status("hello/page") == ("Waiting", Reason.FROZEN)
     )
     said = await stage.lehr("why", "hello/page")
     stage.check("guests are in the house" in said, "`lehr why` says which freeze, and its reason")

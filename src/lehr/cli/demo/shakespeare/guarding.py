@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lehr.cli.demo.shakespeare.stage import FRONTEND, LIMITS, ShakespeareStage
 from lehr.model.attempt import Publication
+from lehr.model.reason import Reason
 
 _GENERATOR = "generators/frontend.py"
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -61,7 +62,7 @@ async def saturday(stage: ShakespeareStage) -> None:
         mark = stage.last_push()
         await stage.commit("We play at the Rose", stage.edit(FRONTEND, (r"THEATRE: .*", "THEATRE: the Rose")))
         await stage.until(
-            "the job waits for the window", lambda: stage.status(job) == ("Waiting", "OutsideWindow")
+            "the job waits for the window", lambda: stage.status(job) == ("Waiting", Reason.OUTSIDE_WINDOW)
         )
         said = await stage.lehr("why", job)
         stage.check("calendars/frontend is closed until" in said, "`lehr why` says until when")

@@ -21,6 +21,7 @@ from lehr.cli.demo.shakespeare.audience import Audience, ask
 from lehr.cli.demo.stage import SceneError, Stage
 from lehr.model.asset import AssetId
 from lehr.model.operation import Operation, Result
+from lehr.model.reason import Reason
 
 FRONTEND = "frontend.yaml"
 SCHEMA = "schema.yaml"
@@ -231,7 +232,7 @@ class ShakespeareStage(Stage):
         with self.plane.reading() as reading:
             assert reading is not None
             [[_, decision]] = reading.records.decisions(reading.partition, AssetId(asset), 1)
-        waits = decision.condition.reason == "ApprovalNeeded"
+        waits = decision.condition.reason == Reason.APPROVAL_NEEDED
         return decision.diff.digest() if waits and decision.diff is not None else ""
 
     def overridden(self, asset: str, reason: str) -> bool:

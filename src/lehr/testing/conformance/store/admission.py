@@ -12,6 +12,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Reservation
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE, Outcome, Result
+from lehr.model.reason import Reason
 from lehr.model.writes import Admit, Basis, LiftControl, SetControl, TakeLease
 from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold, named_plain
@@ -48,10 +49,10 @@ def admission_starts_an_operation(subject: Subject) -> None:
     """Operation and decision are there together, also after opening again (I12)."""
     with subject.opened() as store:
         governed(store)
-        admitted(store, request(store, "o1", decision=decision("a", "Pushing")))
+        admitted(store, request(store, "o1", decision=decision("a", Reason.PUSHING)))
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "the operation is open")
         _, recorded = only(store.records.decisions(PARTITION), "one decision is recorded")
-        hold(recorded == decision("a", "Pushing"), "its decision is recorded")
+        hold(recorded == decision("a", Reason.PUSHING), "its decision is recorded")
     with subject.opened() as store:
         hold(store.records.open_operations(PARTITION) == [operation("o1")], "a started push is remembered")
 
@@ -62,8 +63,8 @@ def an_overtaken_lease_admits_nothing(subject: Subject) -> None:
     with subject.opened() as store:
         governed(store)
         hold(commit(store, TakeLease(PARTITION)) == 2, "the second lease has epoch 2")
-        refused(store, request(store, "o1"), "LeaseLost")
-        refused(store, Admit(operation("o1", epoch=3), basis(store, "a")), "LeaseLost")
+        refused(store, request(store, "o1"), Reason.LEASE_LOST)
+        refused(store, Admit(operation("o1", epoch=3), basis(store, "a")), Reason.LEASE_LOST)
         admitted(store, Admit(operation("o1", epoch=2), basis(store, "a")))
 
 
@@ -84,43 +85,45 @@ def _after(change: Callable[[Store], object], reason: str) -> Rule:
 @named_plain
 def changed_governance_refuses(subject: Subject) -> None:
     """A check's configuration was published meanwhile."""
-    _after(lambda store: published(store, 1, asset("rule", "2", type=RULE)), "GovernanceChanged")(subject)
+    _after(lambda store: published(store, 1, asset("rule", "2", type=RULE)), Reason.GOVERNANCE_CHANGED)(
+        subject
+    )
 
 
 @named_plain
 def changed_controls_refuse(subject: Subject) -> None:
     """A person said something meanwhile, or took it back."""
-    _after(lambda store: commit(store, SetControl(control("c1"))), "ControlsChanged")(subject)
+    _after(lambda store: commit(store, SetControl(control("c1"))), Reason.CONTROLS_CHANGED)(subject)
 
 
 @named_plain
 def changed_content_refuses(subject: Subject) -> None:
     """The asset itself was published anew meanwhile."""
-    _after(lambda store: published(store, 1, asset("a", "2")), "Overtaken")(subject)
+    _after(lambda store: published(store, 1, asset("a", "2")), Reason.OVERTAKEN)(subject)
 
 
 @named_plain
 def vanished_content_refuses(subject: Subject) -> None:
     """The asset was removed from intent meanwhile."""
-    _after(lambda store: published(store, 1, removals=["a"]), "Overtaken")(subject)
+    _after(lambda store: published(store, 1, removals=["a"]), Reason.OVERTAKEN)(subject)
 
 
 @named_plain
 def changed_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do has new content."""
-    _after(lambda store: published(store, 1, asset("b", "2")), "DependencyChanged")(subject)
+    _after(lambda store: published(store, 1, asset("b", "2")), Reason.DEPENDENCY_CHANGED)(subject)
 
 
 @named_plain
 def vanished_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do is gone."""
-    _after(lambda store: published(store, 1, removals=["b"]), "DependencyChanged")(subject)
+    _after(lambda store: published(store, 1, removals=["b"]), Reason.DEPENDENCY_CHANGED)(subject)
 
 
 @named_plain
 def pushed_dependency_refuses(subject: Subject) -> None:
     """A dependency that had nothing to do is being pushed."""
-    _after(lambda store: admitted(store, request(store, "o0", "b")), "DependencyBusy")(subject)
+    _after(lambda store: admitted(store, request(store, "o0", "b")), Reason.DEPENDENCY_BUSY)(subject)
 
 
 @named_plain
@@ -145,7 +148,7 @@ def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
         commit(store, finish("o1", DONE))
         gone = request(store, "o2")
         published(store, 2, asset("a", "1"))
-        refused(store, gone, "Overtaken")
+        refused(store, gone, Reason.OVERTAKEN)
 
 
 @named_plain
@@ -158,7 +161,7 @@ def a_newer_incarnation_refuses_a_turndown(subject: Subject) -> None:
         present = request(store, "present")
         published(store, 1, asset("new", "1"), mentions={"new": ["a"]})
         for turndown in asked:
-            refused(store, turndown, "Overtaken")
+            refused(store, turndown, Reason.OVERTAKEN)
         admitted(store, present)
         commit(store, finish("present", DONE))
         looked_again = _towards(request(store, "again"), Goal.ABSENT)
@@ -177,10 +180,10 @@ def at_most_one_push_per_asset(subject: Subject) -> None:
         governed(store)
         first, second = store.commit([request(store, "o1"), request(store, "o2")])
         hold(first is None, f"the first of two is admitted, not {first}")
-        hold(second is not None and second.reason == "InFlight", f"the second is refused, not {second}")
-        refused(store, request(store, "o2"), "InFlight")
+        hold(second is not None and second.reason == Reason.IN_FLIGHT, f"the second is refused, not {second}")
+        refused(store, request(store, "o2"), Reason.IN_FLIGHT)
         commit(store, finish("o1", _UNKNOWN))
-        refused(store, request(store, "o2"), "InFlight")
+        refused(store, request(store, "o2"), Reason.IN_FLIGHT)
         admitted(store, request(store, "o3", "b"))
         commit(store, finish("o1", _FAILED))
         admitted(store, request(store, "o2"))
@@ -251,7 +254,9 @@ def a_window_counts_starts(subject: Subject) -> None:
         admitted(store, request(store, "o2", "b", at=NOW + 10, reservations=(limit,)))
         commit(store, finish("o1", DONE))
         hold(store.records.usage(limit, NOW + 10) == (2, NOW + 60), "both count, the oldest until NOW + 60")
-        answer = refused(store, request(store, "o3", "c", at=NOW + 59, reservations=(limit,)), "LimitReached")
+        answer = refused(
+            store, request(store, "o3", "c", at=NOW + 59, reservations=(limit,)), Reason.LIMIT_REACHED
+        )
         hold(answer.until == NOW + 60, f"there is room at NOW + 60, not at {answer.until}")
         hold(store.records.usage(limit, NOW + 60) == (1, NOW + 70), "then only the second counts")
         admitted(store, request(store, "o3", "c", at=NOW + 60, reservations=(limit,)))
@@ -269,7 +274,7 @@ def what_is_tried_again_counts_once(subject: Subject) -> None:
         hold(store.records.usage(limit, NOW + 20) == (1, NOW + 80), "one asset counts, since its last push")
         admitted(store, request(store, "o4", "b", at=NOW + 20, reservations=(limit,)))
         commit(store, finish("o4", _FAILED))
-        refused(store, request(store, "o5", "c", at=NOW + 20, reservations=(limit,)), "LimitReached")
+        refused(store, request(store, "o5", "c", at=NOW + 20, reservations=(limit,)), Reason.LIMIT_REACHED)
         admitted(store, request(store, "o5", "b", at=NOW + 20, reservations=(limit,)))
 
 
@@ -280,11 +285,11 @@ def one_share_counts_against_several_limits(subject: Subject) -> None:
     with subject.opened() as store:
         governed(store)
         admitted(store, request(store, "o1", "a", reservations=(soon, long)))
-        refused(store, request(store, "o2", "b", at=NOW + 9, reservations=(soon, long)), "LimitReached")
+        refused(store, request(store, "o2", "b", at=NOW + 9, reservations=(soon, long)), Reason.LIMIT_REACHED)
         admitted(store, request(store, "o2", "b", at=NOW + 10, reservations=(soon, long)))
         hold(store.records.usage(long, NOW + 20) == (2, NOW + 60), "both still count against the longer one")
         answer = refused(
-            store, request(store, "o3", "c", at=NOW + 20, reservations=(soon, long)), "LimitReached"
+            store, request(store, "o3", "c", at=NOW + 20, reservations=(soon, long)), Reason.LIMIT_REACHED
         )
         hold(answer.until == NOW + 60, f"there is room at NOW + 60, not at {answer.until}")
 
@@ -298,7 +303,7 @@ def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
         admitted(store, request(store, "o1", "a", at=NOW + 1e6, reservations=(limit,)))
         hold(store.records.usage(limit, NOW) == (0, None), "what is to start in days does not count today")
         admitted(store, request(store, "o2", "b", at=NOW, reservations=(limit,)))
-        refused(store, request(store, "o3", "c", at=NOW + 1, reservations=(limit,)), "LimitReached")
+        refused(store, request(store, "o3", "c", at=NOW + 1, reservations=(limit,)), Reason.LIMIT_REACHED)
 
 
 @named_plain
@@ -308,10 +313,10 @@ def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
     with subject.opened() as store:
         governed(store)
         admitted(store, request(store, "o1", "a", reservations=(limit,)))
-        answer = refused(store, request(store, "o2", "b", reservations=(limit,)), "LimitReached")
+        answer = refused(store, request(store, "o2", "b", reservations=(limit,)), Reason.LIMIT_REACHED)
         hold(answer.until is None, "no time says when it is free")
         commit(store, finish("o1", _UNKNOWN))
-        refused(store, request(store, "o2", "b", at=NOW + 1e6, reservations=(limit,)), "LimitReached")
+        refused(store, request(store, "o2", "b", at=NOW + 1e6, reservations=(limit,)), Reason.LIMIT_REACHED)
         hold(store.records.usage(limit, NOW + 1e6) == (1, None), "an unknown outcome holds what it had")
         commit(store, finish("o1", _FAILED))
         hold(store.records.usage(limit, NOW) == (0, None), "an end releases it")
@@ -325,7 +330,7 @@ def all_limits_or_none(subject: Subject) -> None:
     with subject.opened() as store:
         governed(store)
         admitted(store, request(store, "o1", "a", reservations=(wide, tight)))
-        refused(store, request(store, "o2", "b", reservations=(wide, tight)), "LimitReached")
+        refused(store, request(store, "o2", "b", reservations=(wide, tight)), Reason.LIMIT_REACHED)
         hold(store.records.usage(wide, NOW) == (1, None), "a refused push takes nothing")
         admitted(store, request(store, "o2", "b", reservations=(wide,)))
         hold(store.records.usage(wide, NOW) == (2, None), "a limit counts its own key")
@@ -337,16 +342,16 @@ def an_approval_is_of_exactly_one_diff_of_one_asset(subject: Subject) -> None:
     kind = ControlKind.APPROVAL
     with subject.opened() as store:
         governed(store)
-        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        refused(store, request(store, "o1", approval=True), Reason.APPROVAL_MISSING)
         commit(store, SetControl(control("c1", kind, selects="a", diff="another")))
         commit(store, SetControl(control("c2", kind, selects="b", diff="d")))
         commit(store, SetControl(control("c3", kind, selects="*", diff="d")))
         commit(store, SetControl(control("c4", kind, selects="a", diff="d", expires_at=NOW)))
         commit(store, SetControl(control("c5", ControlKind.OVERRIDE, selects="a", diff="d")))
-        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        refused(store, request(store, "o1", approval=True), Reason.APPROVAL_MISSING)
         commit(store, SetControl(control("c6", kind, selects="a", diff="d")))
         commit(store, LiftControl(PARTITION, "c6", NOW))
-        refused(store, request(store, "o1", approval=True), "ApprovalMissing")
+        refused(store, request(store, "o1", approval=True), Reason.APPROVAL_MISSING)
         commit(store, SetControl(control("c7", kind, selects="a", diff="d", expires_at=NOW + 1)))
         admitted(store, request(store, "o1", approval=True))
 
@@ -362,7 +367,7 @@ def epochs_only_grow(subject: Subject) -> None:
         before_anything = Admit(operation("o1", epoch=epochs[-1]), Basis(None, Digest(""), 0))
         admitted(store, before_anything)
         wrong = replace(before_anything, basis=Basis(digest("x"), Digest(""), 0))
-        refused(store, replace(wrong, operation=operation("o2", "b", epoch=epochs[-1])), "Overtaken")
+        refused(store, replace(wrong, operation=operation("o2", "b", epoch=epochs[-1])), Reason.OVERTAKEN)
 
 
 RULES: tuple[Rule, ...] = (

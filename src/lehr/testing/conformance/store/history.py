@@ -6,6 +6,7 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.model.asset import AssetId
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.control import AuditEntry
+from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Audit, LiftControl, Record, RecordAttempt, SetControl, Touch
 from lehr.sdk.store import Store
 from lehr.testing.conformance.holding import hold, named_plain
@@ -109,7 +110,7 @@ def standings_come_by_id(subject: Subject) -> None:
             commit(store, Record(decision(id)))
         commit(store, Record(decision("d", partition=OTHER)))
         found = [(item.asset, item.condition.reason) for item in store.records.standings(PARTITION)]
-        hold(found == [(id, "AsIntended") for id in "abc"], f"standings come by id, not {found}")
+        hold(found == [(id, Reason.AS_INTENDED) for id in "abc"], f"standings come by id, not {found}")
 
 
 @named_plain

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lehr.model.incarnation import Incarnation
+from lehr.model.reason import Reason
 from lehr.model.writes import Import, Refused, TakeLease
 from lehr.sdk.store import Store
 from lehr.store.archive import ArchiveError, write_archive
@@ -86,7 +87,9 @@ def another_of_the_same_name_replaces_only_when_told(subject: Subject) -> None:
             assert other is not None
             write_archive(Path(folder) / "file", _named(other), store.intent.assets(PARTITION, 2))
             answer = commit(store, Import(Path(folder) / "file", NOW))
-            hold(isinstance(answer, Refused) and answer.reason == "Exists", f"it is refused, not {answer}")
+            hold(
+                isinstance(answer, Refused) and answer.reason == Reason.EXISTS, f"it is refused, not {answer}"
+            )
             hold(list(store.intent.imported_assets(f"{PARTITION}@1")) == before, "the first one stays")
             commit(store, Import(Path(folder) / "file", NOW, replace=True))
         found = list(store.intent.imported_assets(f"{PARTITION}@1"))

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from lehr.model.asset import AssetId
 from lehr.model.incarnation import Acknowledgement, Incarnation
 from lehr.model.merkle import incarnation_digest
+from lehr.model.reason import Reason
 from lehr.model.writes import Refused, TakeLease
 from lehr.testing.conformance.holding import hold, named_plain
 from lehr.testing.conformance.store.subject import (
@@ -104,7 +105,7 @@ def publishing_compares_the_base(subject: Subject) -> None:
         for base in (0, 2):
             answer = commit(store, publication(base, asset("a", "2"), asset("b", "1")))
             hold(
-                isinstance(answer, Refused) and answer.reason == "Overtaken",
+                isinstance(answer, Refused) and answer.reason == Reason.OVERTAKEN,
                 f"a candidate over {base} is refused while 1 is the newest, not {answer}",
             )
         hold(contents(store, 1) == [asset("a", "1")], "a refused candidate writes nothing")

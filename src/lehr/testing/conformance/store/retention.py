@@ -11,6 +11,7 @@ from lehr.model.control import AuditEntry, ControlKind
 from lehr.model.decision import Reservation, Status
 from lehr.model.diff import Goal
 from lehr.model.operation import DONE
+from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Audit, Prune, Pruned, Record, Refused, SetControl
 from lehr.sdk.store import PrunedError, Store
 from lehr.testing.conformance.holding import hold, named_plain
@@ -170,7 +171,7 @@ def what_is_under_way_stays(subject: Subject) -> None:
     with subject.opened() as store:
         governed(store)
         published(store, 1, asset("x", "1"))
-        pushing = replace(decision("a", "Pushing"), operation="o1")
+        pushing = replace(decision("a", Reason.PUSHING), operation="o1")
         admitted(store, request(store, "o1", decision=pushing))
         published(store, 2, asset("x", "2"))
         commit(store, Record(decision("a", "Later")))
@@ -197,7 +198,7 @@ def the_last_to_hold_what_is_not_turned_down_stays(subject: Subject) -> None:
         last = store.intent.last(key("b"))
         hold(last == (asset("b", "1"), 1), f"how it last stood is known, not {last}")
         hold(store.intent.next_change(key("b"), 1) == 5, "and when it went")
-        done = decision("b", "Removed")
+        done = decision("b", Reason.REMOVED)
         turned_down = replace(done.condition, status=Status.TURNED_DOWN)
         commit(store, Record(replace(done, condition=turned_down)))
         _pruned(store)
@@ -212,7 +213,7 @@ def a_pin_to_what_is_pruned_is_refused(subject: Subject) -> None:
         _days(store, 3)
         _pruned(store)
         answer = _pin(store, "p1", 2)
-        hold(isinstance(answer, Refused) and answer.reason == "Pruned", f"it is refused, not {answer}")
+        hold(isinstance(answer, Refused) and answer.reason == Reason.PRUNED, f"it is refused, not {answer}")
         hold(store.records.controls(PARTITION, NOW) == (0, []), "and nothing is written")
         hold(_pin(store, "p2", 3) is None, "what is kept can be pinned to")
 

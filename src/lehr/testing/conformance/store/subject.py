@@ -15,6 +15,7 @@ from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.reason import Reason
 from lehr.model.selector import Selector
 from lehr.model.types import Mention
 from lehr.model.writes import Admit, Basis, Finish, Publish, Refused, TakeLease, Write
@@ -203,7 +204,7 @@ def entry(id: str, *, content: int = 1, operation: str | None = None, at: float 
 
 def decision(
     id: str,
-    reason: str = "AsIntended",
+    reason: str = Reason.AS_INTENDED,
     *,
     at: float = NOW,
     next_at: float | None = None,

@@ -1,0 +1,268 @@
+"""Reasons: why an asset stands as it does, why a check waits, why a write was refused."""
+
+from __future__ import annotations
+
+import enum
+from typing import Self
+
+
+class Reason(enum.StrEnum):
+    """Every reason that Lehr itself gives.
+
+    Fields that hold one are `str`, because checks of users give reasons of their own.
+    `docs/reference/reasons.md` is generated from it.
+
+    Attributes:
+        meaning: what is the case, in one sentence.
+        unblock: what to do about it; empty where there is nothing to do.
+    """
+
+    meaning: str
+    unblock: str
+
+    def __new__(cls, value: str, meaning: str, unblock: str = "") -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.unblock = unblock
+        return member
+
+    ALLOWED = "Allowed", "The check has nothing against the push."
+    APPROVAL_MISSING = (
+        "ApprovalMissing",
+        "The approval was used up or lifted while the push was being admitted.",
+        "Approve the diff again: `lehr approve ASSET`.",
+    )
+    APPROVAL_NEEDED = (
+        "ApprovalNeeded",
+        "The push would destroy something that cannot be restored.",
+        "Look at the diff, then run `lehr approve ASSET`; or change the intent.",
+    )
+    AS_INTENDED = "AsIntended", "Production is as intended."
+    CAPACITY_ORDER = (
+        "CapacityOrder",
+        "Capacity must grow or shrink on another asset first.",
+        "Wait until that asset is pushed.",
+    )
+    CHECK_FAILED = (
+        "CheckFailed",
+        "A check raised an error or took too long, so it counts as a no.",
+        "Fix the check or what it reads; Lehr asks it again automatically.",
+    )
+    CLAIMED_ELSEWHERE = (
+        "ClaimedElsewhere",
+        "An asset of another partition holds what this asset would change.",
+        "Claim something else; or turn the other asset down or let it go there (`lehr claims`).",
+    )
+    CLAIMED_HERE = (
+        "ClaimedHere",
+        "Another asset of this partition still holds what this asset would change.",
+        "Wait until it is removed or claims something else; or claim something else.",
+    )
+    CONCURRENCY_LIMIT = (
+        "ConcurrencyLimit",
+        "The plugin already has as many pushes under way as it allows.",
+        "Wait until one of them ends.",
+    )
+    CONTESTED = (
+        "Contested",
+        "Something else undoes each push after it was verified, so Lehr pushes less and less often.",
+        "Stop what else changes the asset, then run `lehr retry ASSET`.",
+    )
+    CONTROLS_CHANGED = (
+        "ControlsChanged",
+        "Somebody paused, froze, pinned, approved or overrode something while the push was being admitted.",
+        "Nothing: Lehr checks again automatically.",
+    )
+    DAMAGED = (
+        "Damaged",
+        "A record in the store does not match its checksum, or is missing.",
+        "Repair it: `lehr store check` lists all damage.",
+    )
+    DEPENDENCY_BUSY = (
+        "DependencyBusy",
+        "An asset that this one depends on is being pushed.",
+        "Nothing: Lehr checks again automatically.",
+    )
+    DEPENDENCY_CHANGED = (
+        "DependencyChanged",
+        "A new incarnation changed an asset that this one depends on.",
+        "Nothing: Lehr checks again automatically.",
+    )
+    DEPENDENCY_DIFFERS = (
+        "DependencyDiffers",
+        "An asset that must be pushed first still differs from intent.",
+        "Wait until it converges; see its own `lehr why`.",
+    )
+    DEPENDENCY_MISSING = (
+        "DependencyMissing",
+        "Intent does not have an asset that this one depends on.",
+        "Declare the dependency, or remove it from the addon `lehr.DependsOn`.",
+    )
+    DEPENDENCY_UNREADABLE = (
+        "DependencyUnreadable",
+        "An asset that this one depends on cannot be compared with production.",
+        "Fix what its own `lehr why` reports.",
+    )
+    DIFF_FAILED = (
+        "DiffFailed",
+        "The plugin could not compare the asset with production.",
+        "Nothing at first: Lehr retries automatically. If it stays, fix the cause in the message.",
+    )
+    DIFF_STALLED = (
+        "DiffStalled",
+        "The plugin cannot compare the asset with production until something is fixed.",
+        "Fix the cause in the message; Lehr looks again regularly.",
+    )
+    EXISTS = (
+        "Exists",
+        "An incarnation of the same name and with another content was imported before.",
+        "Import it with `--replace`, or keep the one that is there.",
+    )
+    FROZEN = (
+        "Frozen",
+        "A freeze in intent, or one set by a person, selects the asset.",
+        "Wait until the freeze ends; or take the asset out of intent; or run `lehr unfreeze`.",
+    )
+    GOVERNANCE_CHANGED = (
+        "GovernanceChanged",
+        "A new incarnation changed checks, limits or freezes while the push was being admitted.",
+        "Nothing: Lehr checks again automatically.",
+    )
+    IN_FLIGHT = (
+        "InFlight",
+        "A push of the same asset is under way.",
+        "Wait until it ends.",
+    )
+    LEASE_LOST = (
+        "LeaseLost",
+        "Another process took over the partition, so this one stopped writing.",
+        "Stop one of the two processes.",
+    )
+    LET_GO = "LetGo", "Intent let the asset go; it stays in production without Lehr."
+    LIMIT_REACHED = (
+        "LimitReached",
+        "No share of a limit was left when the push was to be admitted.",
+        "Wait; or raise the limit.",
+    )
+    MUTUAL_BLOCK = (
+        "MutualBlock",
+        "Assets wait for each other in a circle.",
+        "Change one of the dependencies, or what one of the changes does.",
+    )
+    NO_PLUGIN = (
+        "NoPlugin",
+        "No plugin serves the asset's type.",
+        "Install a plugin for this type.",
+    )
+    OBSERVE_ONLY = (
+        "ObserveOnly",
+        "The asset differs, and a `lehr.ObserveOnly` asset keeps Lehr from pushing it.",
+        "Remove the `lehr.ObserveOnly` asset from intent.",
+    )
+    OUTCOME_UNKNOWN = (
+        "OutcomeUnknown",
+        "Lehr does not know yet how a push ended, and starts nothing until it does.",
+        "Make it possible for the plugin to look; `lehr why ASSET` names what is missing.",
+    )
+    OUTSIDE_WINDOW = (
+        "OutsideWindow",
+        "The calendar that selects the asset is closed now.",
+        "Wait for the next window; or run `lehr override`, where the calendar allows it.",
+    )
+    OVERRIDDEN = "Overridden", "The calendar is closed, and an emergency override lets the push go."
+    OVERTAKEN = (
+        "Overtaken",
+        "A newer incarnation was published in the meantime.",
+        "Nothing: Lehr continues with the newer one.",
+    )
+    PAUSED = "Paused", "Somebody paused the asset.", "Run `lehr resume`."
+    PINNED = "Pinned", "Production is as the pinned incarnation says.", "`lehr unpin` ends it."
+    PINNED_TO_NOTHING = (
+        "PinnedToNothing",
+        "The incarnation that the asset is pinned to does not have it.",
+        "Run `lehr unpin`, or pin the asset to another incarnation.",
+    )
+    PROTECTED_PATH = (
+        "ProtectedPath",
+        "The asset would write where no asset may write.",
+        "Choose another path; or remove the symbolic link that leads there.",
+    )
+    PRUNED = (
+        "Pruned",
+        "The incarnation was pruned: its content is gone.",
+        "Name one that is kept: `lehr get incarnations`.",
+    )
+    PUSHED_STILL_DIFFERENT = (
+        "PushedStillDifferent",
+        "A push ended well, and the asset still differs.",
+        "Run `lehr retry ASSET`, or change the intent.",
+    )
+    PUSH_FAILED = (
+        "PushFailed",
+        "A push failed for a cause that may pass.",
+        "Nothing at first: Lehr retries automatically. If it stays, fix the cause in the message.",
+    )
+    PUSHING = "Pushing", "A push is under way.", "Wait until it ends."
+    PUSH_STALLED = (
+        "PushStalled",
+        "A push failed, and trying again would not help.",
+        "Fix the cause, then run `lehr retry ASSET`; or change the intent.",
+    )
+    RATE_LIMITED = (
+        "RateLimited",
+        "As many pushes as the rate limit allows have started lately.",
+        "Wait; or raise the limit.",
+    )
+    RECOVERING = (
+        "Recovering",
+        "Production recovers without a push.",
+        "Wait until it has; Lehr keeps looking.",
+    )
+    REMOVED = "Removed", "The asset was turned down and is removed from production."
+    RETRY_BUDGET = (
+        "RetryBudget",
+        "The plugin's pushes were retried too often lately.",
+        "Wait: retries are spread out.",
+    )
+    RULE_NOT_MET = (
+        "RuleNotMet",
+        "The condition of a rule in `lehr.DependsOn` is false, or has no answer.",
+        "Fix what the rule's message names.",
+    )
+    STILL_REFERENCED = (
+        "StillReferenced",
+        "Other assets still refer to the one that is being turned down.",
+        "Remove the references, or turn those assets down, too.",
+    )
+    STOPPING = "Stopping", "`lehr run` is stopping and starts no push any more.", "Start `lehr run` again."
+    STORE_UNAVAILABLE = (
+        "StoreUnavailable",
+        "The store cannot be read or written now.",
+        "Fix the store; Lehr retries automatically.",
+    )
+    TURN_BROKE = (
+        "TurnBroke",
+        "The asset's turn ended with an unexpected error: a defect in Lehr or in a plugin.",
+        "Report it with the traceback in the log of `lehr run`; Lehr retries automatically.",
+    )
+    TURNDOWN_STANDS = (
+        "TurndownStands",
+        "The turndown waits out the time that its addon gives for this stage.",
+        "Wait; or remove the addon to keep the asset.",
+    )
+    TURNDOWN_UNSUPPORTED = (
+        "TurndownUnsupported",
+        "The plugin cannot remove assets of this type.",
+        "Take the turndown addon away; or let the asset go in `lehr.yaml`, and remove it by hand.",
+    )
+    UNREADABLE = (
+        "Unreadable",
+        "Lehr cannot read what the asset's turn needs from the store.",
+        "Fix the cause in the message; `lehr store check` lists all damage.",
+    )
+    VERSION_ORDER = (
+        "VersionOrder",
+        "Another asset must have a version first, or must not need it any more.",
+        "Wait until that asset is pushed.",
+    )
