@@ -5,9 +5,11 @@ over to the code as it is now: by a three-way merge with the file (followed by g
 where code has moved to another file, by finding a hunk's old lines there. A rename of identifiers is
 given as a codemod, which is run on both trees before they are compared.
 
-    scripts/refit_mutants.py BASE [--codemod FILE] [NAME...]
+    scripts/refit_mutants.py BASE [--codemod FILE] [--filter COMMAND] [NAME...]
 
 FILE holds lines `regular expression<TAB>replacement`, applied to the old code and to the planted code.
+COMMAND is a codemod that is a program: it reads a module and writes the changed one; its last
+argument is the path.
 Planted bugs that cannot be carried over are named, and the exit status is 1.
 """
 
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -88,20 +91,20 @@ def moved(file: FilePatch) -> dict[str, str] | None:
     return changed
 
 
-def refit(base: str, file: FilePatch, codemod: Callable[[str], str]) -> dict[str, str] | None:
+def refit(base: str, file: FilePatch, codemod: Callable[[str, str], str]) -> dict[str, str] | None:
     """The changed files, by path, for one file of a planted bug; None if it cannot be carried over."""
     before = old_text(base, file.path)
     try:
-        planted = codemod(file.applied(before))
+        planted = codemod(file.path, file.applied(before))
     except PatchError:
         return moved(file)
     path = renames(base).get(file.path, file.path)
     if (SRC / path).is_file():
         text = (SRC / path).read_text()
-        result = merged(text, codemod(before), planted)
+        result = merged(text, codemod(file.path, before), planted)
         if result is not None and result != text:
             return {path: result}
-    old, new = codemod(before).splitlines(), planted.splitlines()
+    old, new = codemod(file.path, before).splitlines(), planted.splitlines()
     return moved(FilePatch(path, hunks(old, new)))
 
 
@@ -123,13 +126,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("base", metavar="BASE", help="commit at which the planted bugs fitted")
     parser.add_argument("--codemod", type=Path, metavar="FILE", help="renames: REGEX<TAB>REPLACEMENT lines")
+    parser.add_argument("--filter", metavar="COMMAND", help="a program that changes a module")
     parser.add_argument("names", metavar="NAME", nargs="*", help="planted bugs; all unless given")
     options = parser.parse_args()
     rules = [line.split("\t") for line in options.codemod.read_text().splitlines()] if options.codemod else []
 
-    def codemod(text: str) -> str:
+    @cache
+    def codemod(path: str, text: str) -> str:
         for pattern, replacement in rules:
             text = re.sub(pattern, replacement, text)
+        if options.filter:
+            command = (*shlex.split(options.filter), path)
+            text = subprocess.run(command, input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
         return text
 
     left = 0
