@@ -71,7 +71,7 @@ _ASK_AGAIN = 0.2
 _REFUSALS = 4
 """Admissions in a row that may find a turn out of date before that is said."""
 
-_MUST_NOT_CHANGE = {
+_MUST_NOT_CHANGE: dict[str, str] = {
     Reason.CLAIMED_ELSEWHERE: "claim something else; or turn it down or let it go in that partition"
     " (lehr claims)",
     Reason.CLAIMED_HERE: "it is removed or claims something else; or claim something else (lehr claims)",

@@ -20,7 +20,7 @@ class Reason(enum.StrEnum):
     meaning: str
     unblock: str
 
-    def __new__(cls, value: str, meaning: str, unblock: str = "") -> Self:
+    def __new__(cls, value: str, meaning: str = "", unblock: str = "") -> Self:
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
