@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lehr.base.documents import load
-from lehr.sources.editing.applying import apply
-from lehr.sources.editing.changes import Add, Delete, EditError, Replace
-from lehr.sources.editing.parts import same
+from lehr.editing.changes import Add, Delete, EditError, Replace
+from lehr.editing.file_edit import apply
+from lehr.editing.partial_changes import same
 
 FILE = "random.yaml"
 _COMMENT = re.compile(r"#c\d+")

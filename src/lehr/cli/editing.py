@@ -19,8 +19,8 @@ from lehr.sdk.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
     from lehr.base.diagnostics import Diagnostic
+    from lehr.editing import Check, Commit
     from lehr.sdk.source import Snapshot
-    from lehr.sources import Check, Commit
 
 
 Command = TypeVar("Command", bound=Callable[..., object])

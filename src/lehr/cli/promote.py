@@ -23,8 +23,8 @@ from lehr.cli.editing import (
 from lehr.sdk.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
+    from lehr.editing import Change, Commit
     from lehr.model.incarnation import Incarnation
-    from lehr.sources import Change, Commit
 
 _MOST = 5
 
@@ -121,7 +121,7 @@ def _write(
     check: bool,
 ) -> Commit:
     from lehr.base.clock import SystemClock
-    from lehr.sources import EditError, edit
+    from lehr.editing import EditError, edit
 
     def written(change: Change) -> Commit:
         return edit(
@@ -150,7 +150,7 @@ def _first_of_both(
     written: Callable[[Change], Commit], target: Target, chosen: Chosen, name: str | None
 ) -> Commit:
     """Pin it among the sources that there are; where there are none yet, as the first."""
-    from lehr.sources import Add, Compute, EditError
+    from lehr.editing import Add, Compute, EditError
 
     try:
         pinned = pin(chosen, name, target.workspace)

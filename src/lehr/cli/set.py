@@ -11,7 +11,7 @@ import msgspec
 from lehr.cli.editing import editing_options, scratch_folder, show_commit, show_refusal, target_of, validation
 
 if TYPE_CHECKING:
-    from lehr.sources import Change
+    from lehr.editing import Change
 
 
 @click.command(
@@ -66,7 +66,7 @@ def set_(
     payload.replicas, [id=web].payload.replicas or /0/payload/replicas; VALUE as in YAML: 3, text, [a, b].
     """
     from lehr.base.clock import SystemClock
-    from lehr.sources import EditError, edit
+    from lehr.editing import EditError, edit
 
     target = target_of(file, location, kind)
     if not message and not dry_run and target.kind != "directory":
@@ -103,7 +103,7 @@ def _change(
     expect: str | None,
     retype: bool,
 ) -> Change:
-    from lehr.sources import Add, Delete, Replace
+    from lehr.editing import Add, Delete, Replace
 
     if adds and deletes:
         raise click.UsageError("Choose one of --add and --delete.")

@@ -10,9 +10,7 @@ hints that there may be a new one. Of several sources, `CompositeSource` makes o
   unreadable. `at` reads it again.
 * Content ids are git's blob ids in both kinds.
 
-`edit` is the way back: a few values, changed by a program, as one commit (`editing`).
-
-Architecture invariants: reading writes nothing to a source, and `editing` is all that writes to one; no
+Architecture invariants: reading writes nothing to a source, and `lehr.editing` is all that writes to one; no
 work tree is checked out; the git command is run in one module (`command`); a source that cannot be read
 raises, and never returns a part, nor does a composite of which one cannot be read.
 """
@@ -23,7 +21,6 @@ from lehr.sources.command import interrupt
 from lehr.sources.composite import CompositeSource
 from lehr.sources.declared import Means, open_declared
 from lehr.sources.directory import DirectorySource
-from lehr.sources.editing import Add, Change, Check, Commit, Compute, Delete, EditError, Replace, edit
 from lehr.sources.git import GitSource
 from lehr.sources.opening import open_source, require_location
 from lehr.sources.signing import SignersFile
@@ -31,21 +28,12 @@ from lehr.sources.tidying import forget, pack
 from lehr.sources.tree import TreeSnapshot
 
 __all__ = [
-    "Add",
-    "Change",
-    "Check",
-    "Commit",
     "CompositeSource",
-    "Compute",
-    "Delete",
     "DirectorySource",
-    "EditError",
     "GitSource",
     "Means",
-    "Replace",
     "SignersFile",
     "TreeSnapshot",
-    "edit",
     "forget",
     "interrupt",
     "open_declared",

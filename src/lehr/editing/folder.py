@@ -12,10 +12,10 @@ from pathlib import Path
 
 from lehr.base.clock import Clock
 from lehr.base.errors import StalledError
+from lehr.editing.folder_lock import holding
+from lehr.editing.places import MovedError, Tip
 from lehr.sdk.source import Snapshot
 from lehr.sources.directory import DirectorySource
-from lehr.sources.editing.holding import holding
-from lehr.sources.editing.places import MovedError, Tip
 
 
 class FolderTip:

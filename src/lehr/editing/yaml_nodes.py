@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from lehr.sources.editing.nodes import Entry, Kind, Node, line_start
+from lehr.editing.nodes import Entry, Kind, Node, line_start
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 _ENDS = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})

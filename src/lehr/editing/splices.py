@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lehr.sources.editing.nodes import (
+from lehr.editing.nodes import (
     Entry,
     Kind,
     Node,
@@ -19,7 +19,7 @@ from lehr.sources.editing.nodes import (
     line_start,
     newline_of,
 )
-from lehr.sources.editing.writing import TomlWriting, Writing, YamlWriting, literal
+from lehr.editing.value_text import TomlWriting, Writing, YamlWriting, literal
 
 _COLON = re.compile(r"\s*:")
 _HEADER = re.compile(r"[|>][-+0-9]*")

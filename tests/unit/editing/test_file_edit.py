@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from lehr.sources.editing.applying import apply
-from lehr.sources.editing.changes import Add, Change, Compute, Delete, EditError, Replace
+from lehr.editing.changes import Add, Change, Compute, Delete, EditError, Replace
+from lehr.editing.file_edit import apply
 
 FILE = "assets.yaml"
 

@@ -13,13 +13,13 @@ import msgspec
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.errors import StalledError, TransientError
+from lehr.editing.branch import LocalBranch, RemoteBranch
+from lehr.editing.changes import Change, Compute, EditError
+from lehr.editing.file_edit import apply, shown
+from lehr.editing.folder import Folder
+from lehr.editing.partial_changes import same
+from lehr.editing.places import Edited, MovedError, Place, Tip
 from lehr.sdk.source import Snapshot
-from lehr.sources.editing.applying import apply, shown
-from lehr.sources.editing.branch import LocalBranch, RemoteBranch
-from lehr.sources.editing.changes import Change, Compute, EditError
-from lehr.sources.editing.folder import Folder
-from lehr.sources.editing.parts import same
-from lehr.sources.editing.places import Edited, MovedError, Place, Tip
 from lehr.sources.opening import Kind, place_of, taken_apart
 from lehr.sources.origin import local_path
 

@@ -16,9 +16,8 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import StalledError, TransientError
+from lehr.editing import Add, Change, Check, Commit, Compute, EditError, Replace, edit
 from lehr.sdk.source import Snapshot
-from lehr.sources import Add, Change, Commit, Compute, EditError, Replace, edit
-from lehr.sources.editing import Check
 
 TEXT = "# The site.\nreplicas: 3   # three\nimage: web:1\n"
 FILE = "assets/web.yaml"

@@ -19,16 +19,16 @@ import msgspec
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position
 from lehr.base.digest import canonical
-from lehr.sources.editing.changes import Add, Change, Compute, Delete, EditError, Replace
-from lehr.sources.editing.json_nodes import json_nodes
-from lehr.sources.editing.nodes import Kind, Node, Splice, spliced
-from lehr.sources.editing.parts import Part, parts, same
-from lehr.sources.editing.paths import END, Name, parse_path, spelt
-from lehr.sources.editing.splicing import CannotSpliceError, Splicer
-from lehr.sources.editing.toml_nodes import toml_nodes
-from lehr.sources.editing.walking import PathError, Spot, Tree, kind_of
-from lehr.sources.editing.writing import JsonWriting, TomlWriting, Writing, YamlWriting
-from lehr.sources.editing.yaml_nodes import yaml_nodes
+from lehr.editing.changes import Add, Change, Compute, Delete, EditError, Replace
+from lehr.editing.document_tree import PathError, Spot, Tree, kind_of
+from lehr.editing.json_nodes import json_nodes
+from lehr.editing.nodes import Kind, Node, Splice, spliced
+from lehr.editing.partial_changes import Part, parts, same
+from lehr.editing.paths import END, Name, parse_path, spelt
+from lehr.editing.splices import CannotSpliceError, Splicer
+from lehr.editing.toml_nodes import toml_nodes
+from lehr.editing.value_text import JsonWriting, TomlWriting, Writing, YamlWriting
+from lehr.editing.yaml_nodes import yaml_nodes
 
 _FORMATS: Mapping[str, tuple[Callable[[str], list[Node]], Callable[[], Writing]]] = {
     ".json": (json_nodes, JsonWriting),

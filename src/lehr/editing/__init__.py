@@ -10,13 +10,13 @@ Architecture invariants:
 * A branch moves by compare-and-swap alone. No commit of somebody else is ever lost, no uncommitted edit
   in a work tree ever overwritten.
 * Nothing is checked out: commits are made of objects. A work tree that has the branch checked out follows.
-* `applying` and all below it know neither files nor git.
+* `file_edit` and all below it know neither files nor git.
 """
 
 from __future__ import annotations
 
-from lehr.sources.editing.changes import Add, Change, Compute, Delete, EditError, Replace
-from lehr.sources.editing.edit import Check, Commit, FileChange, edit
+from lehr.editing.changes import Add, Change, Compute, Delete, EditError, Replace
+from lehr.editing.edit import Check, Commit, FileChange, edit
 
 __all__ = [
     "Add",

@@ -16,7 +16,7 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: path in the source, with slashes.
-        path: where in the file (`lehr.sources.editing.paths`).
+        path: where in the file (`lehr.editing.paths`).
         value: plain data, as a file of intent can hold it.
         expect: what the value must be before; unset for whatever it is.
         retype: allow a value of another kind: a text for a number, say.

@@ -11,8 +11,8 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import canonical
 from lehr.base.documents import Document
-from lehr.sources.editing.nodes import Entry, Kind, Node
-from lehr.sources.editing.paths import Match, Name, Step, quoted, spelt
+from lehr.editing.nodes import Entry, Kind, Node
+from lehr.editing.paths import Match, Name, Step, quoted, spelt
 
 _SHOWN = 8
 

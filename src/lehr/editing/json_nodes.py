@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from lehr.sources.editing.nodes import Entry, Kind, Node
+from lehr.editing.nodes import Entry, Kind, Node
 
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|[^\s\[\]{},:"]++', re.DOTALL)
 

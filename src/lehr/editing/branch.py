@@ -11,11 +11,11 @@ import pygit2
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.editing.commits import Committing, Draft, common_folder, read_file
+from lehr.editing.folder_lock import holding
+from lehr.editing.places import MovedError, Tip
 from lehr.model.incarnation import SourceRevision
 from lehr.sources.command import public, run_git
-from lehr.sources.editing.committing import Committing, Draft, common_folder, read_file
-from lehr.sources.editing.holding import holding
-from lehr.sources.editing.places import MovedError, Tip
 from lehr.sources.mirror import Mirror
 from lehr.sources.origin import LocalRepository
 from lehr.sources.tree import TreeReader, TreeSnapshot

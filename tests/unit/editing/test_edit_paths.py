@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.sources.editing.paths import Match, Name, parse_path, quoted, spelt
+from lehr.editing.paths import Match, Name, parse_path, quoted, spelt
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from lehr.sources.editing.nodes import Entry, Kind, Node, line_end
+from lehr.editing.nodes import Entry, Kind, Node, line_end
 
 _TOKEN = re.compile(
     r'"""(?:[^\\]|\\.)*?"{3,5}'

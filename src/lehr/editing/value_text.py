@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import yaml
 
 from lehr.base.documents import load
-from lehr.sources.editing.nodes import Node
+from lehr.editing.nodes import Node
 
 _PLAIN = re.compile(r"(?:\.{1,2}/)?[A-Za-z0-9_/](?:[\w ./@+=%~()-]|:(?=[^\s:]))*(?<! )", re.ASCII)
 _UNSEEN = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
