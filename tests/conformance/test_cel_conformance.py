@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lehr.base.cel import NoAnswerError, compile_expression
+from lehr.cel import NoAnswerError, compile_expression
 from tests.conformance import textproto
 
 FOLDER = Path(os.environ.get("CEL_SPEC", "")) / "tests/simple/testdata"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lehr.base.cel import Compiled, closures, compile_expression, operators
-from lehr.base.cel.tree import Call, walk
+from lehr.cel import Compiled, closures, compile_expression, operators
+from lehr.cel.tree import Call, walk
 from lehr.http.limits import FILTER_LENGTH
 from lehr.query.filtering import VARIABLES
 from tests.conformance import test_cel_conformance as conformance

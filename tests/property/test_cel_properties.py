@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from lehr.base.cel import compile_expression
-from lehr.base.cel.closures import closure_of
-from lehr.base.cel.google import compile_text
-from lehr.base.cel.operators import NoAnswerError
-from lehr.base.cel.tree import UnsupportedError, read_tree
+from lehr.cel import compile_expression
+from lehr.cel.closures import closure_of
+from lehr.cel.google import compile_text
+from lehr.cel.operators import NoAnswerError
+from lehr.cel.tree import UnsupportedError, read_tree
 
 VARIABLES = ("type", "payload", "addons")
 

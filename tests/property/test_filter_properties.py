@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lehr.base.cel import NoAnswerError, compile_condition
+from lehr.cel import NoAnswerError, compile_condition
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.query.filtering import VARIABLES, Bounds, Filter
 

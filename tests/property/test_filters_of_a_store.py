@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, example, find, given, settings
 from hypothesis import strategies as st
 
-from lehr.base.cel import NoAnswerError, compile_expression, compile_question
-from lehr.base.cel.closures import _FUNCTIONS
-from lehr.base.cel.google import compile_text
-from lehr.base.cel.tree import Call, Fold, Node, Select, walk
 from lehr.base.digest import Digest
+from lehr.cel import NoAnswerError, compile_expression, compile_question
+from lehr.cel.closures import _FUNCTIONS
+from lehr.cel.google import compile_text
+from lehr.cel.tree import Call, Fold, Node, Select, walk
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.writes import Publish

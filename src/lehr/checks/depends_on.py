@@ -22,9 +22,9 @@ from typing import Any
 
 import msgspec
 
-from lehr.base.cel import compile_condition
 from lehr.base.errors import LehrError
 from lehr.base.versions import precedes
+from lehr.cel import compile_condition
 from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, DependsOn, Rule
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple
 
-from lehr.base.cel import Compiled, NoAnswerError, compile_question, no_condition
-from lehr.base.cel.closures import closure_of, framed
-from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable, folds_within, walk
 from lehr.base.errors import LehrError
+from lehr.cel import Compiled, NoAnswerError, compile_question, no_condition
+from lehr.cel.closures import closure_of, framed
+from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable, folds_within, walk
 from lehr.model.asset import Asset
 from lehr.sdk.store import Row
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lehr.base.cel import Condition, Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.base.documents.text import number_problem
+from lehr.cel import Condition, Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.model.addons import LABELS
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lehr.base.cel import Expression, NoAnswerError, compile_condition, compile_expression
-from lehr.base.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.cel import Expression, NoAnswerError, compile_condition, compile_expression
+from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.model.asset import Asset
 from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Policy, PolicyRule
 from lehr.sdk.policy import INSERTED, Matching, Unclear, compiled_value, told, values_of

@@ -12,8 +12,8 @@ import fnmatch
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position, Severity
+from lehr.cel import NoAnswerError
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyRule

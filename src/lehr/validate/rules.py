@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lehr.base.cel import compile_condition
 from lehr.base.diagnostics import Diagnostic
+from lehr.cel import compile_condition
 from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, DependsOn
 from lehr.validate.proposal import AssetView
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lehr.base.cel.closures import MOST_STEPS
+from lehr.cel.closures import MOST_STEPS
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import asset, publication
 from tests.integration.http.served import ROOT

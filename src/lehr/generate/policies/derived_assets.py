@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.cel import NoAnswerError
 from lehr.generate.outcome.output import Output, gathered
 from lehr.generate.policies.mutation_problems import no_answer
 from lehr.generate.typing.conversion import Place, convert

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from lehr.base.cel import NoAnswerError
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
+from lehr.cel import NoAnswerError
 from lehr.generate.outcome.output import LeftOut
 from lehr.generate.policies.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
 from lehr.generate.policies.mutation_rules import MutationRule, Path, Put

@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from lehr.base.cel import operators
-from lehr.base.cel.operators import NoAnswerError, equal, no_overload, ordered
-from lehr.base.cel.tree import (
+from lehr.cel import operators
+from lehr.cel.operators import NoAnswerError, equal, no_overload, ordered
+from lehr.cel.tree import (
     Call,
     Constant,
     Fold,
@@ -321,7 +321,7 @@ def _asked(function: str, number: int) -> Callable[..., Closure]:
     """Of the library, but of this call alone: what is around it has its order, and can be stopped."""
 
     def make(*arguments: Closure) -> Closure:
-        from lehr.base.cel.google import compile_text  # noqa: PLC0415
+        from lehr.cel.google import compile_text  # noqa: PLC0415
 
         names = "abc"[:number]
         answer = compile_text(f"{function}({', '.join(names)})", names).answer

@@ -13,7 +13,7 @@ maps in an order of its own, another each time; so lists are made of maps by clo
 | module | what |
 |---|---|
 | `google` | the one place that knows its library, imported with the first expression |
-| `wording` | what its messages mean |
+| `messages` | what its messages mean |
 | `tree` | its syntax tree |
 | `closures`, `operators` | from the tree to functions |
 """
@@ -25,8 +25,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from lehr.base.cel.operators import NoAnswerError, type_name
-from lehr.base.cel.tree import Call, Fold, ListOf, Node, UnsupportedError, folds_within, read_tree, walk
+from lehr.cel.operators import NoAnswerError, type_name
+from lehr.cel.tree import Call, Fold, ListOf, Node, UnsupportedError, folds_within, read_tree, walk
 
 __all__ = [
     "Compiled",
@@ -71,8 +71,8 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
     Raises:
         ValueError: it cannot be understood; the text says where.
     """
-    from lehr.base.cel.closures import ASKED, closure_of  # noqa: PLC0415
-    from lehr.base.cel.google import compile_text  # noqa: PLC0415
+    from lehr.cel.closures import ASKED, closure_of  # noqa: PLC0415
+    from lehr.cel.google import compile_text  # noqa: PLC0415
 
     compiled = compile_text(text, variables)
     try:
@@ -105,7 +105,7 @@ def _in_order(answer: Expression, listing: list[Fold], variables: tuple[str, ...
     Raises:
         ValueError: it is not known what a list is made from.
     """
-    from lehr.base.cel.closures import closure_of  # noqa: PLC0415
+    from lehr.cel.closures import closure_of  # noqa: PLC0415
 
     try:
         sources = [closure_of(fold.over, variables) for fold in listing]
@@ -143,7 +143,7 @@ def compile_question(text: str, variables: tuple[str, ...]) -> Compiled:
     Raises:
         ValueError: it cannot be understood, or is known to answer something else always.
     """
-    from lehr.base.cel.google import compile_text  # noqa: PLC0415
+    from lehr.cel.google import compile_text  # noqa: PLC0415
 
     compiled, known = compile_expression(text, variables), compile_text(text, variables).type()
     if known.startswith(_NO_CONDITIONS):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lehr.base.cel import NoAnswerError, compile_condition, compile_expression
+from lehr.cel import NoAnswerError, compile_condition, compile_expression
 
 
 def test_a_condition_answers_for_the_values_that_it_is_given() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from lehr.base.cel.tree import CONTAINER
+from lehr.cel.tree import CONTAINER
 
 _STATUS = re.compile(r"^(?:[A-Z_]+: )?(?:ERROR: )?(?:<input>:-1:-1: )?| \[[A-Z_]+\]$")
 """What the library puts around a message: the code of its status; a place where there is none."""

@@ -7,9 +7,9 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from lehr.base.cel.operators import NoAnswerError
-from lehr.base.cel.tree import CONTAINER
-from lehr.base.cel.wording import plain, problems
+from lehr.cel.messages import plain, problems
+from lehr.cel.operators import NoAnswerError
+from lehr.cel.tree import CONTAINER
 
 
 class Compiled:
@@ -19,7 +19,7 @@ class Compiled:
         self._expression = expression
 
     def serialized(self) -> bytes:
-        """Its tree, as `lehr.base.cel.tree` reads it."""
+        """Its tree, as `lehr.cel.tree` reads it."""
         return bytes(self._expression.serialize())
 
     def type(self) -> str:
