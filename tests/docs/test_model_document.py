@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from lehr.model.asset import AssetId
-from lehr.models import MODELS, Cluster, Database, Files, Service, WebService
-from lehr.models.database import DatabaseServer, Rows
-from lehr.models.files import Template
-from lehr.models.service import ServicePlace
+from lehr.service_models import MODELS, Cluster, Database, Files, Service, WebService
+from lehr.service_models.database import DatabaseServer, Rows
+from lehr.service_models.files import Template
+from lehr.service_models.service import ServicePlace
 from tests.integration.models.test_shakespeare_workspace import generate, problems
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "models.md").read_text()

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lehr.models import database
 from lehr.sdk.generator import SourceFile, Yielded, for_each_file
+from lehr.service_models import database
 
 
 @for_each_file("schema.yaml")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from lehr.models import web_service
 from lehr.sdk.generator import SourceFile, Yielded, for_each_file
+from lehr.service_models import web_service
 
 PYTHON = ["python3", "production/bin/frontend.py"]
 

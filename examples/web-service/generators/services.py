@@ -6,8 +6,8 @@ kept as files below production/, so that what runs is what was committed.
 
 from collections.abc import Iterator
 
-from lehr.models import modelled
 from lehr.sdk.generator import SourceFile, Yielded, asset, for_each_file
+from lehr.service_models import modelled
 
 
 @for_each_file("services/*.yaml")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lehr.models import modelled
 from lehr.sdk.generator import DeclaredAsset, SourceFile, UnreadableFileError
+from lehr.service_models import modelled
 
 SERVICE = """\
 model: service

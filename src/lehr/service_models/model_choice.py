@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 
-from lehr.models.database import database
-from lehr.models.files import files
-from lehr.models.reading import PAGE, Problem, document_of, refused
-from lehr.models.service import service
-from lehr.models.web_service import web_service
 from lehr.sdk.generator import DeclaredAsset, SourceFile
+from lehr.service_models.database import database
+from lehr.service_models.files import files
+from lehr.service_models.model_input import PAGE, Problem, document_of, refused
+from lehr.service_models.service import service
+from lehr.service_models.web_service import web_service
 
 MODELS: Mapping[str, Callable[[SourceFile], Iterator[DeclaredAsset]]] = {
     "service": service,

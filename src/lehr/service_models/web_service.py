@@ -9,8 +9,8 @@ import msgspec
 
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, TURNDOWN
 from lehr.model.secret import Secret
-from lehr.models.reading import Problem, read, refused
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+from lehr.service_models.model_input import Problem, read, refused
 
 NOUN = "a web service"
 

@@ -10,9 +10,9 @@ import msgspec
 
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, OWNER
 from lehr.model.secret import Secret
-from lehr.models.reading import Problem, pointer_part, read, refused
-from lehr.models.web_service import Name, Port
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+from lehr.service_models.model_input import Problem, pointer_part, read, refused
+from lehr.service_models.web_service import Name, Port
 
 NOUN = "a database"
 

@@ -3,7 +3,7 @@
 In: a source file of the workspace, in words about a service. Out: assets of the types that ship
 with Lehr, with the references, orders and affected clusters that belong to them.
 
-    from lehr.models import modelled
+    from lehr.service_models import modelled
     from lehr.sdk.generator import for_each_file
 
     @for_each_file("services/*.yaml")
@@ -17,11 +17,11 @@ Architecture invariant: a model only yields what a generator written by hand cou
 never a way round: whoever outgrows it writes the generator out.
 """
 
-from lehr.models.choosing import MODELS, modelled
-from lehr.models.database import Database, database
-from lehr.models.files import Files, files
-from lehr.models.service import Service, service
-from lehr.models.web_service import Cluster, WebService, assets_of, web_service
+from lehr.service_models.database import Database, database
+from lehr.service_models.files import Files, files
+from lehr.service_models.model_choice import MODELS, modelled
+from lehr.service_models.service import Service, service
+from lehr.service_models.web_service import Cluster, WebService, assets_of, web_service
 
 __all__ = [
     "MODELS",

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lehr.model.addons import AFFECTED_CLUSTERS, LABELS, OWNER
-from lehr.models.reading import Problem, pointer_part, read, refused
-from lehr.models.templates import Value, rendered
-from lehr.models.web_service import Name
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
+from lehr.service_models.model_input import Problem, pointer_part, read, refused
+from lehr.service_models.templates import Value, rendered
+from lehr.service_models.web_service import Name
 
 NOUN = "files"
 
