@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from lehr.base.digest import canonical
+from lehr.base.pointers import parts_of
 from lehr.checks.governing import Governing
 from lehr.model.asset import Asset, AssetId
 from lehr.model.decision import Reservation, Verdict
@@ -127,7 +128,7 @@ def _path(term: str) -> list[str]:
     if term.startswith("label:"):
         return ["addons", "lehr.Labels", "labels", term.removeprefix("label:")]
     if term.startswith("/"):
-        return [part.replace("~1", "/").replace("~0", "~") for part in term[1:].split("/")]
+        return list(parts_of(term))
     return [term]
 
 

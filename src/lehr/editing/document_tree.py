@@ -11,6 +11,7 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.digest import canonical
 from lehr.base.documents import Document
+from lehr.base.pointers import pointer
 from lehr.editing.nodes import Entry, Kind, Node
 from lehr.editing.paths import Match, Name, Step, quoted, spelt
 
@@ -71,12 +72,12 @@ class Tree:
     def pointer(self, spot: Spot) -> str:
         """The JSON pointer that leads to `spot`."""
         keys = spot.keys if self._root.node.kind is Kind.DOCUMENTS else spot.keys[1:]
-        return _pointer(keys)
+        return pointer(keys)
 
     def error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
         """The problem `code` with what is at `spot`."""
         ordinal, *keys = spot.keys or [0]
-        at = self._documents[int(ordinal)].position(_pointer(keys)) if self._documents else None
+        at = self._documents[int(ordinal)].position(pointer(keys)) if self._documents else None
         return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=self._file, at=at))
 
     def _inner(self, spot: Spot, number: int) -> Spot:
@@ -137,10 +138,6 @@ class Tree:
                 "name an item by its number, or as [id=web]",
             )
         return what, f"it is {kind_of(value)}", "end the path there, or give it another value as a whole"
-
-
-def _pointer(keys: list[str | int]) -> str:
-    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
 
 
 def kind_of(value: Any) -> str:

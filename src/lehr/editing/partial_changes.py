@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.digest import canonical
+from lehr.base.pointers import escaped
 
 _MOST = 50
 
@@ -38,13 +39,13 @@ def _inside(before: Any, after: Any, pointer: str) -> Iterator[Part]:
         return
     if isinstance(before, dict) and isinstance(after, dict) and before.keys() & after.keys():
         for key in after:
-            inner = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            inner = f"{pointer}/{escaped(key)}"
             if key in before:
                 yield from _inside(before[key], after[key], inner)
             else:
                 yield Part(inner, after[key], new=True)
         for key in before.keys() - after.keys():
-            yield Part(f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", msgspec.UNSET)
+            yield Part(f"{pointer}/{escaped(key)}", msgspec.UNSET)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, pointer)
     else:

@@ -17,6 +17,8 @@ import re
 
 import msgspec
 
+from lehr.base.pointers import unescaped
+
 END = "-"
 """The part that names the place after the last item of a list."""
 
@@ -91,7 +93,7 @@ def quoted(name: str) -> str:
 def _pointer_step(part: str) -> Name:
     if re.search(r"~(?![01])", part):
         raise ValueError(f"in {part!r} a ~ is followed by neither 0 nor 1")
-    return Name(part.replace("~1", "/").replace("~0", "~"))
+    return Name(unescaped(part))
 
 
 def _step(found: re.Match[str]) -> Step:

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lehr.base.errors import StalledError
-from lehr.model.references import parts_of, values_at
+from lehr.base.pointers import parts_of
+from lehr.model.references import values_at
 
 FIRST = 1
 """Version of a type that has never changed its form."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from lehr.base.pointers import escaped, parts_of
 from lehr.model.asset import AssetId
 
 
@@ -218,9 +219,9 @@ def _entries(of_keys: Extract | None, of_values: Extract | None) -> Extract:
         if isinstance(value, dict):
             for key, item in value.items():
                 if of_keys is not None:
-                    yield from of_keys(key, f"{path}/{_escaped(key)}")
+                    yield from of_keys(key, f"{path}/{escaped(key)}")
                 if of_values is not None:
-                    yield from of_values(item, f"{path}/{_escaped(key)}")
+                    yield from of_values(item, f"{path}/{escaped(key)}")
 
     return every
 
@@ -251,21 +252,12 @@ def _fields(kind: Any, leaf: Leaf) -> Extract:
             return
         for name, extract in known().items():
             if value.get(name) is not None:
-                yield from extract(value[name], f"{path}/{_escaped(name)}")
+                yield from extract(value[name], f"{path}/{escaped(name)}")
 
     return every
 
 
-def _escaped(name: Any) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")
-
-
 # --- by JSON pointer -------------------------------------------------------------------
-
-
-def parts_of(pointer: str) -> tuple[str, ...]:
-    """The parts of a JSON pointer, unescaped."""
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
 
 def values_at(value: Any, pattern: str, path: str) -> Iterator[tuple[str, Any]]:
@@ -292,9 +284,9 @@ def found_at(value: Any, path: str, parts: tuple[str, ...]) -> Iterator[tuple[st
         items = enumerate(value)
     for name, item in items:
         if first == _KEY and not rest and isinstance(value, dict) and _KEY not in value:
-            yield f"{path}/{_escaped(name)}", name
+            yield f"{path}/{escaped(name)}", name
         elif first in ("*", str(name)):
-            yield from found_at(item, f"{path}/{_escaped(name)}", tuple(rest))
+            yield from found_at(item, f"{path}/{escaped(name)}", tuple(rest))
 
 
 def patterns(kind: Any, leaf: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
@@ -321,7 +313,7 @@ def _patterns(
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     inner: Iterable[tuple[str, Any]] = ()
     if has_fields(kind):
-        inner = ((f"/{_escaped(name)}", hint) for name, hint in fields_of(kind).items())
+        inner = ((f"/{escaped(name)}", hint) for name, hint in fields_of(kind).items())
     elif origin is tuple and arguments[-1] is not Ellipsis:
         inner = ((f"/{index}", item) for index, item in enumerate(arguments))
     elif origin in _LISTS:

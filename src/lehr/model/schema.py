@@ -6,7 +6,8 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from lehr.model.references import Mention, Named, Reference, external, found_at, mention, parts_of
+from lehr.base.pointers import parts_of
+from lehr.model.references import Mention, Named, Reference, external, found_at, mention
 from lehr.model.secret import mappings_of
 
 

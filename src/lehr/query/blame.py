@@ -7,6 +7,7 @@ from typing import Any
 
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
+from lehr.base.pointers import parts_of
 from lehr.generate.outcome.globs import matcher
 from lehr.generate.typing.asset_files import Declared, declared_in
 from lehr.generate.typing.messages import written
@@ -15,7 +16,6 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Annotated, Derivation
-from lehr.model.references import parts_of
 from lehr.query.blame_books import Books, entry_of
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
 from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source

@@ -13,6 +13,7 @@ from lehr.base import documents
 from lehr.base.diagnostics import Position
 from lehr.base.digest import canonical
 from lehr.base.errors import LehrError
+from lehr.base.pointers import parts_of, pointer
 
 _ROOTS = ("payload", "addons")
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -28,7 +29,7 @@ class Field(msgspec.Struct, frozen=True):
     @property
     def pointer(self) -> str:
         """As a JSON pointer (RFC 6901)."""
-        return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in self.parts)
+        return pointer(self.parts)
 
     @property
     def name(self) -> str:
@@ -45,7 +46,7 @@ def field_of(document: dict[str, Any], text: str) -> Field:
         LehrError: the asset has no such field.
     """
     if text.startswith("/"):
-        parts = tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
+        parts = parts_of(text)
         found = _by_parts(document, parts)
     else:
         path = _INDEX.sub(r".\1", text).replace('"', "")  # as `lehr set` takes it: ports[0], "lehr.Owner"

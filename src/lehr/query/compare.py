@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lehr.base.pointers import escaped
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 
@@ -107,7 +108,7 @@ def compare_values(before: Any, after: Any, path: str = "") -> Iterator[FieldCha
     """Where two plain values differ, by path. Mappings and lists are gone into, by key and index."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
-            yield from _compare_member(before, after, key, f"{path}/{_escaped(key)}")
+            yield from _compare_member(before, after, key, f"{path}/{escaped(key)}")
     elif isinstance(before, list) and isinstance(after, list):
         olds, news = dict(enumerate(before)), dict(enumerate(after))
         for index in range(max(len(before), len(after))):
@@ -131,12 +132,8 @@ def _leaves(value: Any, path: str, kind: Kind) -> Iterator[FieldChange]:
     """Everything that came or went with `value`: its members, as far down as mappings go."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
-            yield from _leaves(value[key], f"{path}/{_escaped(key)}", kind)
+            yield from _leaves(value[key], f"{path}/{escaped(key)}", kind)
     elif kind is Kind.ADDED:
         yield FieldChange(path, kind, None, value)
     else:
         yield FieldChange(path, kind, value, None)
-
-
-def _escaped(key: str) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")

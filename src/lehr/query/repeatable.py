@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import pointer
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.provenance import Derivation
@@ -62,7 +63,7 @@ def _annotator(asset: Asset, path: str) -> Derivation | None:
     for item in asset.annotated_by:
         if item.path and f"{path}/".startswith(f"{item.path}/"):
             return item.by
-        if f"{path}/".startswith(f"/addons/{item.addon.replace('~', '~0').replace('/', '~1')}/"):
+        if f"{path}/".startswith(f"{pointer(('addons', item.addon))}/"):
             return item.by
     return None
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.documents.text import number_problem
+from lehr.base.pointers import escaped
 from lehr.cel import Condition, Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.model.addons import LABELS
 from lehr.model.asset import Asset
@@ -94,11 +95,6 @@ def compiled_value(value: Any, at: str, unclear: list[Unclear]) -> Filling:
         items = [compiled_value(item, f"{at}/{place}", unclear) for place, item in enumerate(value)]
         return lambda values: [fill(values) for fill in items]
     return lambda values: value
-
-
-def escaped(key: str) -> str:
-    """`key` as a step of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def told(answer: Any) -> str:

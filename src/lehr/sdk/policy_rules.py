@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import escaped
 from lehr.cel import Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
 from lehr.model.asset import Asset
@@ -238,7 +239,7 @@ def _path(node: Node) -> str | None:
             return f"/{name}"
         case Select(operand, field) | Call("_[_]", (operand, Constant(str(field)))):
             held = _path(operand)
-            return None if held is None else f"{held}/{field.replace('~', '~0').replace('/', '~1')}"
+            return None if held is None else f"{held}/{escaped(field)}"
     return None
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, OWNER
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, pointer_part, read, refused
+from lehr.service_models.model_input import Problem, read, refused
 from lehr.service_models.web_service import Name, Port
 
 NOUN = "a database"
@@ -168,7 +169,7 @@ def _table_problems(table: DatabaseTable, place: str) -> Iterator[Problem]:
 def _row_problems(said: Database) -> Iterator[Problem]:
     known = f"there are {', '.join(said.tables) or 'none'}"
     for table, rows in said.rows.items():
-        place = f"/rows/{pointer_part(table)}"
+        place = f"/rows/{escaped(table)}"
         if table not in said.tables or said.tables[table].absent:
             yield Problem(place, f"rows of {table}, which is no table", known)
         if table in ("server", "schema"):

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, LABELS, OWNER
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, pointer_part, read, refused
+from lehr.service_models.model_input import Problem, read, refused
 from lehr.service_models.templates import Value, rendered
 from lehr.service_models.web_service import Name
 
@@ -73,7 +74,7 @@ def files(file: SourceFile) -> Iterator[DeclaredAsset]:
                         f"the {part} of {key} asks for the value `{error.args[0]}`, and there is none{where}"
                     )
                     fix = f"add it to `values`; there are {', '.join(sorted(values))}"
-                    problems.append(Problem(f"/files/{pointer_part(key)}/{part}", what, fix))
+                    problems.append(Problem(f"/files/{escaped(key)}/{part}", what, fix))
             made.append(asset(f"{prefix}/{key}", "lehr.File", payload, _addons(said, place)))
     if problems:
         raise refused(file, NOUN, problems)

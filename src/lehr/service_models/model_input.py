@@ -12,6 +12,7 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic
 from lehr.base.documents import Document, load
+from lehr.base.pointers import escaped
 from lehr.sdk.generator import SourceFile, UnreadableFileError
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -81,11 +82,6 @@ def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableF
     )
 
 
-def pointer_part(name: str) -> str:
-    """A key as part of a JSON pointer."""
-    return name.replace("~", "~0").replace("/", "~1")
-
-
 def _said(error: msgspec.ValidationError) -> str:
     return str(error).partition(" - at `")[0]
 
@@ -107,7 +103,7 @@ def _of_parts(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
         yield from _of_fields(value, kind, pointer)
     elif typing.get_origin(kind) is dict and isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _problems(item, typing.get_args(kind)[1], f"{pointer}/{pointer_part(name)}")
+            yield from _problems(item, typing.get_args(kind)[1], f"{pointer}/{escaped(name)}")
     elif typing.get_origin(kind) is list and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _problems(item, typing.get_args(kind)[0], f"{pointer}/{index}")
@@ -118,7 +114,7 @@ def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: st
     hints = typing.get_type_hints(kind, include_extras=True)
     meant = set()
     for name, item in value.items():
-        place = f"{pointer}/{pointer_part(name)}"
+        place = f"{pointer}/{escaped(name)}"
         if name in fields:
             yield from _problems(item, hints[fields[name].name], place)
             continue

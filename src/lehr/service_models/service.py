@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from lehr.base.pointers import escaped
 from lehr.model.addons import AFFECTED_CLUSTERS, DEPENDS_ON, LABELS, OWNER, TURNDOWN
 from lehr.model.secret import Secret
 from lehr.sdk.generator import DeclaredAsset, SourceFile, asset
-from lehr.service_models.model_input import Problem, pointer_part, read, refused
+from lehr.service_models.model_input import Problem, read, refused
 from lehr.service_models.templates import Value, rendered
 from lehr.service_models.web_service import Name, Port
 
@@ -140,7 +141,7 @@ def _heres(said: Service) -> Iterator[_Here]:
         if port is not None:
             known["port"] = port
         values = {**known, **said.values, **item.values}
-        at = f"/places/{pointer_part(place)}" if place else ""
+        at = f"/places/{escaped(place)}" if place else ""
         yield _Here(prefix, place, port, version, values, item, at)
 
 
@@ -152,7 +153,7 @@ def _unknown_values(said: Service, here: _Here) -> Iterator[Problem]:
             where = f" in place {here.place}" if here.place else ""
             fix = f"add it to `values`; there are {', '.join(sorted(here.values))}"
             what = f"file {name} asks for the value `{error.args[0]}`, and there is none{where}"
-            yield Problem(f"/files/{pointer_part(name)}", what, fix)
+            yield Problem(f"/files/{escaped(name)}", what, fix)
 
 
 def _job(said: Service, here: _Here, files: list[str]) -> dict[str, Any]:

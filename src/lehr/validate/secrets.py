@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lehr.base.diagnostics import Diagnostic
+from lehr.base.pointers import escaped
 from lehr.model.asset import Asset
 from lehr.sdk.validator import NotSecret
 from lehr.validate.proposal import AssetView
-from lehr.validate.words import pointer_part
 
 _FILE = "lehr.yaml"
 
@@ -132,7 +132,7 @@ def _texts(value: Any, pointer: str, key: str) -> Iterator[tuple[str, str, str]]
         yield pointer, key, value
     elif isinstance(value, dict):
         for name, item in value.items():
-            yield from _texts(item, f"{pointer}/{pointer_part(name)}", name)
+            yield from _texts(item, f"{pointer}/{escaped(name)}", name)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _texts(item, f"{pointer}/{index}", key)

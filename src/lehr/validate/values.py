@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Severity
 from lehr.base.errors import StalledError
+from lehr.base.pointers import escaped
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE
 from lehr.validate.dependencies import is_turned_down
 from lehr.validate.guards import exceeds
 from lehr.validate.proposal import DeltaProposal
-from lehr.validate.words import listed, pointer_part
+from lehr.validate.words import listed
 
 _NAMES = frozenset(("base", "gid", "id", "number", "port", "uid", "version"))
 """Fields whose numbers tell things apart; how far one is from another means nothing."""
@@ -82,7 +83,7 @@ def _differences(before: Any, after: Any, pointer: str = "", field: str = "") ->
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
             if name in after or not pointer:  # deeper down, it may be an entry of a map that has gone
-                part = pointer_part(name)
+                part = escaped(name)
                 yield from _differences(value, after.get(name), f"{pointer}/{part}", f"{field}/{part}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for index, (old, new) in enumerate(zip(before, after, strict=True)):

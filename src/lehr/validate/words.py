@@ -11,8 +11,3 @@ def listed(names: Sequence[str]) -> str:
     """Some of `names`, and how many more there are: `a, b and 290 more`."""
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def pointer_part(key: str) -> str:
-    """A key as a part of a JSON pointer."""
-    return key.replace("~", "~0").replace("/", "~1")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import parts_of
 
 
 class Place(msgspec.Struct):
@@ -68,8 +69,8 @@ class Places:
         if ordinal >= len(self._found):
             return Position(self._file)
         place = self._found[ordinal]
-        for part in pointer.split("/")[1:]:
-            inner = place.inner.get(part.replace("~1", "/").replace("~0", "~"))
+        for part in parts_of(pointer):
+            inner = place.inner.get(part)
             if inner is None:
                 break
             place = inner

@@ -17,6 +17,7 @@ from lehr.base.documents.text import (
     too_deep,
 )
 from lehr.base.documents.toml_places import first_too_deep, first_too_long, toml_places
+from lehr.base.pointers import escaped
 
 _WHERE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -86,10 +87,7 @@ def _value_problems(file: str, document: Document) -> list[Diagnostic]:
     while rest and len(diagnostics) <= MAX_PROBLEMS:
         pointer, value = rest.pop()
         if isinstance(value, dict):
-            rest.extend(
-                (f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}", inner)
-                for key, inner in reversed(value.items())
-            )
+            rest.extend((f"{pointer}/{escaped(key)}", inner) for key, inner in reversed(value.items()))
         elif isinstance(value, list):
             rest.extend((f"{pointer}/{index}", value[index]) for index in reversed(range(len(value))))
         elif isinstance(value, (str, bool)):

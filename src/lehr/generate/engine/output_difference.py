@@ -9,8 +9,9 @@ import msgspec
 
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.digest import canonical
+from lehr.base.pointers import pointer
 from lehr.generate.outcome.output import Addition, Output
-from lehr.generate.typing.problems import pointer, quoted
+from lehr.generate.typing.problems import quoted
 from lehr.model.asset import Asset
 
 _LONGEST = 60

@@ -27,8 +27,9 @@ from msgspec.structs import replace
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import pointer
 from lehr.generate.outcome.globs import glob_problem
-from lehr.generate.typing.problems import did_you_mean, pointer, problems_of, quoted
+from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
 from lehr.model.asset import Partition, id_problem, partition_problem
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk import declared_sources

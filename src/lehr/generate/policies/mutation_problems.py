@@ -8,8 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import pointer
 from lehr.generate.policies.mutation_rules import Leaf, MutationRule, Put
-from lehr.generate.typing.problems import pointer, quoted, show
+from lehr.generate.typing.problems import quoted, show
 from lehr.model.asset import Asset
 
 NO_ANSWER, CONFLICT, RESTLESS = "GEN040", "GEN041", "GEN042"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from lehr.base.pointers import pointer
 from lehr.generate.typing.conversion import Place
-from lehr.generate.typing.problems import pointer
 from lehr.model.asset import AssetId
 from lehr.model.policy import Policy
 from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
+from lehr.base.pointers import pointer
 from lehr.cel import NoAnswerError
 from lehr.generate.outcome.output import LeftOut
 from lehr.generate.policies.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
 from lehr.generate.policies.mutation_rules import MutationRule, Path, Put
 from lehr.generate.typing.conversion import convert
-from lehr.generate.typing.problems import pointer
 from lehr.model.asset import Asset
 from lehr.model.provenance import Annotated
 from lehr.model.types import Registry

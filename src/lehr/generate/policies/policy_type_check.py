@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from lehr.base.diagnostics import Diagnostic
+from lehr.base.pointers import pointer
 from lehr.generate.policies.mutation_rules import leaves_of
 from lehr.generate.typing.conversion import Place
-from lehr.generate.typing.problems import did_you_mean, pointer, quoted
+from lehr.generate.typing.problems import did_you_mean, quoted
 from lehr.generate.typing.schema_pointers import astray
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId

@@ -12,12 +12,12 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.base.documents import MAX_PROBLEMS
 from lehr.base.errors import StalledError
+from lehr.base.pointers import pointer
 from lehr.generate.typing.defaults import with_defaults
 from lehr.generate.typing.messages import normalised, renamed, written
 from lehr.generate.typing.problems import (
     Problem,
     did_you_mean,
-    pointer,
     problems_of,
     quoted,
     schema_problems,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lehr.base.pointers import parts_of
+
 _MOST_STEPS = 20
 
 
@@ -66,6 +68,6 @@ def _at(root: Any, reference: Any) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     found = root
-    for part in reference[2:].split("/"):
-        found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    for part in parts_of(reference):
+        found = found.get(part) if isinstance(found, Mapping) else None
     return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lehr.base.pointers import pointer
 from lehr.generate.typing.message_values import CANONICAL, UnfitError
-from lehr.generate.typing.problems import Problem, did_you_mean, pointer, quoted, show, unknown_field
+from lehr.generate.typing.problems import Problem, did_you_mean, quoted, show, unknown_field
 
 Node = Mapping[str, Any]
 Path = tuple[str | int, ...]

@@ -19,6 +19,7 @@ import msgspec
 
 from lehr.base.digest import canonical
 from lehr.base.documents import MAX_PROBLEMS
+from lehr.base.pointers import pointer
 from lehr.generate.typing.schema_cost import MOST_LOOKS, looks, pattern_bytes
 from lehr.model.types import Schema
 
@@ -68,11 +69,6 @@ def problems_of(value: Any, kind: Any, of: str = "") -> list[Problem]:
     except RecursionError:
         return [Problem("", "it is nested too deeply", fix="make it flatter")]
     return []
-
-
-def pointer(parts: Iterable[str | int]) -> str:
-    """The JSON pointer (RFC 6901) of a path of keys and indexes."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of: str) -> Problem:

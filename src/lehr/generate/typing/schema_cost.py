@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from lehr.base.documents import MAX_DEPTH
-from lehr.model.references import parts_of
+from lehr.base.pointers import parts_of
 
 MOST_LOOKS = 10_000
 """Subschemas that one place of a value may be held against."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from lehr.base.pointers import parts_of
 from lehr.generate.typing.problems import NAMES, did_you_mean, quoted
-from lehr.model.references import parts_of
 
 _OPEN = ("$dynamicRef", "allOf", "if", "not", "oneOf", "patternProperties", "unevaluatedProperties")
 """Keywords that may say more of a mapping than can be told from its properties."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import escaped
 from lehr.model.secret import reference_problem
 from lehr.model.types import sensitive_values
 
@@ -54,11 +55,7 @@ def _replaced(value: Any, path: str, places: set[str]) -> Any:
     if path in places:
         return dict(_REFERENCE)
     if isinstance(value, dict):
-        return {name: _replaced(item, f"{path}/{_escaped(name)}", places) for name, item in value.items()}
+        return {name: _replaced(item, f"{path}/{escaped(name)}", places) for name, item in value.items()}
     if isinstance(value, list):
         return [_replaced(item, f"{path}/{index}", places) for index, item in enumerate(value)]
     return value
-
-
-def _escaped(name: object) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.base.pointers import pointer
 from lehr.generate.outcome.output import Output
 from lehr.generate.typing.asset_files import Declared
 from lehr.generate.typing.conversion import Converted, Place, convert
-from lehr.generate.typing.problems import did_you_mean, pointer, quoted, unusable
+from lehr.generate.typing.problems import did_you_mean, quoted, unusable
 from lehr.generate.typing.schema_pointers import unfit
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type

@@ -14,9 +14,9 @@ import msgspec
 from msgspec.inspect import DictType, Metadata, StructType, Type, UnionType, type_info
 
 from lehr.base.digest import canonical
+from lehr.base.pointers import pointer
 from lehr.generate.outcome.output import LeftOut
 from lehr.generate.typing.messages import renamed
-from lehr.generate.typing.problems import pointer
 from lehr.model.asset import Asset
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Kind, Registry
