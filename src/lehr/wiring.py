@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from lehr.control.plane import Parts
     from lehr.control.tidying import Tidying
     from lehr.model.asset import Asset
+    from lehr.model.declared_sources import PartitionPlace, SqlPlace
     from lehr.model.incarnation import SourceRevision
     from lehr.model.types import Registry
     from lehr.query.joined import Past
     from lehr.sdk.check import CheckPlugin
-    from lehr.sdk.declared_sources import PartitionPlace, SqlPlace
     from lehr.sdk.generation import Generation
     from lehr.sdk.plugin import AssetPlugin
     from lehr.sdk.protected import Protected

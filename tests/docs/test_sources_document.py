@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lehr.generate.engine.workspace import read_workspace
-from lehr.sdk.declared_sources import KINDS
+from lehr.model.declared_sources import KINDS
 from tests.docs.test_tutorials import run
 
 ROOT = Path(__file__).resolve().parents[2]

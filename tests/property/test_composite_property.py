@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import TransientError
-from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace
+from lehr.model.declared_sources import DeclaredSource, DirectoryPlace
 from lehr.sdk.source import Snapshot, Source, SourcesError, revisions_of
 from lehr.sources import CompositeSource
 from lehr.testing.sim.source import Repository, SimulatedSource

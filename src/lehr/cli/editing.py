@@ -15,7 +15,7 @@ from lehr.cli import terminal
 from lehr.cli.output import output_option, show_document
 from lehr.cli.stored import registry, workspace_state
 from lehr.cli.validate import beside
-from lehr.sdk.declared_sources import WORKSPACE_FILE
+from lehr.model.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
     from lehr.base.diagnostics import Diagnostic

@@ -12,13 +12,13 @@ from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.documents import SUFFIXES
 from lehr.base.errors import LehrError
 from lehr.cli.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
+from lehr.compiled_policies.rules import CompiledPolicy, Finding
 from lehr.generate.typing.asset_files import place_of, read_assets
 from lehr.generate.typing.conversion import convert
 from lehr.generate.typing.unset_fields import left_out
 from lehr.model.asset import Asset
 from lehr.model.policy import POLICY, Policy, PolicyExample
 from lehr.model.types import Registry
-from lehr.sdk.policy_rules import CompiledPolicy, Finding
 
 _NOT_AS_EXPECTED = "TST001"
 

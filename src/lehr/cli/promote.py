@@ -20,7 +20,7 @@ from lehr.cli.editing import (
     target_of,
     validation,
 )
-from lehr.sdk.declared_sources import WORKSPACE_FILE
+from lehr.model.declared_sources import WORKSPACE_FILE
 
 if TYPE_CHECKING:
     from lehr.editing import Change, Commit

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode, urlsplit
 import h11
 
 from lehr.base.errors import LehrError, StalledError, TransientError
+from lehr.client.wire import LIST_AGAIN, Problem, decode_batch, decode_page, decode_problem
 from lehr.model.asset import Asset, Partition
 from lehr.model.reason import Reason
 from lehr.sdk.watch import Batch, ListAgainError, Listing
-from lehr.sdk.wire import LIST_AGAIN, Problem, decode_batch, decode_page, decode_problem
 
 _READ = 65_536
 _MOST_LINE = 256 * 2**20

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.base.moments import encode
+from lehr.client.wire import Problem
 from lehr.http import problems
 from lehr.http.asking import parameters_of
 from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
@@ -33,7 +34,6 @@ from lehr.http.resources import RESOURCES
 from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filtering import Filter
 from lehr.sdk.store import Store
-from lehr.sdk.wire import Problem
 
 log = structlog.get_logger()
 

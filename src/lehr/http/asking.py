@@ -10,10 +10,10 @@ import msgspec
 
 from lehr.base.errors import LehrError
 from lehr.base.moments import seconds_of
+from lehr.client.wire import ParameterProblem
 from lehr.http.problems import ProblemError
 from lehr.model.incarnation import Incarnation
 from lehr.query.reading import NoIncarnationError, Reading
-from lehr.sdk.wire import ParameterProblem
 
 Parameters = TypeVar("Parameters", bound=msgspec.Struct)
 

@@ -12,11 +12,11 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.base.moments import decode
+from lehr.client.wire import OTHER, Problem, decode_problem
 from lehr.model.attempt import Attempt
 from lehr.model.reason import Reason
 from lehr.query.run_state import RunState
 from lehr.sdk.store import PrunedError
-from lehr.sdk.wire import OTHER, Problem, decode_problem
 
 T = TypeVar("T")
 

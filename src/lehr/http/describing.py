@@ -11,13 +11,13 @@ import msgspec
 from lehr import __version__
 from lehr.base.digest import digest_bytes
 from lehr.base.moments import described
+from lehr.client.wire import BatchDocument, Problem
 from lehr.http import problems, watching
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.questions import Answer, NoParameters, Question, Resource
 from lehr.http.watching import OfWatch
 from lehr.query.run_state import RunState, idle
-from lehr.sdk.wire import BatchDocument, Problem
 
 WATCH_PATH = "/v1/partitions/{partition}/watch"
 HEALTH_PATH = "/healthz"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
+from lehr.client.wire import encode_batch
 from lehr.http.asking import incarnation_at
 from lehr.http.limits import Limits
 from lehr.http.resources import wanted_of
@@ -19,7 +20,6 @@ from lehr.query.reading import Reading
 from lehr.query.watching import Feed, PartitionWatch
 from lehr.sdk.store import Row, Store
 from lehr.sdk.watch import ListAgainError
-from lehr.sdk.wire import encode_batch
 
 _KEPT_BYTES = 64 * 2**20
 """Of lines, for watchers that come by at about the same time."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lehr.base.errors import LehrError, TransientError
+from lehr.client.wire import LIST_AGAIN, PROBLEM_TYPE, ParameterProblem, Problem
 from lehr.model.reason import Reason
 from lehr.sdk.store import PrunedError
 from lehr.sdk.watch import ListAgainError
-from lehr.sdk.wire import LIST_AGAIN, PROBLEM_TYPE, ParameterProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
 

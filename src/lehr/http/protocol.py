@@ -10,9 +10,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from lehr.client.wire import Problem
 from lehr.http import problems
 from lehr.http.problems import STATUS, problem
-from lehr.sdk.wire import Problem
 
 
 class BoundedProtocol(H11Protocol):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.base.moments import Moment
+from lehr.client.wire import AssetDocument, encode_asset
 from lehr.http.asking import incarnation_at, moment_of
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError
@@ -26,7 +27,6 @@ from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
 from lehr.query.reading import Reading
 from lehr.sdk.store import Head, Imported, Standing
-from lehr.sdk.wire import AssetDocument, encode_asset
 
 
 class OfSome(OfPartition, frozen=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError
 from lehr.base.moments import rfc3339
+from lehr.client.wire import ReceivedAsset, decode_page
 from lehr.http.calling import NotThereError, Server
 from lehr.http.records import Controls, NumberedDecision, Since, Usage
 from lehr.http.resources import PartitionDocument
@@ -29,7 +30,6 @@ from lehr.query.listing import Cursor, Page, Plan, Wanted, page, parse_cursor
 from lehr.query.reading import Reading
 from lehr.query.referring import Referrer
 from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
-from lehr.sdk.wire import ReceivedAsset, decode_page
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from lehr.base.errors import LehrError
+from lehr.client.wire import AssetDocument, encode_asset
 from lehr.http.asking import each_of, incarnation_at, understood
 from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError, meaning
@@ -36,7 +37,6 @@ from lehr.query.filtering import Filter
 from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.referring import Behind, Referrer, behind_at, referrers
 from lehr.query.selecting import Row, parse_status, rows
-from lehr.sdk.wire import AssetDocument, encode_asset
 
 T = TypeVar("T")
 

@@ -18,6 +18,7 @@ from starlette.types import Receive, Send
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
+from lehr.client.wire import Problem, encode_batch
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines, Wish
 from lehr.http.problems import ProblemError, meaning, problem, problem_of
@@ -27,7 +28,6 @@ from lehr.query.reading import choose_partition
 from lehr.query.watching import Feed
 from lehr.sdk.store import Store
 from lehr.sdk.watch import Batch, ListAgainError
-from lehr.sdk.wire import Problem, encode_batch
 
 log = structlog.get_logger()
 

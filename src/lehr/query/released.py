@@ -8,9 +8,9 @@ from pathlib import Path
 from lehr.base.digest import Digest, digest_all, short
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, Partition
+from lehr.model.declared_sources import PartitionPlace
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
-from lehr.sdk.declared_sources import PartitionPlace
 from lehr.sdk.store import Store
 from lehr.store.archive import open_archive
 

@@ -15,8 +15,8 @@ from lehr.base import documents
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import digest_all
 from lehr.base.errors import LehrError, TransientError
+from lehr.model.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import FOLDER, WORKSPACE_FILE, DeclaredSource, declared_sources, mount_of
 from lehr.sdk.source import (
     FileEntry,
     LeavesOut,

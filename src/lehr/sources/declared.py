@@ -9,7 +9,7 @@ import msgspec
 
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
-from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace, GitPlace, PartitionPlace, SqlPlace
+from lehr.model.declared_sources import DeclaredSource, DirectoryPlace, GitPlace, PartitionPlace, SqlPlace
 from lehr.sdk.source import Source
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource

@@ -11,8 +11,8 @@ from lehr.base.clock import Clock
 from lehr.base.digest import canonical
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset
+from lehr.model.declared_sources import PartitionPlace
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import PartitionPlace
 from lehr.sources.archive import Archive, HeldSnapshot
 from lehr.sources.hints import Hints
 from lehr.sources.tree import TreeSnapshot

@@ -14,8 +14,8 @@ from lehr.base.clock import Clock
 from lehr.base.digest import canonical, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.base.errors import StalledError
+from lehr.model.declared_sources import SqlPlace
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import SqlPlace
 from lehr.sdk.source import Rows
 from lehr.sources.archive import Archive, HeldSnapshot
 from lehr.sources.command import public

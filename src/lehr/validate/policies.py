@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity
 from lehr.cel import NoAnswerError
+from lehr.compiled_policies.rules import CompiledPolicy, Finding, not_understood, unclear_in
 from lehr.model.asset import Asset
 from lehr.model.incarnation import AssetChange
 from lehr.model.policy import POLICY, Policy, PolicyRule
 from lehr.model.types import Registry
-from lehr.sdk.policy_rules import CompiledPolicy, Finding, not_understood, unclear_in
 from lehr.validate.proposal import AssetView, DeltaProposal
 
 BROKEN, NO_ANSWER = "VAL060", "VAL061"

@@ -21,7 +21,7 @@ import msgspec
 from typing import Annotated
 from lehr.model.evolution import Evolution
 from lehr.model.types import AddonType, AssetType, Reference
-from lehr.sdk.messages import message_type
+from lehr.model.message_types import message_type
 
 from acme_pb2 import Rocket
 

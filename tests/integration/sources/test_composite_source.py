@@ -9,8 +9,8 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import TransientError
+from lehr.model.declared_sources import DeclaredSource, DirectoryPlace
 from lehr.model.incarnation import SourceRevision
-from lehr.sdk.declared_sources import DeclaredSource, DirectoryPlace
 from lehr.sdk.source import LeavesOut, Snapshot, Source, SourcesError, revisions_of
 from lehr.sources import DirectorySource
 from lehr.sources.archive import HeldSnapshot

@@ -11,10 +11,10 @@ from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.declared_sources import PartitionPlace
 from lehr.model.incarnation import Candidate, Incarnation, SourceRevision
 from lehr.model.writes import Publish
 from lehr.query.released import released_in, released_in_archive
-from lehr.sdk.declared_sources import PartitionPlace
 from lehr.sources.released import ReleasedSource
 from lehr.store.archive import write_archive
 from lehr.store.sqlite import SqliteStore

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError
+from lehr.model.declared_sources import SqlPlace
 from lehr.plugins.database.databases import rows
-from lehr.sdk.declared_sources import SqlPlace
 from lehr.sources.rows import RowsSource
 from tests.postgres import PostgresServer
 

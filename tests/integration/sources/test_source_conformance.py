@@ -19,9 +19,9 @@ import pytest
 
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
+from lehr.model.declared_sources import DeclaredSource, SqlPlace
 from lehr.model.incarnation import SourceRevision
 from lehr.plugins.database.databases import rows
-from lehr.sdk.declared_sources import DeclaredSource, SqlPlace
 from lehr.sdk.source import FileEntry, Snapshot, Source
 from lehr.sources import DirectorySource, GitSource
 from lehr.sources.archive import entry_of

@@ -11,8 +11,8 @@ from lehr.base.digest import digest_bytes
 from lehr.base.errors import LehrError
 from lehr.cli.promote import Chosen, pin
 from lehr.model.asset import Partition
+from lehr.model.declared_sources import declared_sources
 from lehr.model.incarnation import Incarnation
-from lehr.sdk.declared_sources import declared_sources
 
 DIGEST = digest_bytes(b"42")
 HERE = Path("/srv/production")

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lehr.generate.typing.messages import normalised, renamed
-from lehr.sdk.messages import DescriptorError, Messages, message_type
+from lehr.model.message_types import DescriptorError, Messages, message_type
 
 PROTO = """
 syntax = "proto3";
@@ -288,6 +288,6 @@ def test_without_protobuf_a_descriptor_set_says_what_to_install(
 
 
 def test_protobuf_is_not_imported_before_there_is_a_descriptor_set() -> None:
-    imports = "import sys, lehr.generate.engine.worker, lehr.sdk.messages"
+    imports = "import sys, lehr.generate.engine.worker, lehr.model.message_types"
     code = f"{imports}; sys.exit('google.protobuf' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

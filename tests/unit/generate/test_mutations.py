@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lehr.base.diagnostics import Diagnostic, Position
+from lehr.compiled_policies.rules import unclear_in
 from lehr.generate.policies.mutation_rules import MutationRule, mutation_rules
 from lehr.generate.policies.mutations import Mutated, Mutations
 from lehr.generate.typing.conversion import convert
@@ -16,7 +17,6 @@ from lehr.model.asset import AssetId
 from lehr.model.policy import POLICY, POLICY_TYPE, Policy
 from lehr.model.provenance import Derivation
 from lehr.model.types import Registry
-from lehr.sdk.policy_rules import unclear_in
 from lehr.testing.samples import SERVICE, registry
 
 REGISTRY = Registry((*registry().types.values(), POLICY_TYPE), registry().addons)

@@ -13,7 +13,7 @@ import pytest
 
 from lehr.base.documents import load
 from lehr.base.errors import StalledError
-from lehr.sdk.declared_sources import SqlPlace
+from lehr.model.declared_sources import SqlPlace
 from lehr.sdk.source import Rows
 from lehr.sources.rows import document
 

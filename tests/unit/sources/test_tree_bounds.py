@@ -11,7 +11,7 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
-from lehr.sdk.declared_sources import DeclaredSource
+from lehr.model.declared_sources import DeclaredSource
 from lehr.sdk.source import RefusedRevisionError, Source, SourcesError
 from lehr.sources import DirectorySource, GitSource, tree
 from lehr.sources.composite import CompositeSource

@@ -16,8 +16,8 @@ from lehr.generate.outcome.output import Output
 from lehr.generate.typing.conversion import Place
 from lehr.generate.typing.type_declarations import Known, declare, read_declarations, type_problem
 from lehr.model.asset import Asset
+from lehr.model.message_types import DescriptorError, Messages
 from lehr.model.types import Registry
-from lehr.sdk.messages import DescriptorError, Messages
 from lehr.sdk.source import FileEntry
 
 MODULE = ".py"

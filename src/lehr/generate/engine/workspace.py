@@ -14,7 +14,7 @@ not_secret: [{asset: certificates/*, field: /payload/content, reason: public key
 databases:
 - {name: clusters, connection: sqlite:inventory.sqlite, query: SELECT name FROM cluster,
    type: team.Service, field: /cluster, when_down: refuse}
-sources: {shared: {directory: ../shared}}    # see lehr.sdk.declared_sources
+sources: {shared: {directory: ../shared}}    # see lehr.model.declared_sources
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.pointers import pointer
 from lehr.generate.outcome.globs import glob_problem
 from lehr.generate.typing.problems import did_you_mean, problems_of, quoted
+from lehr.model import declared_sources
 from lehr.model.asset import Partition, id_problem, partition_problem
+from lehr.model.declared_sources import KINDS, kind_of, name_problem, tells_password
 from lehr.model.incarnation import Acknowledgement
-from lehr.sdk import declared_sources
-from lehr.sdk.declared_sources import KINDS, kind_of, name_problem, tells_password
 from lehr.sdk.validator import (
     ACKNOWLEDGEABLE,
     Blank,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.cel import NoAnswerError
+from lehr.compiled_policies.policy import NEVER_CHANGED, Filling, Matching, compiled_value, values_of
 from lehr.generate.outcome.output import Output, gathered
 from lehr.generate.policies.mutation_problems import no_answer
 from lehr.generate.typing.conversion import Place, convert
@@ -20,7 +21,6 @@ from lehr.model.policy import Policy
 from lehr.model.provenance import Derivation
 from lehr.model.selector import Selector
 from lehr.model.types import Registry
-from lehr.sdk.policy import NEVER_CHANGED, Filling, Matching, compiled_value, values_of
 
 
 class DerivingRule(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lehr.base.pointers import pointer
+from lehr.compiled_policies.policy import INSERTED, Filling, Matching, compiled_value
 from lehr.generate.typing.conversion import Place
 from lehr.model.asset import AssetId
 from lehr.model.policy import Policy
 from lehr.model.provenance import Annotated, DeclaredGenerator, Derivation
-from lehr.sdk.policy import INSERTED, Filling, Matching, compiled_value
 
 Path = tuple[str, ...]
 """Keys from the top of an asset's document to a field."""

@@ -18,6 +18,7 @@ from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.digest import canonical
 from lehr.base.pointers import pointer
 from lehr.cel import NoAnswerError
+from lehr.compiled_policies.policy import NEVER_CHANGED, values_of
 from lehr.generate.outcome.output import LeftOut
 from lehr.generate.policies.mutation_problems import conflict, misfit, not_at_rest, rule_has_no_answer
 from lehr.generate.policies.mutation_rules import MutationRule, Path, Put
@@ -25,7 +26,6 @@ from lehr.generate.typing.conversion import convert
 from lehr.model.asset import Asset
 from lehr.model.provenance import Annotated
 from lehr.model.types import Registry
-from lehr.sdk.policy import NEVER_CHANGED, values_of
 
 
 class Mutated(NamedTuple):

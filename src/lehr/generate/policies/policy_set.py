@@ -14,6 +14,8 @@ from typing import NamedTuple, Protocol
 from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.digest import canonical, digest_all
 from lehr.base.errors import LehrError
+from lehr.compiled_policies.policy import Unclear
+from lehr.compiled_policies.rules import not_understood, unclear_in
 from lehr.generate.policies.derived_assets import DerivingRule, deriving_rules
 from lehr.generate.policies.mutation_rules import MutationRule, mutation_rules
 from lehr.generate.policies.mutations import Mutations
@@ -25,8 +27,6 @@ from lehr.model.policy import POLICY, Policy
 from lehr.model.provenance import DeclaredGenerator, Derivation
 from lehr.model.selector import Selector, selector_of
 from lehr.model.types import Registry
-from lehr.sdk.policy import Unclear
-from lehr.sdk.policy_rules import not_understood, unclear_in
 
 _EVERYTHING = "id=*"
 

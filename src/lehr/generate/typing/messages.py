@@ -1,6 +1,6 @@
 """Values of protobuf messages, brought from any way of writing them into the one that is stored.
 
-Works on the schemas that `lehr.sdk.messages` makes; needs no protobuf.
+Works on the schemas that `lehr.model.message_types` makes; needs no protobuf.
 """
 
 from __future__ import annotations

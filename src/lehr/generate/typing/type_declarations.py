@@ -16,9 +16,9 @@ from lehr.generate.typing.problems import did_you_mean, quoted, unusable
 from lehr.generate.typing.schema_pointers import unfit
 from lehr.model.asset import Asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
+from lehr.model.message_types import Messages
 from lehr.model.schema import Form
 from lehr.model.types import AnyType, Registry
-from lehr.sdk.messages import Messages
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)+")
 _SHIPPED = "lehr."

@@ -22,7 +22,7 @@ from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Name, Table
 from lehr.plugins.database.plan import plan
 from lehr.plugins.database.session import Session
-from lehr.sdk.discovering import Ids
+from lehr.sdk.discovered_ids import Ids
 from lehr.sdk.plugin import Found
 
 _PUBLIC = "public"

@@ -17,7 +17,7 @@ from lehr.plugins.file.disk import Found, Kind
 from lehr.plugins.file.owners import group_of, user_of
 from lehr.plugins.file.payload import FILE, path_problem
 from lehr.sdk import plugin
-from lehr.sdk.discovering import Ids
+from lehr.sdk.discovered_ids import Ids
 
 MOST_FILES = 1000
 _MOST_HIDDEN = 100_000

@@ -23,7 +23,7 @@ from lehr.plugins.process import procfs, strangers
 from lehr.plugins.process.observe import groups
 from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.payload import PROCESS, RESERVED
-from lehr.sdk.discovering import Ids
+from lehr.sdk.discovered_ids import Ids
 from lehr.sdk.plugin import Found
 
 _DEFAULT_STOP = 10

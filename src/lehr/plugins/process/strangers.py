@@ -16,7 +16,7 @@ from lehr.base.errors import StalledError
 from lehr.plugins.process import procfs
 from lehr.plugins.process.ownership import Ownership
 from lehr.plugins.process.payload import PROCESS
-from lehr.sdk.discovering import Ids
+from lehr.sdk.discovered_ids import Ids
 from lehr.sdk.plugin import Found
 
 MOST_PROGRAMS = 100

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lehr.generate.engine.workspace import read_workspace
-from lehr.sdk.declared_sources import DirectoryPlace, GitPlace, declared_sources
+from lehr.model.declared_sources import DirectoryPlace, GitPlace, declared_sources
 
 GOOD: dict[str, Any] = {
     "code": {"git": "ssh://git@example.org/code.git", "tag": "v1", "path": "intent"},

@@ -11,9 +11,9 @@ from lehr.base.diagnostics import Diagnostic, Position
 from lehr.base.pointers import escaped
 from lehr.cel import Expression, NoAnswerError, compile_condition, compile_expression
 from lehr.cel.tree import Call, Constant, Fold, ListOf, MapOf, Node, Select, Variable
+from lehr.compiled_policies.policy import INSERTED, Matching, Unclear, compiled_value, told, values_of
 from lehr.model.asset import Asset
 from lehr.model.policy import ASSET_VARIABLES, SET_VARIABLES, UNIQUE_VARIABLES, Policy, PolicyRule
-from lehr.sdk.policy import INSERTED, Matching, Unclear, compiled_value, told, values_of
 
 _LONGEST = 200  # characters of a value in a message
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from lehr.compiled_policies.policy import Matching, Unclear, values_of
 from lehr.model.asset import AssetId, make_asset
 from lehr.model.policy import Policy
 from lehr.model.selector import Selector
-from lehr.sdk.policy import Matching, Unclear, values_of
 
 LABELS = "lehr.Labels"
 SELECTORS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.model.asset import id_problem
-from lehr.sdk.discovering import Ids
+from lehr.sdk.discovered_ids import Ids
 
 
 @pytest.mark.parametrize(
