@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from lehr.cli.init import KINDS
+from lehr.templates import TEMPLATES
 from lehr.control.state_folder import default_state
 from tests.ports import free_ports
 
 _PORTS = re.compile(r"\bport: (8\d\d\d)\b")
 _EACH = 4  # replicas of one place that there is room for
 
-ALONE = [name for name, template in KINDS.items() if not template.needs]
+ALONE = [name for name, template in TEMPLATES.items() if not template.needs]
 """Those that need nothing beside Lehr; `tests/docs` plays the others."""
 
 

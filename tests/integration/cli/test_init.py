@@ -13,10 +13,11 @@ from click.testing import CliRunner, Result
 from lehr.base.blocking import Threads
 from lehr.base.clock import SystemClock
 from lehr.base.errors import LehrError
-from lehr.cli.init import KINDS, TEMPLATES, init, write_template
+from lehr.cli.init import init
 from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated
 from lehr.sources import open_source
+from lehr.templates import FOLDER, TEMPLATES, write_template
 
 NAMES = ["basic", "hello", "web-service", "database"]
 
@@ -118,16 +119,16 @@ def test_a_name_that_cannot_name_a_partition_leaves_the_templates(tmp_path: Path
 
 def test_what_running_leaves_in_a_template_is_not_copied(tmp_path: Path) -> None:
     write_template("hello", tmp_path / "x")
-    expected = set(git(TEMPLATES / "hello", "ls-files", "--others", "--cached", "--exclude-standard").split())
+    expected = set(git(FOLDER / "hello", "ls-files", "--others", "--cached", "--exclude-standard").split())
     assert files(tmp_path / "x").keys() == expected
 
 
 def test_every_template_is_listed_with_what_it_is() -> None:
-    assert {path.name for path in TEMPLATES.iterdir()} == KINDS.keys()
+    assert {path.name for path in FOLDER.iterdir() if path.is_dir()} - {"__pycache__"} == TEMPLATES.keys()
     listed = json.loads(run("--list-templates", "-o", "json").stdout)
-    assert [item["name"] for item in listed] == list(KINDS)
+    assert [item["name"] for item in listed] == list(TEMPLATES)
     assert all(item["about"] and item["change"] for item in listed)
-    assert run("--list-templates", "-o", "name").stdout.split() == list(KINDS)
+    assert run("--list-templates", "-o", "name").stdout.split() == list(TEMPLATES)
 
 
 def test_where_to_make_a_workspace_must_be_said() -> None:
@@ -136,12 +137,12 @@ def test_where_to_make_a_workspace_must_be_said() -> None:
     assert "Name the DIRECTORY" in result.output
 
 
-@pytest.mark.parametrize("template", KINDS)
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_where_people_go_on_is_in_the_template_and_every_file_of_intent_is_commented(
     template: str, tmp_path: Path
 ) -> None:
     write_template(template, tmp_path / "x")
-    assert (tmp_path / "x" / KINDS[template].change).exists()
+    assert (tmp_path / "x" / TEMPLATES[template].change).exists()
     for path in (tmp_path / "x").rglob("*"):
         if path.suffix == ".yaml":
             assert "# " in path.read_text(), path

@@ -11,8 +11,8 @@ from lehr.base.errors import LehrError
 from lehr.cli.demo.narrator import Narrator
 from lehr.cli.demo.plane import Plane
 from lehr.cli.demo.repository import Repository
-from lehr.cli.init import write_template
 from lehr.model.attempt import Attempt
+from lehr.templates import write_template
 
 _POLL = 0.03
 _PATIENCE = 60.0

@@ -1,0 +1,91 @@
+"""Workspaces to begin with: what `lehr init` writes, and the demo plays with.
+
+In: the name of a template, and a directory. Out: its files there, with the directory's name as partition.
+
+Architecture invariant: nothing that exists is overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from lehr.base.errors import LehrError
+from lehr.model.asset import partition_problem
+
+FOLDER = Path(__file__).parent
+"""Holds a folder for each template."""
+
+IGNORE = ".gitignore"
+_PLACEHOLDER = "partition: hello"
+
+
+class Template(NamedTuple):
+    """A workspace to begin with.
+
+    Attributes:
+        about: what it makes.
+        change: where people go on writing.
+        needs: what has to be installed beside Lehr.
+    """
+
+    about: str
+    change: str
+    needs: str = ""
+
+
+TEMPLATES: Mapping[str, Template] = {
+    "basic": Template("a file and a command, as plain assets", "assets/"),
+    "hello": Template("a small web program in two replicas, by a generator of its own", "sites/"),
+    "web-service": Template("a service with its configuration in two places, from YAML alone", "services/"),
+    "database": Template("a SQLite database: tables, an index and rows, from YAML alone", "services/"),
+    "shakespeare": Template(
+        "a service in clusters behind Envoy, with a PostgreSQL", "frontend.yaml", "pip install 'lehr[demo]'"
+    ),
+}
+"""All templates, by name; the simplest first."""
+
+
+def write_template(template: str, directory: Path) -> list[str]:
+    """Copy a template into `directory`, which may exist. Returns the paths written, relative.
+
+    A `.gitignore` that exists is left as it is.
+
+    Raises:
+        LehrError: a file is in the way (then nothing is written), or cannot be written.
+    """
+    source = FOLDER / template
+    files = {
+        path.relative_to(source): path.read_text()
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and not _made_by_running(path.relative_to(source))
+    }
+    if (directory / IGNORE).exists():
+        del files[Path(IGNORE)]
+    in_the_way = [str(path) for path in files if (directory / path).exists()]
+    if in_the_way:
+        raise LehrError(
+            f"{directory} has {', '.join(in_the_way)} already",
+            why="`lehr init` overwrites nothing",
+            fix="choose another directory",
+        )
+    files[Path("lehr.yaml")] = _named(files[Path("lehr.yaml")], directory)
+    try:
+        for path, text in files.items():
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).write_text(text)
+    except OSError as error:
+        raise LehrError(f"{directory} cannot be written", why=error.strerror or str(error)) from error
+    return [str(path) for path in files]
+
+
+def _made_by_running(path: Path) -> bool:
+    """What a run in the template's own folder leaves there, and git ignores."""
+    return path.parts[0] == "production" or "__pycache__" in path.parts
+
+
+def _named(workspace: str, directory: Path) -> str:
+    """The workspace file with the directory's name as the partition's, where that is a valid one."""
+    name = directory.resolve().name.lower()
+    return workspace if partition_problem(name) else workspace.replace(_PLACEHOLDER, f"partition: {name}", 1)
