@@ -13,7 +13,7 @@ from lehr.service_models import MODELS, Cluster, Database, Files, Service, WebSe
 from lehr.service_models.database import DatabaseServer, Rows
 from lehr.service_models.files import Template
 from lehr.service_models.service import ServicePlace
-from tests.integration.models.test_shakespeare_workspace import generate, problems
+from tests.integration.service_models.test_shakespeare_workspace import generate, problems
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "models.md").read_text()
 

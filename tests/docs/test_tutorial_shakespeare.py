@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from lehr.base.chance import Chance
-from lehr.cli.demo.client import PortRange
+from lehr.demo.client import PortRange
 from tests.docs.test_tutorials import script, stop
 
 TUTORIAL = (Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "shakespeare.md").read_text()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lehr.base.chance import Chance
-from lehr.cli.demo.client import free_ports
+from lehr.demo.client import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.example import Scene, play_scene, title
-from lehr.cli.demo.hello import SCENES
-from lehr.cli.demo.hello.serving import HELLO
-from lehr.cli.demo.hello.stage import HelloStage
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import SceneError
 from lehr.control.state_folder import default_state
+from lehr.demo.example import Scene, play_scene, title
+from lehr.demo.hello import SCENES
+from lehr.demo.hello.serving_scenes import HELLO
+from lehr.demo.hello.stage import HelloStage
+from lehr.demo.narrator import Narrator
+from lehr.demo.stage import SceneError
 
 LEHR = [sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())"]
 PATIENCE = 30.0

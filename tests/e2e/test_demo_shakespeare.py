@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.example import Scene, play_scene, title
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.shakespeare import SCENES
-from lehr.cli.demo.shakespeare.stage import ShakespeareStage
+from lehr.demo.example import Scene, play_scene, title
+from lehr.demo.narrator import Narrator
+from lehr.demo.shakespeare import SCENES
+from lehr.demo.shakespeare.stage import ShakespeareStage
 
 # On machines that are busy, a scene gives production a minute for each step.
 pytestmark = pytest.mark.timeout(180)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lehr.templates import TEMPLATES
 from lehr.control.state_folder import default_state
+from lehr.templates import TEMPLATES
 from tests.ports import free_ports
 
 _PORTS = re.compile(r"\bport: (8\d\d\d)\b")

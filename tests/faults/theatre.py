@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.shakespeare.serving import from_nothing
-from lehr.cli.demo.shakespeare.stage import FRONTEND, ShakespeareStage
+from lehr.demo.narrator import Narrator
+from lehr.demo.shakespeare.serving_scenes import from_nothing
+from lehr.demo.shakespeare.stage import FRONTEND, ShakespeareStage
 from tests.faults.ending import end_all_in, processes_in
 from tests.faults.rounds import CONVERGES
 from tests.faults.witness import Witness

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lehr.base.chance import Chance
-from lehr.cli.demo.client import free_ports
+from lehr.demo.client import free_ports
 
 FRONTEND = Path(__file__).resolve().parents[3] / "examples" / "shakespeare" / "app" / "frontend.py"
 PATIENCE = 20.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from lehr.cli.demo.view import table
+from lehr.demo.view import table
 from lehr.model.asset import AssetId
 from lehr.query.selecting import Row
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from lehr import wiring
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
-from lehr.cli.demo.repository import environment
-from lehr.cli.stored import inert_in, open_store
 from lehr.control.client import SOCKET
 from lehr.control.state_folder import default_state
+from lehr.demo.repository import environment
 from lehr.model.attempt import Attempt
+from lehr.model.types import Registry
 from lehr.query.reading import Reading
 from lehr.query.selecting import rows
 from lehr.query.waiting import not_converged
@@ -115,13 +117,13 @@ class Plane:
         if not (self.state / SOCKET).exists():  # made after the state file
             yield None
             return
-        with open_store(self.state) as store:
+        with contextlib.closing(wiring.open_store(self.state, read_only=True)) as store:
             partitions = store.intent.partitions()
             if not partitions:
                 yield None
                 return
             first = partitions[0]
-            yield Reading(store, first, self._clock.now(), inert_in(store, first))
+            yield Reading(store, first, self._clock.now(), _inert)
 
     def attempt(self) -> Attempt | None:
         """What came of the last pass over the source."""
@@ -180,3 +182,13 @@ async def _gone(handle: int) -> None:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     finally:
         loop.remove_reader(handle)
+
+
+@functools.cache
+def _registry() -> Registry:
+    """All types; the examples declare none of their own. Slow at the first call."""
+    return wiring.registry()
+
+
+def _inert(type: str) -> bool:
+    return _registry().inert(type)

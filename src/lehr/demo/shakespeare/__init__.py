@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.example import Example, Suggestion
-from lehr.cli.demo.shakespeare import damage, ending, guarding, serving
-from lehr.cli.demo.shakespeare.stage import FRONTEND, ShakespeareStage
+from lehr.demo.example import Example, Suggestion
+from lehr.demo.shakespeare import damage_scene, ending_scenes, guarding_scenes, serving_scenes
+from lehr.demo.shakespeare.stage import FRONTEND, ShakespeareStage
 
 SCENES = (
-    serving.from_nothing,
-    serving.shrink_and_grow,
-    serving.new_version,
-    serving.new_cluster,
-    damage.damage,
-    guarding.mistakes,
-    ending.turndown,
-    ending.drop_column,
-    guarding.saturday,
-    ending.crash,
+    serving_scenes.from_nothing,
+    serving_scenes.shrink_and_grow,
+    serving_scenes.new_version,
+    serving_scenes.new_cluster,
+    damage_scene.damage,
+    guarding_scenes.mistakes,
+    ending_scenes.turndown,
+    ending_scenes.drop_column,
+    guarding_scenes.saturday,
+    ending_scenes.crash,
 )
 
 

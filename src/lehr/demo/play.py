@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.example import AnyStage, Example, Suggestion, play_scene
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import Stage
-from lehr.cli.demo.view import live_view
+from lehr.demo.example import AnyStage, Example, Suggestion, play_scene
+from lehr.demo.narrator import Narrator
+from lehr.demo.stage import Stage
+from lehr.demo.view import live_view
 
 
 async def play(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping
 
-from lehr.cli.demo.shakespeare.stage import FRONTEND, LIMITS, ShakespeareStage
+from lehr.demo.shakespeare.stage import FRONTEND, LIMITS, ShakespeareStage
 from lehr.model.attempt import Publication
 from lehr.model.reason import Reason
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.hello.stage import FILES, HelloStage
+from lehr.demo.hello.stage import FILES, HelloStage
 from lehr.model.attempt import Publication
 from lehr.model.operation import Operation, Result
 

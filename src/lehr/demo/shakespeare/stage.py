@@ -14,11 +14,11 @@ from pathlib import Path
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.cli.demo.client import PortRange
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.repository import environment
-from lehr.cli.demo.shakespeare.audience import Audience, ask
-from lehr.cli.demo.stage import SceneError, Stage
+from lehr.demo.client import PortRange
+from lehr.demo.narrator import Narrator
+from lehr.demo.repository import environment
+from lehr.demo.shakespeare.audience import Audience, ask
+from lehr.demo.stage import SceneError, Stage
 from lehr.model.asset import AssetId
 from lehr.model.operation import Operation, Result
 from lehr.model.reason import Reason

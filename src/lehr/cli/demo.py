@@ -1,17 +1,4 @@
-"""`lehr demo`: an example, played with real parts, narrated and checked.
-
-In: nothing but this machine. Out: scenes on stdout, each checked by the program; exit code 1
-and the reason if one does not come out as it should.
-
-    hello/         files, processes and a command: eight scenes
-    shakespeare/   a service in clusters behind Envoy, with a database, under traffic: ten scenes
-    play.py        plays an example         stage.py   what scenes play on
-    plane.py       a `lehr run`             view.py    the table on a terminal
-
-Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in
-a git repository, as for everybody else; everything is below one folder, so that demos side by
-side do not meet; whatever was started is ended by its own pid.
-"""
+"""`lehr demo`: an example, played with real parts, narrated and checked."""
 
 from __future__ import annotations
 
@@ -27,7 +14,7 @@ import click
 from lehr.base.errors import LehrError
 
 if TYPE_CHECKING:
-    from lehr.cli.demo.example import Example
+    from lehr.demo.example import Example
 
 _MOST_SCENES = 10
 _INTERRUPTED = 130
@@ -67,9 +54,9 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
     fewer replicas and more, a new version, a new cluster, damage, mistakes, turndowns, approvals, a
     calendar and a crash. Needs no privileges, and leaves nothing running.
     """
-    from lehr.cli.demo.narrator import Narrator
-    from lehr.cli.demo.play import play
-    from lehr.cli.demo.stage import SceneError
+    from lehr.demo.narrator import Narrator
+    from lehr.demo.play import play
+    from lehr.demo.stage import SceneError
 
     watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere nobody could press Ctrl-C
     narrator = Narrator(pretty=sys.stdout.isatty())
@@ -96,7 +83,7 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
 
 def _example(name: str) -> Example[Any]:
     if name == "hello":
-        from lehr.cli.demo.hello import EXAMPLE as HELLO
+        from lehr.demo.hello import EXAMPLE as HELLO
 
         return HELLO
     from importlib.util import find_spec
@@ -109,7 +96,7 @@ def _example(name: str) -> Example[Any]:
             fix="pip install 'lehr[demo]', or play the smaller example: lehr demo --example hello",
         )
     _require_name()
-    from lehr.cli.demo.shakespeare import EXAMPLE as SHAKESPEARE
+    from lehr.demo.shakespeare import EXAMPLE as SHAKESPEARE
 
     return SHAKESPEARE
 

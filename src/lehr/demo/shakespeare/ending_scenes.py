@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from lehr.cli.demo.shakespeare.audience import ask
-from lehr.cli.demo.shakespeare.stage import FRONTEND, SCHEMA, ShakespeareStage
+from lehr.demo.shakespeare.audience import ask
+from lehr.demo.shakespeare.stage import FRONTEND, SCHEMA, ShakespeareStage
 from lehr.model.attempt import Publication
 
 _ASSETS = tuple(f"frontend/us/{part}" for part in ("balancer", "envoy", "job"))

@@ -6,8 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from lehr.cli.demo.shakespeare.audience import ask
-from lehr.cli.demo.shakespeare.stage import ShakespeareStage
+from lehr.demo.shakespeare.audience import ask
+from lehr.demo.shakespeare.stage import ShakespeareStage
 
 _ENDPOINTS = "production/frontend/eu/envoy/eds/backends.json"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from lehr.base.chance import Chance
 from lehr.base.clock import Clock
-from lehr.cli.demo.client import Answer, Traffic, free_ports, get
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import Stage
+from lehr.demo.client import Answer, Traffic, free_ports, get
+from lehr.demo.narrator import Narrator
+from lehr.demo.stage import Stage
 
 SITE = "sites/hello.yaml"
 FILES = "assets/files.yaml"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.example import Example, Suggestion
-from lehr.cli.demo.hello import ending, guarding, serving
-from lehr.cli.demo.hello.stage import SITE, HelloStage
+from lehr.demo.example import Example, Suggestion
+from lehr.demo.hello import ending_scenes, guarding_scenes, serving_scenes
+from lehr.demo.hello.stage import SITE, HelloStage
 
 SCENES = (
-    serving.from_nothing,
-    serving.change,
-    serving.damage,
-    guarding.mistakes,
-    guarding.freeze,
-    guarding.why,
-    ending.turndown,
-    ending.crash,
+    serving_scenes.from_nothing,
+    serving_scenes.change,
+    serving_scenes.damage,
+    guarding_scenes.mistakes,
+    guarding_scenes.freeze,
+    guarding_scenes.why,
+    ending_scenes.turndown,
+    ending_scenes.crash,
 )
 
 

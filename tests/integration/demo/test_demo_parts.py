@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
-from lehr.cli.demo.client import PortRange
-from lehr.cli.demo.repository import Repository
-from lehr.cli.demo.shakespeare.audience import Audience
+from lehr.demo.client import PortRange
+from lehr.demo.repository import Repository
+from lehr.demo.shakespeare.audience import Audience
 
 PATIENCE = 20.0
 GOOD = b"HTTP/1.1 200 OK\r\nVersion: v1\r\nCluster: eu\r\nProcess: 7\r\nContent-Length: 2\r\n\r\nhi"

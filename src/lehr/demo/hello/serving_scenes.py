@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from lehr.cli.demo.hello.stage import REPLICAS, HelloStage
+from lehr.demo.hello.stage import REPLICAS, HelloStage
 
 HELLO = "Hello, world"
 

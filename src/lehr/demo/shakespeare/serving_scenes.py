@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lehr.cli.demo.shakespeare.stage import FRONTEND, SCHEMA, ShakespeareStage
+from lehr.demo.shakespeare.stage import FRONTEND, SCHEMA, ShakespeareStage
 
 _SPEAKER = ("(^      )line: .*", r"\g<0>\n\1speaker: {type: text}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lehr.cli.demo.hello.stage import FILES, HelloStage
+from lehr.demo.hello.stage import FILES, HelloStage
 from lehr.model.attempt import Publication
 from lehr.model.reason import Reason
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.plane import Plane
-from lehr.cli.demo.repository import Repository
+from lehr.demo.narrator import Narrator
+from lehr.demo.plane import Plane
+from lehr.demo.repository import Repository
 from lehr.model.attempt import Attempt
 from lehr.templates import write_template
 

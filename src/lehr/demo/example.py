@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from lehr.base.clock import Clock
-from lehr.cli.demo.narrator import Narrator
-from lehr.cli.demo.stage import SceneError, Stage
+from lehr.demo.narrator import Narrator
+from lehr.demo.stage import SceneError, Stage
 
 AnyStage = TypeVar("AnyStage", bound=Stage)
 

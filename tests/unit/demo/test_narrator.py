@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from lehr.cli.demo.narrator import Narrator
+from lehr.demo.narrator import Narrator
 
 
 def tell(narrator: Narrator) -> None:

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
-from lehr.cli.demo.stage import Stage
+from lehr.demo.stage import Stage
 from lehr.query.selecting import INERT, Row, rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,16 @@
+"""What `lehr demo` plays: examples with real parts, narrated and checked.
+
+In: nothing but this machine. Out: scenes on stdout, each checked by the program; an error
+and the reason if one does not come out as it should.
+
+    hello/         files, processes and a command: eight scenes
+    shakespeare/   a service in clusters behind Envoy, with a database, under traffic: ten scenes
+    play.py        plays an example         stage.py   what scenes play on
+    plane.py       a `lehr run`             view.py    the table on a terminal
+
+It is part of the wheel, for it must play after `pip install lehr`, without a copy of the repository.
+
+Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in
+a git repository, as for everybody else; everything is below one folder, so that demos side by
+side do not meet; whatever was started is ended by its own pid.
+"""
