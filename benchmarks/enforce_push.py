@@ -33,6 +33,7 @@ from lehr.model.operation import DONE, Outcome
 from lehr.model.types import AssetType, Registry
 from lehr.model.writes import Publish, Write
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Records, Store, StoredIntent
 from lehr.store.sqlite import SqliteStore
 
@@ -107,7 +108,8 @@ def publish(store: Store, size: int) -> None:
 
 def enforcer(store: Store, plugin: AssetPlugin, committer: Committer) -> Enforcer:
     """An Enforcer of everything in `store`, as it is shipped, without checks."""
-    return Enforcer(PARTITION, store, committer, registry(), [plugin], [], SystemClock(), Chance(seed=1))
+    runtime = Runtime(PARTITION, store, registry(), SystemClock(), Chance(seed=1))
+    return Enforcer(runtime, committer, [plugin], [])
 
 
 async def at_rest(running: Enforcer) -> None:

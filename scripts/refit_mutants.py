@@ -30,7 +30,7 @@ from lehr.testing.sim.mutants.mutation import PATCHES, from_file
 from lehr.testing.sim.mutants.patch import FilePatch, Hunk, PatchError, read
 
 SRC = Path(__file__).parents[1] / "src"
-_CONTEXT = 3
+_CONTEXTS = (3, 1)
 
 
 def git(*arguments: str) -> str:
@@ -93,7 +93,10 @@ def moved(file: FilePatch) -> dict[str, str] | None:
 
 def refit(base: str, file: FilePatch, codemod: Callable[[str, str], str]) -> dict[str, str] | None:
     """The changed files, by path, for one file of a planted bug; None if it cannot be carried over."""
-    before = old_text(base, file.path)
+    try:
+        before = old_text(base, file.path)
+    except subprocess.CalledProcessError:
+        return moved(file)  # made for a file that is newer than `base`
     try:
         planted = codemod(file.path, file.applied(before))
     except PatchError:
@@ -105,19 +108,21 @@ def refit(base: str, file: FilePatch, codemod: Callable[[str, str], str]) -> dic
         if result is not None and result != text:
             return {path: result}
     old, new = codemod(file.path, before).splitlines(), planted.splitlines()
-    return moved(FilePatch(path, hunks(old, new)))
+    return next(filter(None, (moved(FilePatch(path, hunks(old, new, lines))) for lines in _CONTEXTS)), None)
 
 
-def hunks(old: Sequence[str], new: Sequence[str]) -> tuple[Hunk, ...]:
-    """What changes between two texts, as hunks."""
-    lines = difflib.unified_diff(old, new, "x", "x", lineterm="", n=_CONTEXT)
+def hunks(old: Sequence[str], new: Sequence[str], context: int) -> tuple[Hunk, ...]:
+    """What changes between two texts, as hunks with so many unchanged lines around."""
+    lines = difflib.unified_diff(old, new, "x", "x", lineterm="", n=context)
     return read("\n".join(lines))[0].hunks
 
 
 def difference(path: str, after: str) -> str:
     """A unified diff from the file as it is to `after`."""
     before = (SRC / path).read_text()
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), path, path, lineterm="", n=_CONTEXT)
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), path, path, lineterm="", n=_CONTEXTS[0]
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -128,7 +133,7 @@ def main() -> int:
     parser.add_argument("--codemod", type=Path, metavar="FILE", help="renames: REGEX<TAB>REPLACEMENT lines")
     parser.add_argument("--filter", metavar="COMMAND", help="a program that changes a module")
     parser.add_argument("names", metavar="NAME", nargs="*", help="planted bugs; all unless given")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     rules = [line.split("\t") for line in options.codemod.read_text().splitlines()] if options.codemod else []
 
     @cache

@@ -378,7 +378,7 @@ def test_a_turn_that_breaks_each_time_does_not_keep_everything_waiting(
         def fails(*args: object) -> None:
             raise ValueError("odd")
 
-        monkeypatch.setattr(started.enforcer._viewer, "view", fails)
+        monkeypatch.setattr(started.enforcer._turns._viewer, "view", fails)
         await started.start()
         await started.publish(thing("a", "1"))
         await at_rest(started)

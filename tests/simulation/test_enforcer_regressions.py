@@ -536,18 +536,19 @@ def test_a_referrer_that_leaves_during_the_turn_of_what_it_refers_to_is_not_miss
 
 def test_a_defect_before_admission_costs_no_place_for_pushes(tmp_path: Path) -> None:
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
-        asked, broken = plane.enforcer._claimed_elsewhere, 0
+        claims, broken = plane.enforcer._claims, 0
+        asked = claims.take
 
         async def breaks(slot: object) -> None:
             nonlocal broken
             broken += 1
             raise RuntimeError("a defect")
 
-        plane.enforcer._claimed_elsewhere = breaks  # type: ignore[method-assign]
+        claims.take = breaks  # type: ignore[method-assign]
         await plane.publish(thing("a", "1"))
         await clock.sleep(60)
         assert broken > 1
-        plane.enforcer._claimed_elsewhere = asked  # type: ignore[method-assign]
+        claims.take = asked  # type: ignore[method-assign]
         await plane.settle(600.0)
         assert world.values == {"a": "1"}
 

@@ -12,6 +12,8 @@ import pytest
 from lehr.base.chance import Chance
 from lehr.enforce.following import Following, Heads
 from lehr.model.incarnation import Incarnation
+from lehr.model.types import Registry
+from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, asset, published
 from lehr.testing.virtual import VirtualClock, run
@@ -24,7 +26,8 @@ class Heard:
         self.said: list[str] = []
         self.clock = VirtualClock()
         self.breaks = 0
-        self.following = Following(PARTITION, store, self.clock, Chance(1), self.listed, self.changed)
+        runtime = Runtime(PARTITION, store, Registry(), self.clock, Chance(1))
+        self.following = Following(runtime, self.listed, self.changed)
 
     def listed(self, newest: Incarnation) -> None:
         self.said.append(f"list {newest.sequence}")

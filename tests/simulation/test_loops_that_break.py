@@ -40,7 +40,7 @@ def fail(*_: Any, **__: Any) -> Any:
 
 
 def agenda(plane: ControlPlane, scene: Scene) -> None:
-    plane.enforcer._agenda.wait = fail  # type: ignore[method-assign]
+    plane.enforcer._wakeups._agenda.wait = fail  # type: ignore[method-assign]
 
 
 def intent(plane: ControlPlane, scene: Scene) -> None:
@@ -64,6 +64,8 @@ def ending(plane: ControlPlane, loop: str, end: Callable[[], None]) -> None:
     enforcer: Any = plane.enforcer
     if loop == "intent":
         enforcer._following.run = work
+    elif loop == "agenda":
+        enforcer._wakeups.follow_agenda = work
     else:
         setattr(enforcer, f"_follow_{loop}", lambda *_: work())
 

@@ -137,7 +137,7 @@ def test_an_admission_that_breaks_gives_its_place_back(tmp_path: Path) -> None:
             raise RuntimeError("the register breaks")
 
     async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
-        plane.enforcer._claims = Broken()  # type: ignore[assignment]
+        plane.enforcer._claims._claims = Broken()  # type: ignore[assignment]
         plane.registry.claims = lambda asset: ("file:/x",) if asset.id == "bad" else ()  # type: ignore[method-assign]
         await plane.publish(thing("bad", "1"))
         await clock.sleep(60)

@@ -35,6 +35,7 @@ from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generation
 from lehr.sdk.plugin import AssetPlugin
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import Source
 from lehr.sdk.store import Store
 from lehr.sdk.validator import LookUp
@@ -119,17 +120,8 @@ class ControlPlane:
         self._pruned_at: float | None = None
         self._parts = parts
         self.committer = Committer(parts.store, parts.blocking, parts.clock)
-        self.enforcer = Enforcer(
-            partition,
-            parts.store,
-            self.committer,
-            parts.registry,
-            parts.plugins,
-            parts.checks,
-            parts.clock,
-            parts.chance,
-            parts.claims,
-        )
+        runtime = Runtime(partition, parts.store, parts.registry, parts.clock, parts.chance)
+        self.enforcer = Enforcer(runtime, self.committer, parts.plugins, parts.checks, parts.claims)
         self._publisher = Publisher(
             partition,
             parts.source,

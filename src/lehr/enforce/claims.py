@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import structlog
 
 from lehr.base.errors import LehrError
+from lehr.enforce.reading import RememberedIntent
+from lehr.enforce.slot import Slot
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.reason import Reason
+from lehr.model.types import addon_names
 from lehr.model.writes import Refused
 from lehr.sdk.claims import Claims, Conflict
+from lehr.sdk.runtime import Runtime
 
 log = structlog.get_logger()
 
@@ -100,3 +105,62 @@ class GivingUp:
                     self._owed.pop(id, None)
         except LehrError as error:
             log.warning("claims are not given up yet, it is tried again", error=str(error))
+
+
+class SlotClaims:
+    """The claims of the assets that are enforced: nothing is done where the host has no register."""
+
+    def __init__(
+        self,
+        claims: Claims | None,
+        runtime: Runtime,
+        intent: RememberedIntent,
+        slots: Mapping[AssetId, Slot],
+    ) -> None:
+        """`slots` are the Enforcer's own, looked at as they are."""
+        self._claims = claims
+        self._runtime = runtime
+        self._intent = intent
+        self._slots = slots
+        self._giving_up = None if claims is None else GivingUp(claims, runtime.partition, self._is_gone)
+
+    async def take(self, slot: Slot) -> Kept | None:
+        """Take what the push of a slot changes; or why it must not begin.
+
+        Raises:
+            LehrError: the register cannot be used.
+        """
+        turn = slot.state.turn
+        if self._claims is None or turn is None or turn.view.asset is None:
+            return None
+        claimed = self._runtime.registry.claims(turn.view.asset)
+        return await take_before_push(self._claims, slot.key, claimed, self._still_holds)
+
+    async def give_up(self, id: AssetId) -> None:
+        """Release what an asset held that has left."""
+        if self._giving_up is not None:
+            await self._giving_up.give_up(id)
+
+    async def settle(self) -> None:
+        """Release what could not be before. Not before it is known what is still being turned down."""
+        if self._giving_up is not None:
+            await self._giving_up.settle()
+
+    def _still_holds(self, conflict: Conflict) -> bool:
+        """Whether the asset of ours that holds a claim is in production with it, or is to be."""
+        slot = self._slots.get(conflict.holder.asset)
+        if slot is None or slot.departed:
+            return slot is not None
+        last = self._intent.last(slot.key)
+        return last is not None and conflict.claim in self._runtime.registry.claims(last[0])
+
+    def _is_gone(self, id: AssetId) -> bool:
+        """Whether an asset is out of production or of our care, and intent as it is now leaves it so."""
+        slot = self._slots.get(id)
+        if slot is not None and not slot.state.left:
+            return False
+        head = next(self._runtime.store.intent.heads(self._runtime.partition, (id,)), None)
+        if head is None:
+            return True
+        last = self._intent.last(AssetKey(self._runtime.partition, id))
+        return slot is not None and last is not None and TURNDOWN in addon_names(last[0])

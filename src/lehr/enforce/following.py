@@ -11,15 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
-from lehr.base.chance import Chance
-from lehr.base.clock import Clock
 from lehr.base.errors import StalledError, TransientError
 from lehr.client.reflector import Reflector
 from lehr.enforce.failing import brief
-from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
 from lehr.query.watching import Feed, PartitionWatch
-from lehr.sdk.store import Head, Store
+from lehr.sdk.runtime import Runtime
+from lehr.sdk.store import Head
 from lehr.sdk.watch import Batch, ListAgainError
 
 log = structlog.get_logger()
@@ -41,15 +40,12 @@ class Following:
 
     def __init__(
         self,
-        partition: Partition,
-        store: Store,
-        clock: Clock,
-        chance: Chance,
+        runtime: Runtime,
         listed: Callable[[Incarnation], None],
         changed: Callable[[Incarnation, Heads], None],
         troubled: Callable[[], None] = lambda: None,
     ) -> None:
-        """Follow a partition.
+        """Follow the partition of `runtime`.
 
         Args:
             listed: takes the newest incarnation as a whole.
@@ -59,14 +55,13 @@ class Following:
         self.sequence = 0
         self.trouble = ""
         self._troubled = troubled
-        self._partition = partition
-        self._store = store
-        self._clock = clock
+        self._runtime = runtime
         self._listed = listed
         self._changed = changed
+        partition, store, clock = runtime.partition, runtime.store, runtime.clock
         self._feed = Feed(store, partition, clock, poll=_POLL_SECONDS, kept=0)
         self._watch = PartitionWatch(store, self._feed, heartbeat=_HEARTBEAT_SECONDS)
-        self._reflector = Reflector(self._watch, self, clock, chance)
+        self._reflector = Reflector(self._watch, self, clock, runtime.chance)
 
     async def begin(self) -> None:
         """Hand on what there is.
@@ -88,7 +83,7 @@ class Following:
                 log.exception("intent could not be followed, it is looked at again")
                 self.trouble = f"intent could not be followed: {brief(error)}"
             self._troubled()
-            await self._clock.sleep(_POLL_SECONDS)
+            await self._runtime.clock.sleep(_POLL_SECONDS)
 
     def told(self) -> None:
         """There may be a new incarnation. That is a hint: without it, one is found all the same."""
@@ -123,15 +118,15 @@ class Following:
         heads: dict[AssetId, Head | None] = {
             asset.id: Head(asset.id, asset.type, asset.digest) for asset in batch.changed
         }
-        header = self._store.intent.incarnation(self._partition, batch.sequence)
+        header = self._runtime.store.intent.incarnation(self._runtime.partition, batch.sequence)
         if header is None:  # reads may lag behind what was told
-            raise TransientError(f"incarnation {self._partition}@{batch.sequence} cannot be read yet")
+            raise TransientError(f"incarnation {self._runtime.partition}@{batch.sequence} cannot be read yet")
         self._changed(header, heads | dict.fromkeys(batch.gone))
         self.sequence = batch.sequence
         self.trouble = ""
 
     def _list(self) -> None:
-        newest = self._store.intent.newest(self._partition)
+        newest = self._runtime.store.intent.newest(self._runtime.partition)
         if newest is not None and newest.sequence > self.sequence:
             self._listed(newest)
             self.sequence = newest.sequence

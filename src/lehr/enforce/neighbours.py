@@ -11,12 +11,13 @@ from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import DiffFailed
 from lehr.model.addons import TURNDOWN
-from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.control import Control
 from lehr.model.decision import Verdict
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
-from lehr.model.types import Registry, addon_names
+from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
+from lehr.sdk.runtime import Runtime
 
 _UNKNOWN = Effects(capacity=None)
 """What cannot be known blocks in both directions."""
@@ -30,16 +31,15 @@ class Neighbours:
 
     def __init__(
         self,
-        partition: Partition,
+        runtime: Runtime,
         intent: RememberedIntent,
-        registry: Registry,
         slots: Mapping[AssetId, Slot],
         lanes: Mapping[str, Lane[Slot]],
     ) -> None:
         """`slots` and `lanes` (by type) are the Enforcer's own, looked at as they are."""
-        self._partition = partition
+        self._partition = runtime.partition
+        self._registry = runtime.registry
         self._intent = intent
-        self._registry = registry
         self._slots = slots
         self._lanes = lanes
 
@@ -141,7 +141,7 @@ class Neighbours:
 
     def _waits(self, id: AssetId, asking: Slot) -> tuple[AssetId, ...]:
         slot = self._slots.get(id)
-        if slot is None or slot.running or slot.governance is None or asking.governance is None:
+        if slot is None or slot.in_turn or slot.governance is None or asking.governance is None:
             return ()
         if slot.state.trouble.failed_diffs or slot.state.operation is not None:
             return ()  # It listens to those that it refers to, and no check said that it waits for them.

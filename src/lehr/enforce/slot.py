@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 from lehr.base.digest import Digest
 from lehr.base.text import writable
 from lehr.enforce.ages import Ages
@@ -30,6 +32,34 @@ class PushUnderWay:
         self.said = writable(message, 200)
 
 
+class Activity(enum.IntEnum):
+    """What an asset is doing: one thing at a time."""
+
+    IDLE = 0
+    """Nothing, until it is woken or due."""
+    QUEUED = 1
+    """A turn is queued."""
+    TURN = 2
+    """A turn is running."""
+    ADMITTING = 3
+    """Its turn asks for admission of a push, or has it and is about to start the push."""
+    PUSHING = 4
+    """A push is running."""
+    PUSHED = 5
+    """A push has ended, and a turn is queued that takes up how."""
+
+
+TRANSITIONS: dict[Activity, frozenset[Activity]] = {
+    Activity.IDLE: frozenset({Activity.QUEUED}),
+    Activity.QUEUED: frozenset({Activity.TURN}),
+    Activity.TURN: frozenset({Activity.ADMITTING, Activity.IDLE}),
+    Activity.ADMITTING: frozenset({Activity.TURN, Activity.PUSHING}),
+    Activity.PUSHING: frozenset({Activity.PUSHED}),
+    Activity.PUSHED: frozenset({Activity.TURN}),
+}
+"""What may follow each activity."""
+
+
 class Slot:
     """An asset's place in the Enforcer.
 
@@ -38,11 +68,10 @@ class Slot:
         successor: what the newest incarnation has by this id, of another type; it waits until this one has
             left. None as a rule.
         state: what `step` remembers.
-        queued, running: whether a turn is queued, or under way.
+        activity: what it is doing now.
         woken: cause of a wake-up that came while a turn or push was under way.
         offered: woken because a place for its push had come free.
-        admitting: its push is being admitted, or was and has not begun yet.
-        overtaken: newer content came while that was so.
+        overtaken: newer content came while its push was being admitted.
         due: monotonic seconds at which it comes again by itself; None for the resync.
         governance: what governs the turn under way.
         inbox: end of a push, to be taken up by the next turn.
@@ -54,7 +83,7 @@ class Slot:
     """
 
     __slots__ = (
-        "admitting",
+        "activity",
         "ages",
         "cause",
         "damage",
@@ -67,9 +96,7 @@ class Slot:
         "offered",
         "overtaken",
         "push",
-        "queued",
         "reads",
-        "running",
         "state",
         "successor",
         "type",
@@ -84,15 +111,13 @@ class Slot:
         self.successor: Head | None = None
         self.lane = lane
         self.state = State()
-        self.queued = False
-        self.running = False
+        self.activity = Activity.IDLE
         self.cause = ""
         self.woken: str | None = None
         self.inbox: Ended | None = None
         self.push: PushUnderWay | None = None
         self.governance: Governance | None = None
         self.offered = False
-        self.admitting = False
         self.overtaken = False
         self.due: float | None = None
         self.reads: tuple[AssetId, ...] = ()
@@ -106,9 +131,24 @@ class Slot:
         return self.digest is None or self.successor is not None
 
     @property
+    def in_turn(self) -> bool:
+        """Whether a turn of it is running."""
+        return self.activity in (Activity.TURN, Activity.ADMITTING)
+
+    @property
     def may_be_pushing(self) -> bool:
         """Whether a push of it is under way, or nobody knows how it ended."""
         return self.push is not None or self.state.operation is not None or self.damage is not None
+
+    def become(self, activity: Activity) -> None:
+        """Go on to another activity.
+
+        Raises:
+            RuntimeError: `TRANSITIONS` does not have it: a defect of the program.
+        """
+        if activity not in TRANSITIONS[self.activity]:
+            raise RuntimeError(f"{self.key}: {self.activity.name} cannot be followed by {activity.name}")
+        self.activity = activity
 
     def stands_as(self, head: Head | None) -> None:
         """Note how the newest incarnation has it; None if it does not."""
@@ -118,6 +158,6 @@ class Slot:
 
     def superseded(self) -> None:
         """Newer content has come: a push under way, or about to begin, hears of it."""
-        self.overtaken = self.admitting
+        self.overtaken = self.activity is Activity.ADMITTING
         if self.push is not None:
             self.push.superseded = True

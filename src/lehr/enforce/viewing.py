@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from lehr.base.chance import Chance
-from lehr.base.clock import Clock
 from lehr.base.digest import canonical
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
@@ -19,7 +17,8 @@ from lehr.enforce.turndown import Circumstances, Course, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
-from lehr.model.types import Registry, addon_names
+from lehr.model.types import addon_names
+from lehr.sdk.runtime import Runtime
 
 _KEEP = Course(Goal.PRESENT)
 _TURNDOWN = canonical(TURNDOWN)
@@ -30,10 +29,8 @@ class Viewer:
 
     def __init__(
         self,
+        runtime: Runtime,
         intent: RememberedIntent,
-        registry: Registry,
-        clock: Clock,
-        chance: Chance,
         served: frozenset[str],
         left: Callable[[AssetId], bool],
     ) -> None:
@@ -44,9 +41,9 @@ class Viewer:
             left: True for assets that are out of production, or out of Lehr's care.
         """
         self._intent = intent
-        self._registry = registry
-        self._clock = clock
-        self._chance = chance
+        self._registry = runtime.registry
+        self._clock = runtime.clock
+        self._chance = runtime.chance
         self._served = served
         self._left = left
 

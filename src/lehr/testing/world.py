@@ -35,6 +35,7 @@ from lehr.model.writes import LiftControl, Publish, SetControl, Write
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Store
 from lehr.store.sqlite import SqliteStore
 
@@ -261,17 +262,8 @@ class Plane:
         self.plugin = world.plugin(clock, traits)
         self.chance = Chance(seed)
         self.committer = Committer(self.store, Inline(), clock)
-        self.enforcer = Enforcer(
-            PARTITION,
-            self.store,
-            self.committer,
-            self.registry,
-            [self.plugin, *plugins],
-            checks,
-            clock,
-            self.chance,
-            claims,
-        )
+        runtime = Runtime(PARTITION, self.store, self.registry, clock, self.chance)
+        self.enforcer = Enforcer(runtime, self.committer, [self.plugin, *plugins], checks, claims)
         self._committing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

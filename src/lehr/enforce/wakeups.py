@@ -1,0 +1,199 @@
+"""Which assets are to have a turn, when and why: whom a change, a settled neighbour or the time wakes."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable
+
+from lehr.base.chance import Chance
+from lehr.base.clock import Clock
+from lehr.client.agenda import Agenda
+from lehr.enforce.lane import Lane
+from lehr.enforce.slot import Activity, Slot
+from lehr.enforce.state import Ended, Rest
+from lehr.enforce.step import RETRY
+from lehr.enforce.waiting import Waiting
+from lehr.model.asset import AssetId
+
+_DOUBT_SECONDS = 5.0
+_SOON_SECONDS = 10.0
+
+_RESYNC_TICKS = 64
+"""Into so many parts is the time between resyncs divided. They come due at the end of a part, so
+that one wake-up serves many: of a thousand assets, about twenty."""
+
+
+class Wakeups:
+    """The slots of a partition, and what wakes them.
+
+    Attributes:
+        slots: of all assets that are enforced, by id.
+        unsettled: on which something is left to do; in order, so that equal seeds give equal runs.
+        changed: set when a turn has ended.
+        stopping: nothing more is woken.
+    """
+
+    def __init__(self, clock: Clock, chance: Chance) -> None:
+        self.slots: dict[AssetId, Slot] = {}
+        self.unsettled: dict[AssetId, None] = {}
+        self.changed = asyncio.Event()
+        self.stopping = False
+        self._clock = clock
+        self._chance = chance
+        self._agenda: Agenda[AssetId] = Agenda()
+        self._waiting: Waiting[AssetId] = Waiting()
+        self._readers: Waiting[AssetId] = Waiting()
+        self._busy = 0
+
+    # --- slots ---------------------------------------------------------------------
+
+    def add(self, slot: Slot) -> None:
+        """Enforce one asset more."""
+        self.slots[slot.key.id] = slot
+        self.unsettled[slot.key.id] = None
+
+    def drop(self, slot: Slot) -> None:
+        """Enforce an asset no longer."""
+        del self.slots[slot.key.id]
+        slot.lane.forget(slot)
+        self._agenda.discard(slot.key.id)
+        self.unsettled.pop(slot.key.id, None)
+        self._waiting.leave(slot.key.id, slot.waits)
+        self._readers.leave(slot.key.id, slot.reads)
+
+    # --- waking --------------------------------------------------------------------
+
+    def wake(self, id: AssetId, cause: str) -> None:
+        """Begin a turn of one asset, if it is enforced here."""
+        slot = self.slots.get(id)
+        if slot is not None:
+            self.wake_slot(slot, cause, urgent=True)
+
+    def wake_all(self, ids: Iterable[AssetId], cause: str) -> None:
+        """Begin a turn of each."""
+        for id in list(ids):
+            self.wake(id, cause)
+
+    def wake_readers(self, id: AssetId, cause: str) -> None:
+        """Begin a turn of each asset that read `id` when it was last compared."""
+        self.wake_all(self._readers.of(id), cause)
+
+    def sweep(self, cause: str) -> None:
+        """Begin a turn of every asset."""
+        for slot in self.slots.values():
+            self.wake_slot(slot, cause, urgent=False)
+
+    def wake_slot(self, slot: Slot, cause: str, *, urgent: bool) -> None:
+        """Queue a turn, once; one that comes while the asset is busy is taken up afterwards.
+
+        Causes are hints and may be lost, but a person's word is not: that a retry was asked for stays.
+        """
+        if slot.activity is Activity.QUEUED:
+            slot.cause = RETRY if cause == RETRY else slot.cause
+            if urgent:
+                slot.lane.hasten(slot)
+            return
+        if slot.activity is not Activity.IDLE:
+            slot.woken = RETRY if slot.woken == RETRY else cause
+            return
+        if self.stopping:
+            return
+        self._busy += 1
+        slot.become(Activity.QUEUED)
+        slot.cause = cause
+        self._agenda.discard(slot.key.id)
+        slot.lane.add(slot, urgent=urgent)
+
+    def take_up(self, slot: Slot, ended: Ended) -> None:
+        """Queue a turn that takes up how a push has ended."""
+        slot.push = None
+        slot.inbox = ended
+        slot.become(Activity.PUSHED)
+        slot.lane.add(slot, urgent=True)
+
+    def idle(self, slot: Slot) -> None:
+        """A turn is over, and no push goes on. What came meanwhile is for the caller to take up."""
+        slot.become(Activity.IDLE)
+        self._busy -= 1
+        if slot.offered:
+            # It had come for a place and does not need it: the next one must hear of it.
+            slot.offered = False
+            self._offer_place(slot.lane)
+
+    async def follow_agenda(self) -> None:
+        """Wake, for ever, what is due."""
+        while True:
+            for id in await self._agenda.wait(self._clock):
+                self.wake_slot(self.slots[id], "due again", urgent=False)
+            await self._clock.sleep(0)
+
+    # --- places for pushes -----------------------------------------------------------
+
+    def free_place(self, lane: Lane[Slot]) -> None:
+        """Give a place for pushes back, and wake who waits for one."""
+        lane.free_place()
+        self._offer_place(lane)
+
+    def _offer_place(self, lane: Lane[Slot]) -> None:
+        deferred = lane.next_deferred()
+        if deferred is not None:
+            deferred.offered = True
+            self.wake_slot(deferred, "a place for its push is free", urgent=True)
+
+    # --- who listens to whom -----------------------------------------------------------
+
+    def listen(self, slot: Slot, ids: Iterable[AssetId]) -> None:
+        """Wake `slot` when these settle, from now on and until its turn rests."""
+        more = tuple(id for id in ids if id not in slot.waits)
+        self._waiting.join(slot.key.id, more)
+        slot.waits += more
+
+    def read(self, slot: Slot, others: tuple[AssetId, ...]) -> None:
+        """Wake `slot` when these change: they are all that it reads beside itself."""
+        self._readers.leave(slot.key.id, slot.reads)
+        self._readers.join(slot.key.id, others)
+        slot.reads = others
+
+    def doubt(self, id: AssetId) -> None:
+        """Somebody saw that an asset differs, or could not see it. If it is at rest, it does not know.
+
+        It may be at rest with work left, such as a turndown that waits for its referrers; but who has said
+        when he comes again does so then. Not at once: it may be at rest with another content, by a pin, and
+        would be asked for ever.
+        """
+        slot = self.slots.get(id)
+        if slot is None or slot.activity is not Activity.IDLE:
+            return
+        if slot.due is None or id not in self.unsettled:
+            self._agenda.bring_forward(id, self._clock.monotonic() + _DOUBT_SECONDS)
+
+    def rest(self, slot: Slot, rest: Rest) -> None:
+        """A turn ends: note when it comes again, what it waits for, and wake who waits for it."""
+        id = slot.key.id
+        now, resync = self._clock.monotonic(), slot.lane.traits.resync
+        tick = max(resync, 1.0) / _RESYNC_TICKS
+        due = math.ceil((now + resync * self._chance.uniform(0.5, 1.0)) / tick) * tick
+        if rest.delay is None:
+            slot.due = None
+        else:
+            slot.due = due = min(due, now + rest.delay)
+        self._agenda.set(id, due)
+        if rest.wait_for != slot.waits:
+            self._waiting.leave(id, slot.waits)
+            self._waiting.join(id, rest.wait_for)
+            slot.waits = rest.wait_for
+        if rest.settled:
+            self.unsettled.pop(id, None)
+        else:
+            self.unsettled[id] = None
+        if rest.settled or rest.quiet:
+            self.wake_all(self._waiting.of(id), f"{id}, which it waits for, has settled")
+
+    @property
+    def at_rest(self) -> bool:
+        """True when nothing goes on, and nothing is due within some seconds that could change much."""
+        if self._busy:
+            return False
+        soon = self._clock.monotonic() + _SOON_SECONDS
+        return not any((due := self.slots[id].due) is not None and due < soon for id in self.unsettled)

@@ -1,0 +1,37 @@
+"""An asset does one thing at a time, and goes on only to what may follow."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from lehr.enforce.slot import TRANSITIONS, Activity, Slot
+from lehr.model.asset import AssetId, AssetKey, Partition
+
+
+def slot() -> Slot:
+    lane: Any = None  # what an asset may do next is not the lane's business
+    return Slot(AssetKey(Partition("test"), AssetId("a")), "Thing", None, lane)
+
+
+@pytest.mark.parametrize(("before", "after"), [*itertools.product(Activity, Activity)])
+def test_only_what_may_follow_does(before: Activity, after: Activity) -> None:
+    tested = slot()
+    tested.activity = before
+    if after in TRANSITIONS[before]:
+        tested.become(after)
+        assert tested.activity is after
+    else:
+        with pytest.raises(RuntimeError, match=f"{before.name} cannot be followed by {after.name}"):
+            tested.become(after)
+        assert tested.activity is before
+
+
+def test_every_activity_can_be_reached_and_left() -> None:
+    reached = {Activity.IDLE}
+    while more := {after for before in reached for after in TRANSITIONS[before]} - reached:
+        reached |= more
+    assert reached == set(Activity)
+    assert all(TRANSITIONS[activity] for activity in Activity)
