@@ -522,6 +522,7 @@ def _blaming(entry: EntryPoint) -> Iterator[None]:
         name, version = (entry.dist.name, entry.dist.version) if entry.dist else (entry.module, "")
         raise StalledError(
             f"the installed package {name} {version}".rstrip() + " cannot be used",
+            code="WIR101",
             why=f"its {entry.group} entry point {entry.name} ({entry.value}) failed: "
             f"{type(error).__name__}: {error}",
             fix=f"mend or update it, or take it away: pip uninstall {name}",

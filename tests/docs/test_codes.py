@@ -1,9 +1,10 @@
-"""Reasons: one list, used everywhere, and a page that says what it says."""
+"""Reasons and codes of errors: each is in one list, used everywhere, and on a page."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +28,10 @@ def script() -> ModuleType:
     return module
 
 
-PAGES = script().PAGES
+REFERENCE = script()
+PAGES = REFERENCE.PAGES
+CODE = re.compile(r"[A-Z]{3}[1-9]\d\d")
+DIAGNOSTIC = re.compile(r"[A-Z]{3}0\d\d")
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
@@ -39,6 +43,35 @@ def trees() -> Iterator[tuple[Path, ast.Module]]:
 def test_the_page_is_what_the_source_says(name: str) -> None:
     text = (ROOT / "docs" / "reference" / name).read_text()
     assert text == PAGES[name](), "write it again with scripts/reference.py"
+
+
+def test_every_error_has_a_code() -> None:
+    """Or passes on that of the error, or of the diagnostic, that it comes from."""
+    wrong = []
+    for item in REFERENCE.built():
+        code = item.code
+        passed_on = isinstance(code, ast.Attribute | ast.Name)
+        if not passed_on and not (isinstance(code, ast.Constant) and CODE.fullmatch(str(code.value))):
+            wrong.append(f"{item.path.relative_to(SRC)}:{item.call.lineno}: {ast.unparse(item.call)}")
+    assert not wrong
+
+
+def test_a_code_is_of_one_message_and_no_diagnostic_has_it() -> None:
+    messages: dict[str, set[str]] = {}
+    for item in REFERENCE.built():
+        if isinstance(item.code, ast.Constant):
+            messages.setdefault(str(item.code.value), set()).add(item.text("what"))
+    assert {code: said for code, said in messages.items() if len(said) > 1} == {}
+    given = [
+        str(keyword.value.value)
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Diagnostic"
+        for keyword in node.keywords
+        if keyword.arg == "code" and isinstance(keyword.value, ast.Constant)
+    ]
+    assert given
+    assert [code for code in given if not DIAGNOSTIC.fullmatch(code)] == []
 
 
 def test_every_reason_is_given_somewhere() -> None:

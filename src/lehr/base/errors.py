@@ -13,12 +13,14 @@ class LehrError(Exception):
     """Base of all our exceptions. What they say can always be written down, whoever's words it quotes.
 
     Attributes:
+        code: stable (`STO101`), see `docs/reference/errors.md`; errors of other people's plugins have none.
         what: what happened, one sentence without a full stop.
         why: the reason, as far as it is known.
         fix: what the reader can do about it.
     """
 
-    def __init__(self, what: str, *, why: str = "", fix: str = "") -> None:
+    def __init__(self, what: str, *, code: str = "", why: str = "", fix: str = "") -> None:
+        self.code = code
         self.what = writable(what)
         self.why = writable(why)
         self.fix = writable(fix)
@@ -37,8 +39,8 @@ class TransientError(LehrError):
 class WaitingError(LehrError):
     """Cannot go on before `until` (wall-clock seconds since the epoch); not a failure."""
 
-    def __init__(self, what: str, *, until: float, why: str = "", fix: str = "") -> None:
-        super().__init__(what, why=why, fix=fix)
+    def __init__(self, what: str, *, until: float, code: str = "", why: str = "", fix: str = "") -> None:
+        super().__init__(what, code=code, why=why, fix=fix)
         self.until = until
 
 

@@ -102,7 +102,7 @@ class _Here:
 
         answer = send(self._folder, Refresh(), timeout=timeout)
         if not answer.ok:
-            raise LehrError(answer.message, why=answer.why, fix=answer.fix)
+            raise LehrError(answer.message, code=answer.code, why=answer.why, fix=answer.fix)
         return msgspec.convert(answer.content, Attempt)
 
     def close(self) -> None:

@@ -111,6 +111,7 @@ def _workspace(folder: Path) -> Workspace:
     except OSError as error:
         raise LehrError(
             f"{folder / _WORKSPACE} cannot be read",
+            code="CLI101",
             why=error.strerror or "",
             fix="go to a workspace, name one with --workspace, or make one with `lehr init`",
         ) from error
@@ -199,10 +200,15 @@ def _write(path: Path, text: str) -> None:
             making.unlink(missing_ok=True)
     except FileExistsError as error:
         raise LehrError(
-            f"{path} exists", why="`lehr adopt` overwrites nothing", fix="choose another --name"
+            f"{path} exists",
+            code="CLI102",
+            why="`lehr adopt` overwrites nothing",
+            fix="choose another --name",
         ) from error
     except OSError as error:
-        raise LehrError(f"{path} cannot be written", why=error.strerror or str(error)) from error
+        raise LehrError(
+            f"{path} cannot be written", code="CLI103", why=error.strerror or str(error)
+        ) from error
 
 
 def _say_whether_it_is_read(path: Path, workspace: Path, read: Workspace) -> None:

@@ -64,7 +64,7 @@ async def drafts_of(
     except LehrError:
         raise
     except Exception as error:
-        raise LehrError(f"the plugin failed: {type(error).__name__}: {error}") from error
+        raise LehrError(f"the plugin failed: {type(error).__name__}: {error}", code="CLI104") from error
 
 
 def _is_option(word: object) -> TypeGuard[str]:

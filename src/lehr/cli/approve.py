@@ -49,7 +49,9 @@ def approve(
         decisions = reading.records.decisions(reading.partition, id, 1)
     decision = decisions[0][1] if decisions else None
     if decision is None or decision.diff is None or decision.condition.reason not in _WAITING:
-        raise LehrError(f"{asset} does not wait for an approval", fix=f"see `lehr why {asset}`")
+        raise LehrError(
+            f"{asset} does not wait for an approval", code="CLI105", fix=f"see `lehr why {asset}`"
+        )
     seen = _seen(asset, decision.diff, digest)
     click.echo(f"{asset} would be changed so that it cannot be brought back (diff {seen[:12]}):", err=True)
     for change in decision.diff.changes:
@@ -66,6 +68,7 @@ def _seen(asset: str, diff: Diff, wanted: str | None) -> str:
     if wanted is not None and not (wanted and digest.startswith(wanted)):
         raise LehrError(
             f"the diff of {asset} is not {wanted}",
+            code="CLI106",
             why=f"it is {digest[:12]} now",
             fix=f"look at it again with `lehr why {asset}`",
         )

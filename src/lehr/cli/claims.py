@@ -81,12 +81,14 @@ def _require_left(state: Path) -> None:
     except OSError as error:
         raise LehrError(
             f"it cannot be seen whether a `lehr run` is active with state folder {state}",
+            code="CLI107",
             why=error.strerror or str(error),
             fix="release its claims as the user that it belongs to",
         ) from error
     if running(state):
         raise LehrError(
             f"a `lehr run` is active with state folder {state}",
+            code="CLI108",
             why="it holds what it pushes",
             fix="stop it first; or turn its assets down, or let them go",
         )

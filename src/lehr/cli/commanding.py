@@ -26,7 +26,7 @@ def command(state: Path | None, request: AnyRequest, *, timeout: float = 30.0) -
 
     answer = send(state_folder(state), request, timeout=timeout)
     if not answer.ok:
-        raise LehrError(answer.message, why=answer.why, fix=answer.fix)
+        raise LehrError(answer.message, code=answer.code, why=answer.why, fix=answer.fix)
     return answer
 
 

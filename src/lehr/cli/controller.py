@@ -88,6 +88,7 @@ def load(target: str) -> Reconciler:
     except Exception as error:
         raise LehrError(
             f"the module {module_name} cannot be imported",
+            code="CLI109",
             why=f"{type(error).__name__}: {error}",
             fix="name it as `import` does, and go to its folder; LEHR_TRACEBACK=1 shows where it fails",
         ) from error
@@ -96,6 +97,7 @@ def load(target: str) -> Reconciler:
         has = [item for item, value in vars(module).items() if inspect.iscoroutinefunction(value)]
         raise LehrError(
             f"{module_name} has no async function {name}",
+            code="CLI110",
             why=f"its async functions are {', '.join(has) or 'none'}",
             fix=f"write `async def {name}(request: lehr.client.Request) -> float | None`",
         )

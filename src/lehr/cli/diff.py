@@ -111,6 +111,7 @@ def _with_working_tree(reading: Reading, before: str, directory: Path) -> Compar
     if tree.partition != reading.partition:
         raise LehrError(
             f"the workspace is of partition {tree.partition}, and the state of {reading.partition}",
+            code="CLI111",
             fix="name the right folders with --workdir and --state",
         )
     stored = reading.intent.assets(reading.partition, one.sequence)

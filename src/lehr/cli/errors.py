@@ -7,6 +7,7 @@ import sys
 import traceback
 
 import click
+import msgspec
 
 from lehr import __version__
 from lehr.base.errors import LehrError
@@ -14,26 +15,32 @@ from lehr.cli.terminal import coloured, printable, style
 
 TRACEBACK = "LEHR_TRACEBACK"
 
+DEFECT = "BUG101"
+"""Code of every error that nobody foresaw."""
 
-def show_error(error: LehrError) -> None:
-    """Show an error that we foresaw, on stderr."""
+
+def show_error(error: LehrError, form: str = "") -> None:
+    """Show an error that we foresaw, on stderr: as one JSON object where data was asked for as JSON."""
     from lehr.sdk.source import SourcesError
 
-    if isinstance(error, SourcesError):
+    if form == "json":
+        shown = {"code": error.code, "what": error.what, "why": error.why, "fix": error.fix}
+        click.echo(msgspec.json.encode(shown), err=True)
+    elif isinstance(error, SourcesError):
         from lehr.cli.diagnostics import render
         from lehr.publish.locating import with_excerpts
 
-        shown = with_excerpts(error.diagnostics, error.declaring)
-        click.echo(render(shown, colour=coloured(sys.stderr)), err=True)
+        found = with_excerpts(error.diagnostics, error.declaring)
+        click.echo(render(found, colour=coloured(sys.stderr)), err=True)
     else:
-        refused(error.what, error.why, error.fix)
+        refused(error.what, error.why, error.fix, error.code)
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exception(error)
 
 
-def refused(what: str, why: str = "", fix: str = "") -> None:
+def refused(what: str, why: str = "", fix: str = "", code: str = "") -> None:
     """Say on stderr what went wrong, why, and what to do about it."""
-    head = style("error:", "red", bold=True, stream=sys.stderr)
+    head = style(f"error[{code}]:" if code else "error:", "red", bold=True, stream=sys.stderr)
     click.echo(f"{head} {printable(what)}", err=True)
     if why:
         click.echo(f"  why: {printable(why)}", err=True)
@@ -49,6 +56,7 @@ def show_unexpected(error: Exception) -> None:
         f"Lehr has a defect: {type(error).__name__}: {error}",
         f"nobody expected this, at {at} of version {__version__}",
         f"please report it, with what `{TRACEBACK}=1 {_called()}` says",
+        DEFECT,
     )
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exception(error)

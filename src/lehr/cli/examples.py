@@ -85,7 +85,9 @@ def declared_in_files(path: Path, registry: Registry) -> Declared:
         files = [item for item in path.rglob("*") if item.suffix in SUFFIXES] if path.is_dir() else [path]
         contents = {str(item): item.read_bytes() for item in sorted(files) if item.is_file() or item == path}
     except OSError as error:
-        raise LehrError(f"{path} cannot be read", why=str(error), fix="look at the path") from error
+        raise LehrError(
+            f"{path} cannot be read", code="CLI112", why=str(error), fix="look at the path"
+        ) from error
     outputs = [read_assets(name, content, "", registry) for name, content in contents.items()]
     policies = tuple(asset for output in outputs for asset in output.assets if asset.type == POLICY)
     diagnostics = [item for output in outputs for item in output.diagnostics]

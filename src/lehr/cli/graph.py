@@ -120,7 +120,9 @@ def _show_references(
     found = reference_graph(filter(selector.matches, assets), look_up, known)
     if not found.assets:
         raise LehrError(
-            f"no asset is selected by {selector}", fix="see `lehr graph --assets all` for what there is"
+            f"no asset is selected by {selector}",
+            code="CLI113",
+            fix="see `lehr graph --assets all` for what there is",
         )
     if form == "json":
         show_document(form, graphs.references_document(found))

@@ -152,8 +152,9 @@ def main() -> NoReturn:
 
 
 def _exit_code() -> int:
+    chosen: dict[str, str] = {}
     try:
-        result = cli.main(prog_name="lehr", standalone_mode=False)
+        result = cli.main(prog_name="lehr", standalone_mode=False, obj=chosen)
     except click.exceptions.Abort:
         return _INTERRUPTED
     except click.ClickException as error:
@@ -162,7 +163,7 @@ def _exit_code() -> int:
     except LehrError as error:
         from lehr.cli.errors import show_error
 
-        show_error(error)
+        show_error(error, chosen.get("form", ""))
         return 1
     except Exception as error:
         from lehr.cli.errors import show_unexpected

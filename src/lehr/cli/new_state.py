@@ -55,7 +55,9 @@ def prepare(deployment: Deployment) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EXDEV, errno.EBUSY):
                 raise LehrError(
-                    f"state folder {deployment.state} cannot be made", why=error.strerror or str(error)
+                    f"state folder {deployment.state} cannot be made",
+                    code="CLI117",
+                    why=error.strerror or str(error),
                 ) from error
 
 
@@ -80,6 +82,7 @@ def _place_for(state: Path) -> Iterator[Path]:
         if not state.is_dir():
             raise LehrError(
                 f"state folder {state} cannot be used",
+                code="CLI118",
                 why=error.strerror or str(error),
                 fix="choose another with --state, or make it one that this user can write to",
             ) from error
@@ -97,6 +100,7 @@ def _require_workspace(deployment: Deployment) -> None:
     committed = (deployment.base / deployment.path / WORKSPACE_FILE).is_file()
     raise LehrError(
         f"{deployment.location} is not a workspace",
+        code="CLI119",
         why=f"{WORKSPACE_FILE} is not committed yet" if committed else f"there is no {WORKSPACE_FILE} in it",
         fix=f"commit {WORKSPACE_FILE}" if committed else "go to the workspace, or make one with `lehr init`",
     )

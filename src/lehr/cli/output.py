@@ -39,11 +39,17 @@ class Shape(NamedTuple, Generic[T]):
 
 
 def output_option(*formats: str) -> Callable[[Function], Function]:
-    """The option `-o`, with these formats; the first is the default."""
+    """The option `-o`, with these formats; the first is the default. Errors are JSON where data is."""
+
+    def chosen(context: click.Context, _parameter: click.Parameter, form: str) -> str:
+        context.find_root().ensure_object(dict)["form"] = form
+        return form
+
     return click.option(
         "-o",
         "--output",
         "form",
+        callback=chosen,
         type=click.Choice(formats or FORMATS),
         default=(formats or FORMATS)[0],
         show_default=True,

@@ -98,6 +98,7 @@ def _sequence(store: Store | None, partition: Partition) -> int:
     if known and partition not in known:
         raise LehrError(
             f"the workspace is of partition {partition}, and the state of {', '.join(known)}",
+            code="CLI120",
             fix="name the right state with --state",
         )
     newest = store.intent.newest(partition)

@@ -154,11 +154,11 @@ class Planner:
                 return await plugin.diff(target, reader)
         except TimeoutError as error:
             limit = plugin.traits.diff_timeout
-            raise LehrError(f"looking at production took longer than {limit:g} s") from error
+            raise LehrError(f"looking at production took longer than {limit:g} s", code="CLI121") from error
         except LehrError:
             raise
         except Exception as error:
-            raise LehrError(f"its plugin failed: {type(error).__name__}: {error}") from error
+            raise LehrError(f"its plugin failed: {type(error).__name__}: {error}", code="CLI122") from error
 
     def _goal(self, asset: Asset) -> tuple[Goal, tuple[str, ...]]:
         """The goal of its next turn, and what keeps its turndown from going further."""
@@ -247,7 +247,7 @@ class WorkingTreeReader:
         try:
             return self._registry.payload(asset, kind, version_read(self._understands, asset.type, kind))
         except TypeError as error:
-            raise StalledError(str(error)) from error
+            raise StalledError(str(error), code="CLI123") from error
 
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         return self._registry.addon(self._present(id), name, kind)
@@ -255,7 +255,7 @@ class WorkingTreeReader:
     def _present(self, id: AssetId) -> Asset:
         asset = self._assets.get(id)
         if asset is None:
-            raise StalledError(f"the workspace has no asset {id}")
+            raise StalledError(f"the workspace has no asset {id}", code="CLI124")
         return asset
 
 

@@ -172,16 +172,21 @@ def pin(chosen: Chosen, name: str | None, workspace: Path | None) -> Callable[[A
 
     def pinned(sources: Any) -> Any:
         if not isinstance(sources, dict):
-            raise LehrError(f"`sources` in {WORKSPACE_FILE} is no mapping", fix="see `lehr validate`")
+            raise LehrError(
+                f"`sources` in {WORKSPACE_FILE} is no mapping", code="CLI125", fix="see `lehr validate`"
+            )
         named = name or _named(sources, partition) or partition
         before = sources.get(named, {})
         if not isinstance(before, dict) or before.get("partition", partition) != partition:
             raise LehrError(
-                f"the source {named} is not partition {partition}", fix="name another with --source"
+                f"the source {named} is not partition {partition}",
+                code="CLI126",
+                fix="name another with --source",
             )
         if seen and seen[0] != before:
             raise LehrError(
                 f"the source {named} changed while it was to be pinned",
+                code="CLI127",
                 why="somebody else has promoted",
                 fix="look at it, and decide again",
             )
@@ -208,7 +213,9 @@ def _named(sources: dict[str, Any], partition: str) -> str | None:
     ]
     if len(found) > 1:
         raise LehrError(
-            f"several sources have partition {partition}: {', '.join(found)}", fix="name one with --source"
+            f"several sources have partition {partition}: {', '.join(found)}",
+            code="CLI128",
+            fix="name one with --source",
         )
     return found[0] if found else None
 
@@ -243,6 +250,7 @@ def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
                 return path.parent / Path(place).expanduser()
     raise LehrError(
         f"it is not known where partition {partition} is",
+        code="CLI129",
         why=f"no source in {target.file} says so" if path else "the workspace is not on this machine",
         fix="name its workspace or state folder, or a file that it was exported to, with --from",
     )
@@ -267,7 +275,9 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
             header = archive.header
         if header.partition != partition or number not in ("latest", str(header.sequence)):
             raise LehrError(
-                f"{origin} holds {header.name}, not {partition}@{number}", fix="name another file"
+                f"{origin} holds {header.name}, not {partition}@{number}",
+                code="CLI130",
+                fix="name another file",
             )
         return Chosen(header, "archive", origin, ("an exported file does not say what production has",))
     store = wiring.open_store(
@@ -287,6 +297,7 @@ def _not_converged(chosen: Chosen) -> LehrError:
     more = f"; and {len(chosen.unproved) - _MOST} more" if len(chosen.unproved) > _MOST else ""
     return LehrError(
         f"production of partition {chosen.header.partition} does not have what {chosen.header.name} says",
+        code="CLI131",
         why=shown + more,
         fix="wait until it has (`lehr wait`), or say with --unconverged REASON why it may be promoted",
     )

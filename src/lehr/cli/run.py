@@ -177,7 +177,9 @@ def _secret(file: Path) -> str:
     try:
         found = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise LehrError(f"the secret in {file} cannot be read", why=str(error), fix=fix) from error
+        raise LehrError(
+            f"the secret in {file} cannot be read", code="CLI132", why=str(error), fix=fix
+        ) from error
     if not found:
-        raise LehrError(f"there is no secret in {file}", why="it is empty", fix=fix)
+        raise LehrError(f"there is no secret in {file}", code="CLI133", why="it is empty", fix=fix)
     return found

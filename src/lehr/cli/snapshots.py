@@ -59,6 +59,7 @@ def imported(store: Store, text: str) -> Snapshot:
         names = ", ".join(IMPORTED + known for known in found)
         raise LehrError(
             f"no incarnation {name} was imported",
+            code="CLI148",
             why=f"there is {names}" if found else "none was imported at all",
             fix="import it with `lehr store import FILE`",
         )

@@ -152,6 +152,7 @@ def _no_state(here: Path) -> LehrError:
     ignored = f"; {unused} is not used, since git writes there" if unused else ""
     return LehrError(
         "neither this folder nor one above it has state",
+        code="CLI158",
         why=f"`lehr run` makes it, below {states()}{ignored}",
         fix="go to the workspace, start `lehr run` there, or name a state folder with --state",
     )

@@ -49,7 +49,9 @@ def test(path: Path, form: str) -> None:
     _require_none(declared.diagnostics)
     if not declared.policies:
         raise LehrError(
-            f"{path} declares no policy", fix="declare an asset of type lehr.Policy, or name a file"
+            f"{path} declares no policy",
+            code="CLI159",
+            fix="declare an asset of type lehr.Policy, or name a file",
         )
     trials = list(tried(declared))
     show(form, trials, _shape(), nothing="no examples")

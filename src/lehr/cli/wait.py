@@ -93,6 +93,7 @@ def wait(
         span = words.span(timeout)
         raise LehrError(
             f"{goal} cannot be reached" if left.final else f"not {goal} after {span}",
+            code="CLI160",
             why="; ".join(left.what[:_MOST])
             + (f"; and {len(left.what) - _MOST} more" if len(left.what) > _MOST else ""),
             fix=left.fix or "see `lehr why --all`",

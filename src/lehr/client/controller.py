@@ -115,6 +115,7 @@ def _seconds(again: object) -> float | None:
     if isinstance(again, bool) or not isinstance(again, int | float) or math.isnan(again):
         raise LehrError(
             f"it has returned {repr(again)[:80]}",
+            code="CLI161",
             why="that is neither seconds nor None",
             fix="return the seconds until it is to be asked again, or None",
         )

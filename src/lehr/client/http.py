@@ -46,7 +46,9 @@ class HttpWatch:
         """
         place = urlsplit(server)
         if place.scheme not in ("http", "https") or not place.hostname:
-            raise LehrError(f"{server!r} is no URL of a server", fix="write http://127.0.0.1:8470")
+            raise LehrError(
+                f"{server!r} is no URL of a server", code="CLI162", fix="write http://127.0.0.1:8470"
+            )
         self._host = place.hostname
         self._port = place.port or (443 if place.scheme == "https" else 80)
         self._ssl = ssl.create_default_context() if place.scheme == "https" else None
@@ -77,7 +79,7 @@ class HttpWatch:
                     raise _error(found, after)
                 after = found.sequence
                 yield found
-        raise TransientError("the watch has ended", why="the server ends", fix="watch again")
+        raise TransientError("the watch has ended", code="CLI163", why="the server ends", fix="watch again")
 
     async def _ask(self, path: str, asked: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
         """The content of an answer, part by part.
@@ -99,6 +101,7 @@ class HttpWatch:
         except (OSError, TimeoutError, h11.RemoteProtocolError, EOFError) as error:
             raise TransientError(
                 f"{self._host}:{self._port} cannot be reached",
+                code="CLI164",
                 why=str(error) or type(error).__name__,
                 fix="see that `lehr serve` runs there",
             ) from error
@@ -174,7 +177,9 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             pieces.append(rest)
             size += len(rest)
             if size > _MOST_LINE:
-                raise StalledError("a batch is too long", why=f"it has more than {_MOST_LINE:,} bytes")
+                raise StalledError(
+                    "a batch is too long", code="CLI165", why=f"it has more than {_MOST_LINE:,} bytes"
+                )
 
 
 def _error(problem: Problem, after: int) -> LehrError:
@@ -182,4 +187,4 @@ def _error(problem: Problem, after: int) -> LehrError:
     if problem.code in (LIST_AGAIN, Reason.PRUNED):
         return ListAgainError(after, problem.detail)
     kind = TransientError if problem.status >= 500 or problem.status == 408 else StalledError
-    return kind(problem.title, why=problem.detail, fix=problem.fix)
+    return kind(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)

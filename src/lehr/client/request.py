@@ -41,13 +41,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             LehrError: intent does not have the asset, or its payload is no `kind`.
         """
         if self.asset is None:
-            raise LehrError(f"{self.id} has no payload", why="intent does not have it")
+            raise LehrError(f"{self.id} has no payload", code="CLI166", why="intent does not have it")
         payload = self.asset.document()["payload"]
         try:
             return msgspec.convert(payload, kind)
         except msgspec.ValidationError as error:
             raise LehrError(
                 f"the payload of {self.id} is no {kind.__name__}",
+                code="CLI167",
                 why=str(error),
                 fix=f"give {kind.__name__} the fields that `lehr explain {self.asset.type}` tells",
             ) from error

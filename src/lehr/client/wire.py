@@ -63,7 +63,9 @@ class ReceivedAsset(_Head, frozen=True, kw_only=True):
             parts += [b',"versions":', bytes(self.versions)]
         body = b"".join((*parts, b"}"))
         if digest_all((self.id, self.type, body.decode())) != self.digest:
-            raise TransientError(f"asset {self.id} was damaged on its way", why="it has another digest")
+            raise TransientError(
+                f"asset {self.id} was damaged on its way", code="SDK108", why="it has another digest"
+            )
         return Asset(self.id, self.type, body, self.digest, self.origin, self.made_by, self.annotated_by)
 
 
@@ -99,6 +101,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
         detail: why.
         fix: what to do about it.
         errors: what is wrong with each parameter.
+        error: code of the error that it comes from, as in `docs/reference/errors.md`.
     """
 
     type: str
@@ -108,6 +111,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     fix: str = ""
     errors: tuple[ParameterProblem, ...] = ()
+    error: str = ""
 
 
 class BatchDocument(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,7 +168,7 @@ def decode_batch(line: bytes) -> Batch | Problem:
     try:
         found = _batch.decode(line)
     except msgspec.DecodeError as error:
-        raise TransientError("what came is no batch", why=str(error)) from error
+        raise TransientError("what came is no batch", code="SDK109", why=str(error)) from error
     if found.problem is not None:
         return found.problem
     return Batch(found.sequence, tuple(item.asset() for item in found.changed), found.gone)
@@ -179,7 +183,7 @@ def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
     try:
         found = _page.decode(content)
     except msgspec.DecodeError as error:
-        raise TransientError("what came is no listing", why=str(error)) from error
+        raise TransientError("what came is no listing", code="SDK110", why=str(error)) from error
     return found.sequence, [item.asset() for item in found.assets], found.cursor
 
 

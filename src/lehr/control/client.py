@@ -35,15 +35,18 @@ def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
         raise NotRunningError(
             f"no `lehr run` is running on {state}",
+            code="CTL101",
             why="commands that change something are carried out by the running program",
             fix="start it with `lehr run`, or name the right state folder with --state",
         ) from error
     except PermissionError as error:
         raise LehrError(
-            f"this user may not command the `lehr run` on {state}", fix="ask as the user who runs it"
+            f"this user may not command the `lehr run` on {state}",
+            code="CTL102",
+            fix="ask as the user who runs it",
         ) from error
     except OSError as error:
-        raise LehrError(f"`lehr run` on {state} does not answer", why=str(error)) from error
+        raise LehrError(f"`lehr run` on {state} does not answer", code="CTL103", why=str(error)) from error
     if not line:
-        raise LehrError(f"`lehr run` on {state} ended before it answered")
+        raise LehrError(f"`lehr run` on {state} ended before it answered", code="CTL104")
     return msgspec.json.decode(line, type=Answer)

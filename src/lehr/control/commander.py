@@ -77,7 +77,7 @@ class Commander:
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:
-            answer = Answer(False, error.what, error.why, error.fix)
+            answer = Answer(False, error.what, error.why, error.fix, error.code)
         if not isinstance(request, Report | Refresh):  # the source is looked at all the time
             await self._audit(request, actor, answer)
         return answer
@@ -134,20 +134,24 @@ class Commander:
         ids = self._enforcer.select(control.selector)
         if not ids:
             raise LehrError(
-                f"no asset is selected by {control.selector}", fix="see `lehr get assets` for what there is"
+                f"no asset is selected by {control.selector}",
+                code="CTL105",
+                fix="see `lehr get assets` for what there is",
             )
         if isinstance(request, Approve):
             control = self._bound(control, request)
         [refused] = await self._committer.ask(SetControl(control))
         if isinstance(refused, Refused):
-            raise LehrError(refused.message, fix="see `lehr get incarnations` for those that can be read")
+            raise LehrError(
+                refused.message, code="CTL106", fix="see `lehr get incarnations` for those that can be read"
+            )
         self._enforcer.controls_changed(control.selector, f"{control.kind} by {actor}")
         return Answer(True, _said(control, len(ids)), assets=tuple(ids), content={"id": control.id})
 
     def _bound(self, control: Control, request: Approve) -> Control:
         ids = control.selector.ids
         if len(ids) != 1 or control.selector.types or control.selector.labels:
-            raise LehrError("an approval is for one asset", fix="name it by its id")
+            raise LehrError("an approval is for one asset", code="CTL107", fix="name it by its id")
         decisions = self._store.records.decisions(self._partition, AssetId(ids[0]), 1)
         return approved(control, request, decisions[0][1] if decisions else None)
 
@@ -166,7 +170,9 @@ class Commander:
     def _retry(self, request: Retry) -> Answer:
         ids = self._enforcer.select(parse_selector(request.selector))
         if not ids:
-            raise LehrError(f"no asset is selected by {request.selector}", fix="see `lehr get assets`")
+            raise LehrError(
+                f"no asset is selected by {request.selector}", code="CTL108", fix="see `lehr get assets`"
+            )
         for id in ids:
             self._enforcer.wake(id, RETRY)
         return Answer(True, f"{_count(len(ids))} tried again now", assets=tuple(ids))

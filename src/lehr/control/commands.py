@@ -32,9 +32,11 @@ def control_of(
         LehrError: the request makes no sense; it says why.
     """
     if not request.reason.strip():
-        raise LehrError("a reason is needed", why="whoever finds this later must know", fix="--reason TEXT")
+        raise LehrError(
+            "a reason is needed", code="CTL109", why="whoever finds this later must know", fix="--reason TEXT"
+        )
     if request.seconds is not None and request.seconds <= 0:
-        raise LehrError("the time it stands must be more than nothing", fix="--for 2h")
+        raise LehrError("the time it stands must be more than nothing", code="CTL110", fix="--for 2h")
     return Control(
         id=id,
         kind=_KINDS[type(request)],
@@ -56,6 +58,7 @@ def _incarnation(request: Controlling, newest: int) -> int | None:
     if not 1 <= chosen <= newest:
         raise LehrError(
             f"there is no incarnation {chosen}",
+            code="CTL111",
             why=f"the newest is {newest}",
             fix="see `lehr get incarnations`",
         )
@@ -70,12 +73,13 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
     """
     [id] = control.selector.ids or ("",)
     if waiting is None or waiting.condition.reason not in (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING):
-        raise LehrError(f"{id} does not wait for an approval", fix=f"see `lehr why {id}`")
+        raise LehrError(f"{id} does not wait for an approval", code="CTL112", fix=f"see `lehr why {id}`")
     assert waiting.diff is not None
     digest = waiting.diff.digest()
     if request.diff_digest is not None and not digest.startswith(request.diff_digest):
         raise LehrError(
             f"the diff of {id} is not the one that was seen",
+            code="CTL113",
             why=f"it is {digest[:12]} now",
             fix=f"look at it again with `lehr describe {id}`",
         )
@@ -107,12 +111,14 @@ def require_overridable(check: str, governing: Sequence[Asset]) -> None:
         close = difflib.get_close_matches(check, payloads, n=1)
         raise LehrError(
             f"no check is configured by `{check}`",
+            code="CTL114",
             why="an override names the asset of a check",
             fix=f"did you mean `{close[0]}`?" if close else _can_be_overridden(possible),
         )
     if check not in possible:
         raise LehrError(
             f"{check} cannot be overridden",
+            code="CTL115",
             why="an override counts only for a check whose asset says `override: true`",
             fix=f"{_can_be_overridden(possible)}; or commit `override: true`, if its type has that field",
         )
@@ -131,7 +137,7 @@ def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
     try:
         kind = ControlKind(request.kind)
     except ValueError as error:
-        raise LehrError(f"there is no control {request.kind}") from error
+        raise LehrError(f"there is no control {request.kind}", code="CTL116") from error
     selector = parse_selector(request.selector)
     of_kind = [control for control in controls if control.kind is kind]
     found = [control for control in of_kind if _taken_back(control.selector, selector)]
@@ -139,6 +145,7 @@ def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
         others = ", ".join(sorted({str(control.selector) for control in of_kind}))
         raise LehrError(
             f"no {kind} stands for {selector}",
+            code="CTL117",
             why=f"those that stand are for: {others}" if others else f"no {kind} stands at all",
         )
     return found

@@ -60,6 +60,7 @@ def _take(handle: int, state: Path) -> None:
         holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
         raise LehrError(
             f"another `lehr run` uses state folder {state}",
+            code="CTL118",
             why=f"process {holder} holds its lock",
             fix="end that one, or give this one a state folder of its own with --state",
         ) from error
@@ -77,6 +78,7 @@ def _sign(handle: int, state: Path) -> None:
 def _unusable(state: Path, error: OSError) -> LehrError:
     return LehrError(
         f"state folder {state} cannot be used",
+        code="CTL119",
         why=error.strerror or str(error),
         fix="choose another with --state, or make it one that this user can write to",
     )

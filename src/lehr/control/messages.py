@@ -109,6 +109,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         ok: False when it was refused; `message`, `why` and `fix` then say why.
+        code: of the error that it was refused with.
         assets: ids that it is about.
     """
 
@@ -116,5 +117,6 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str
     why: str = ""
     fix: str = ""
+    code: str = ""
     assets: tuple[str, ...] = ()
     content: dict[str, Any] = {}

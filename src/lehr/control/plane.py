@@ -99,7 +99,7 @@ class NotPublishableError(LehrError):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(in_order(diagnostics))
-        super().__init__("the workspace cannot be published")
+        super().__init__("the workspace cannot be published", code="CTL120")
 
 
 class ControlPlane:
@@ -327,6 +327,7 @@ async def partition_of(parts: Parts) -> Partition:
         if known and named != known[0]:
             raise StalledError(
                 f"the store belongs to partition {known[0]}, and the workspace names {named}",
+                code="CTL121",
                 why="one store keeps one partition",
                 fix=f"give {named} a schema of its own in the address of the store: ?schema={named}",
             )

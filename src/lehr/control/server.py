@@ -59,18 +59,18 @@ class Server:
 
     async def _answer(self, line: bytes, user: int) -> Answer:
         if user not in (os.getuid(), 0):
-            return Answer(False, f"user {user} may not command this program")
+            return Answer(False, f"user {user} may not command this program", code="CTL122")
         try:
             request = msgspec.json.decode(line, type=AnyRequest)
         except msgspec.MsgspecError as error:
-            return Answer(False, "the command cannot be understood", why=str(error))
+            return Answer(False, "the command cannot be understood", code="CTL123", why=str(error))
         try:
             return await self._carry_out(request, _name(user))
         except LehrError as error:
-            return Answer(False, error.what, error.why, error.fix)
+            return Answer(False, error.what, error.why, error.fix, error.code)
         except Exception as error:
             log.exception("a command broke")
-            return Answer(False, "the command broke", why=f"{type(error).__name__}: {error}")
+            return Answer(False, "the command broke", code="CTL124", why=f"{type(error).__name__}: {error}")
 
 
 def _name(user: int) -> str:

@@ -81,6 +81,7 @@ def states(environment: Mapping[str, str] | None = None) -> Path:
     except RuntimeError as error:
         raise LehrError(
             "there is no place for state",
+            code="CTL125",
             why="this user has no home directory",
             fix="set XDG_STATE_HOME, or name a folder with --state",
         ) from error
@@ -122,6 +123,7 @@ def require_own(state: Path) -> tuple[str, ...]:
     except OSError as error:
         raise LehrError(
             f"state folder {state} cannot be used",
+            code="CTL119",
             why=error.strerror or str(error),
             fix="choose another with --state, or make it one that this user can write to",
         ) from error
@@ -130,10 +132,13 @@ def require_own(state: Path) -> tuple[str, ...]:
     if status is None:
         return ()
     if not stat.S_ISDIR(status.st_mode):
-        raise LehrError(f"state folder {state} is not a folder", fix="name another one with --state")
+        raise LehrError(
+            f"state folder {state} is not a folder", code="CTL126", fix="name another one with --state"
+        )
     if status.st_uid != user:
         raise LehrError(
             f"state folder {state} belongs to user {status.st_uid}",
+            code="CTL127",
             why="whoever owns it decides what is in it",
             fix="ask as that user, or name another folder with --state",
         )
@@ -150,6 +155,7 @@ def _require_outside_git(state: Path) -> None:
         if folder.name == ".git" or (folder.joinpath(".git").exists() and not home.is_relative_to(folder)):
             raise LehrError(
                 f"state folder {state} is in the git work tree {folder}",
+                code="CTL128",
                 why="pulling a commit can overwrite state there, and `git clean` can delete it",
                 fix="name a folder outside of it with --state, or leave --state out",
             )
@@ -170,6 +176,7 @@ def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
     if not _is_default(state):
         raise LehrError(
             f"others may look into state folder {state}",
+            code="CTL129",
             why=f"its mode is {mode:04o}; state is its owner's alone",
             fix=f"chmod 700 {state}",
         )
@@ -199,6 +206,7 @@ def _require_files(state: Path, user: int) -> tuple[str, ...]:
 def _replaceable(state: Path, path: str, why: str, fix: str) -> LehrError:
     return LehrError(
         f"state folder {state} is not safe to use",
+        code="CTL130",
         why=f"{path}: {why}, so that another user could put another state there",
         fix=fix or "name another folder with --state",
     )
@@ -231,7 +239,10 @@ def record_of(state: Path) -> Record | None:
         return None
     except (OSError, msgspec.DecodeError) as error:
         raise LehrError(
-            f"{path} cannot be read", why=str(error), fix="remove it; the next `lehr run` writes it again"
+            f"{path} cannot be read",
+            code="CTL131",
+            why=str(error),
+            fix="remove it; the next `lehr run` writes it again",
         ) from error
 
 
@@ -257,7 +268,10 @@ def write_record(state: Path, folder: Path, partition: str) -> None:
         half.replace(path)
     except OSError as error:
         raise LehrError(
-            f"{path} cannot be written", why=error.strerror or str(error), fix="see to its disk"
+            f"{path} cannot be written",
+            code="CTL132",
+            why=error.strerror or str(error),
+            fix="see to its disk",
         ) from error
 
 
@@ -272,6 +286,7 @@ def require_partition(state: Path, partition: str) -> None:
         return
     raise LehrError(
         f"the workspace is of partition {partition}, but state folder {state} of {record.partition}",
+        code="CTL133",
         why="pins, freezes and pushes under way of one partition mean nothing to another",
         fix=f"name another folder with --state; or, if {record.partition} is gone for good, remove this one",
     )
@@ -300,6 +315,7 @@ def require_not_moved(folder: Path) -> None:
     for state, record in moved_from(folder):
         raise LehrError(
             f"{folder} has no state, but looks as if it was {record.path} before",
+            code="CTL134",
             why=f"state folder {state} is that of partition {record.partition} there, which is gone",
             fix=f"run `lehr state move {record.path}` to take its state along; "
             f"or, to begin anew, remove {state}",

@@ -112,7 +112,9 @@ def free_ports(count: int, chance: Chance) -> int:
         if all(_is_free(port) for port in range(base, base + count)):
             return base
     raise LehrError(
-        f"no {count} free ports in a row were found", why=f"between {_LOWEST} and {_HIGHEST} all seem taken"
+        f"no {count} free ports in a row were found",
+        code="DEM106",
+        why=f"between {_LOWEST} and {_HIGHEST} all seem taken",
     )
 
 
@@ -143,7 +145,7 @@ class PortRange:
             self._claim.close()
             self._claim = socket.socket(socket.AF_UNIX)
         self._claim.close()
-        raise LehrError(f"no {count} free ports in a row were found")
+        raise LehrError(f"no {count} free ports in a row were found", code="DEM107")
 
     def release(self) -> None:
         """Let others have them."""

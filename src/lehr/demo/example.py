@@ -55,4 +55,4 @@ async def play_scene(stage: AnyStage, number: int, scene: Scene[AnyStage]) -> No
     except (OSError, AssertionError, LookupError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         details = traceback.format_exc()
-        raise SceneError(f"scene {number} broke off", why=why, details=details) from error
+        raise SceneError(f"scene {number} broke off", code="DEM108", why=why, details=details) from error

@@ -89,7 +89,7 @@ class Plane:
         """Raise a LehrError, with what it printed last, if it has ended."""
         if self._process is not None and self._process.returncode is not None:
             what = f"`lehr run` ended with {self._process.returncode}"
-            raise LehrError(what, why=self.last_words().rpartition("\n")[2])
+            raise LehrError(what, code="DEM109", why=self.last_words().rpartition("\n")[2])
 
     def last_words(self) -> str:
         """The end of what it printed; empty before it was started."""

@@ -83,9 +83,11 @@ class Repository:
             )
         except FileNotFoundError as error:
             raise LehrError(
-                "there is no git here", fix="install git: the demo commits its changes"
+                "there is no git here", code="DEM110", fix="install git: the demo commits its changes"
             ) from error
         output, errors = await process.communicate()
         if process.returncode:
-            raise LehrError(f"git {arguments[0]} failed", why=errors.decode(errors="replace").strip())
+            raise LehrError(
+                f"git {arguments[0]} failed", code="DEM111", why=errors.decode(errors="replace").strip()
+            )
         return output.decode()

@@ -25,8 +25,8 @@ class SceneError(LehrError):
         details: several lines for whoever looks into it.
     """
 
-    def __init__(self, what: str, *, why: str = "", details: str = "") -> None:
-        super().__init__(what, why=why)
+    def __init__(self, what: str, *, code: str = "", why: str = "", details: str = "") -> None:
+        super().__init__(what, code=code, why=why)
         self.details = details
 
 
@@ -76,7 +76,9 @@ class Stage:
             self.narrator.shell(("lehr", *arguments), output)
         if code != expected:
             raise SceneError(
-                f"`lehr {' '.join(arguments)}` ended with {code}, not {expected}", details=output
+                f"`lehr {' '.join(arguments)}` ended with {code}, not {expected}",
+                code="DEM114",
+                details=output,
             )
         return output
 
@@ -145,7 +147,7 @@ class Stage:
             self.plane.check_running()
             if self.clock.monotonic() - began > _PATIENCE:
                 what = f"in {_PATIENCE:g} s it did not come true that {what}"
-                raise SceneError(what, details="\n".join(self.circumstances()))
+                raise SceneError(what, code="DEM115", details="\n".join(self.circumstances()))
             await self.clock.sleep(_POLL)
 
     def check(self, holds: bool, claim: str) -> None:
@@ -155,7 +157,9 @@ class Stage:
             SceneError: it does not.
         """
         if not holds:
-            raise SceneError(f"this does not hold: {claim}", details="\n".join(self.circumstances()))
+            raise SceneError(
+                f"this does not hold: {claim}", code="DEM116", details="\n".join(self.circumstances())
+            )
         self.narrator.holds(claim)
 
     def circumstances(self) -> list[str]:

@@ -35,7 +35,9 @@ class BranchTip:
         root = repository[commit].peel(pygit2.Tree)
         found = _below(root, inside)
         if found is None:
-            raise StalledError(f"{name} has no directory {inside}", fix="name another directory")
+            raise StalledError(
+                f"{name} has no directory {inside}", code="EDT101", fix="name another directory"
+            )
         self._tree = found
 
     def read(self, file: str) -> bytes | None:
@@ -81,7 +83,9 @@ class LocalBranch:
     def tip(self) -> BranchTip:
         commit = self._origin.tip(self._ref)
         if commit is None:
-            raise StalledError(f"the format of {self._path} is too new", fix="name it by a file:// URL")
+            raise StalledError(
+                f"the format of {self._path} is too new", code="EDT102", fix="name it by a file:// URL"
+            )
         return BranchTip(self._repository, commit, self._inside, self.name)
 
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
@@ -118,6 +122,7 @@ class LocalBranch:
                 raise MovedError from err
             raise StalledError(
                 f"the branch {self._ref.removeprefix(_HEADS)} of {self._path} cannot be moved",
+                code="EDT103",
                 why=err.why,
                 fix="see that this user may write there, and that no git command is under way",
             ) from err
@@ -142,6 +147,7 @@ class LocalBranch:
             if rebased == self._ref:
                 raise StalledError(
                     f"a rebase of {self._ref.removeprefix(_HEADS)} is under way in {self._path}",
+                    code="EDT104",
                     why="it moves the branch when it ends",
                     fix="git rebase --continue, or --abort",
                 )
@@ -155,10 +161,14 @@ class LocalBranch:
         except LehrError as err:
             if "index.lock" in err.why:
                 raise TransientError(
-                    f"another git command is under way in {checkout}", why=err.why, fix="try again"
+                    f"another git command is under way in {checkout}",
+                    code="EDT105",
+                    why=err.why,
+                    fix="try again",
                 ) from err
             raise StalledError(
                 f"the work tree {checkout} has edits that are not committed, where this one goes",
+                code="EDT106",
                 why=err.why,
                 fix="commit them, or put them aside with `git stash`, and try again",
             ) from err
@@ -241,6 +251,7 @@ class RemoteBranch:
                 return line.removeprefix(_HEAD_LINE).split("\t")[0]
         raise StalledError(
             f"{public(self._location)} does not say which branch is its own",
+            code="EDT107",
             why="its HEAD names none, or it has no commit yet",
             fix="name the branch",
         )
@@ -252,7 +263,10 @@ class RemoteBranch:
 def _refused(name: str, err: LehrError) -> LehrError:
     kind = StalledError if isinstance(err, StalledError) or "rejected" in err.why else TransientError
     return kind(
-        f"{name} did not take the commit", why=err.why, fix="see whether `git push` works from this machine"
+        f"{name} did not take the commit",
+        code="EDT108",
+        why=err.why,
+        fix="see whether `git push` works from this machine",
     )
 
 
@@ -260,7 +274,10 @@ def _ref(branch: str) -> str:
     ref = branch if branch.startswith("refs/") else f"{_HEADS}{branch}"
     if not ref.startswith(_HEADS):
         raise StalledError(
-            f"{ref} is no branch", why="tags and other refs name what shall not change", fix="name a branch"
+            f"{ref} is no branch",
+            code="EDT109",
+            why="tags and other refs name what shall not change",
+            fix="name a branch",
         )
     return ref
 
@@ -270,7 +287,10 @@ def _opened(path: Path) -> pygit2.Repository:
         return pygit2.Repository(str(path), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
     except pygit2.GitError as err:
         raise StalledError(
-            f"{path} cannot be opened for writing", why=str(err), fix="name it by a file:// URL"
+            f"{path} cannot be opened for writing",
+            code="EDT110",
+            why=str(err),
+            fix="name it by a file:// URL",
         ) from err
 
 
@@ -280,6 +300,7 @@ def _checked_out(repository: pygit2.Repository, path: Path) -> str:
         return target
     raise StalledError(
         f"no branch is checked out in {path}",
+        code="EDT111",
         why="its HEAD is detached: it names a commit, or a rebase is under way",
         fix="check a branch out, or name one",
     )

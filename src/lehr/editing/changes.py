@@ -68,7 +68,6 @@ class EditError(StalledError):
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         first = diagnostics[0]
-        super().__init__(
-            f"{first.at}: {first.what}" if first.at else first.what, why=first.why, fix=first.fix
-        )
+        what = f"{first.at}: {first.what}" if first.at else first.what
+        super().__init__(what, code=first.code, why=first.why, fix=first.fix)
         self.diagnostics = diagnostics

@@ -49,6 +49,7 @@ def read_file(repository: pygit2.Repository, tree: pygit2.Tree, path: str) -> by
         return None
     raise StalledError(
         f"{path} is a symbolic link or a submodule",
+        code="EDT112",
         why="it is never followed: it could lead anywhere",
         fix="name the file itself",
     )
@@ -94,6 +95,7 @@ class Committing:
         except (OSError, KeyError, pygit2.GitError) as err:
             raise StalledError(
                 f"no commit can be written to {self._location}",
+                code="EDT113",
                 why=str(err),
                 fix="see that this user may write there, and that there is room",
             ) from err
@@ -106,11 +108,14 @@ class Committing:
         if named is not None:
             found = _AUTHOR.fullmatch(named)
             if found is None:
-                raise StalledError(f"{named!r} names no author", fix="write it as NAME <EMAIL>")
+                raise StalledError(
+                    f"{named!r} names no author", code="EDT114", fix="write it as NAME <EMAIL>"
+                )
             author = pygit2.Signature(found[1], found[2], now, 0)
         if author is None:
             raise StalledError(
                 "nobody is named as the author of the commit",
+                code="EDT115",
                 why="git's configuration has no user.name and user.email",
                 fix="git config --global user.name NAME, and user.email; or name an author",
             )
@@ -155,6 +160,7 @@ class Committing:
         except Exception as err:
             raise StalledError(
                 "the commit could not be signed",
+                code="EDT116",
                 why=getattr(err, "why", str(err)),
                 fix="commit.gpgsign is set: see that the key can be used without a terminal",
             ) from err

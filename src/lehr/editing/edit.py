@@ -94,7 +94,9 @@ def edit(
         TransientError: it cannot be reached now, or others write all the time.
     """
     if not changes or not message.strip():
-        raise StalledError("an edit needs a change and a message", fix="say what changes, and why")
+        raise StalledError(
+            "an edit needs a change and a message", code="EDT117", fix="say what changes, and why"
+        )
     for change in changes:
         _check_file(change.file)
     place = _place(location, state, clock, kind, branch, path)
@@ -117,6 +119,7 @@ def edit(
             return Commit(written, tip.id, place.name, files)
     raise TransientError(
         f"{place.name} changed {_TRIES} times while it was to be edited",
+        code="EDT118",
         why="others write to it all the time",
         fix="try again",
     )
@@ -200,7 +203,9 @@ def _overtaken(change: Change, before: Any, now: Any) -> EditError:
 def _check_file(file: str) -> None:
     if file.startswith("/") or any(part in {"", ".", "..", ".git"} for part in file.split("/")):
         raise StalledError(
-            f"{file!r} is no path inside the source", fix="name the file from the source's root"
+            f"{file!r} is no path inside the source",
+            code="EDT119",
+            fix="name the file from the source's root",
         )
 
 

@@ -70,6 +70,7 @@ class Folder:
             except OSError as err:
                 raise StalledError(
                     f"{self._path / file} cannot be written",
+                    code="EDT120",
                     why=err.strerror or str(err),
                     fix="see that this user may write there, and that there is room",
                 ) from err
@@ -84,6 +85,7 @@ def _content(folder: Path, file: str) -> bytes | None:
         if path.is_symlink():
             raise StalledError(
                 f"{path} is a symbolic link",
+                code="EDT121",
                 why="it is never followed: it could lead anywhere",
                 fix="name the file itself",
             )
@@ -91,7 +93,7 @@ def _content(folder: Path, file: str) -> bytes | None:
         return path.read_bytes() if path.is_file() else None
     except OSError as err:
         raise StalledError(
-            f"{path} cannot be read", why=err.strerror or str(err), fix="let this user read it"
+            f"{path} cannot be read", code="EDT122", why=err.strerror or str(err), fix="let this user read it"
         ) from err
 
 

@@ -39,6 +39,7 @@ def _take(descriptor: int, folder: Path) -> None:
 def _unusable(folder: Path, err: OSError) -> StalledError:
     return StalledError(
         f"{folder} cannot be held",
+        code="EDT123",
         why=err.strerror or str(err),
         fix="see that this user may read it, and that its file system knows locks",
     )

@@ -163,7 +163,7 @@ class RecordingReader:
         try:
             return self._registry.payload(asset, kind, version)
         except TypeError as error:
-            raise StalledError(str(error), fix="correct the reference in intent") from error
+            raise StalledError(str(error), code="ENF102", fix="correct the reference in intent") from error
 
     def addon(self, id: AssetId, name: str, kind: type[T]) -> T | None:
         return self._registry.addon(self._present(id), name, kind)
@@ -172,7 +172,9 @@ class RecordingReader:
         asset = self.asset(id)
         if asset is None:
             raise StalledError(
-                f"incarnation {self._sequence} has no asset {id}", fix="correct the reference in intent"
+                f"incarnation {self._sequence} has no asset {id}",
+                code="ENF103",
+                fix="correct the reference in intent",
             )
         return asset
 

@@ -15,10 +15,10 @@ class Unserved(AssetPlugin):
     traits = Traits(resync=600.0)
 
     async def diff(self, target: Target, read: object) -> Diff:
-        raise StalledError(f"no plugin serves type {target.type}")
+        raise StalledError(f"no plugin serves type {target.type}", code="ENF104")
 
     async def push(self, target: Target, read: object, push: object) -> Outcome:
-        raise StalledError(f"no plugin serves type {target.type}")
+        raise StalledError(f"no plugin serves type {target.type}", code="ENF104")
 
     async def status(self, operation: Operation) -> Progress:
-        raise StalledError(f"no plugin serves type {operation.type}")
+        raise StalledError(f"no plugin serves type {operation.type}", code="ENF105")

@@ -217,7 +217,10 @@ def given(request: Request) -> list[tuple[str, str]]:
     """
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
         raise ProblemError(
-            "ContentTooLarge", "there is a body, and nothing is written here", fix="leave it out"
+            "ContentTooLarge",
+            "there is a body, and nothing is written here",
+            code="HTP101",
+            fix="leave it out",
         )
     return [(str(name), str(value)) for name, value in request.path_params.items()] + list(
         request.query_params.multi_items()
@@ -228,7 +231,10 @@ def _require_acceptable(request: Request, offered: tuple[str, ...]) -> None:
     """Raises `ProblemError` if nothing that is offered would be taken."""
     if not accepts(request.headers.get("accept", ""), offered):
         raise ProblemError(
-            "NotAcceptable", f"the answer is {offered[0]}, which is not accepted", fix="leave Accept out"
+            "NotAcceptable",
+            f"the answer is {offered[0]}, which is not accepted",
+            code="HTP102",
+            fix="leave Accept out",
         )
 
 

@@ -56,6 +56,7 @@ def _not_right(wrong: Sequence[ParameterProblem]) -> ProblemError:
     return ProblemError(
         "BadRequest",
         "the parameters are not right",
+        code="HTP103",
         why="; ".join(f"{item.parameter}: {item.why}" for item in wrong),
         fix="see /openapi.json for what there is",
         errors=wrong,
@@ -102,7 +103,7 @@ def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnat
     try:
         return reading.incarnation(at)
     except NoIncarnationError as error:
-        raise ProblemError("NotFound", error.what, why=error.why, fix=error.fix) from error
+        raise ProblemError("NotFound", error.what, code=error.code, why=error.why, fix=error.fix) from error
     except LehrError as error:
         if type(error) is not LehrError:
             raise
@@ -119,10 +120,14 @@ def moment_of(text: str, parameter: str) -> float:
         return seconds_of(text)
     except (ValueError, OverflowError) as error:
         fix = "write it as 2026-01-31T12:00:00Z"
-        raise understood(LehrError(f"{text!r} is not a time", why=str(error), fix=fix), parameter) from error
+        raise understood(
+            LehrError(f"{text!r} is not a time", code="HTP104", why=str(error), fix=fix), parameter
+        ) from error
 
 
 def understood(error: LehrError, parameter: str) -> ProblemError:
     """An error in what one parameter says."""
     problem = ParameterProblem(parameter, error.why or error.what, error.fix)
-    return ProblemError("BadRequest", error.what, why=error.why, fix=error.fix, errors=(problem,))
+    return ProblemError(
+        "BadRequest", error.what, code=error.code, why=error.why, fix=error.fix, errors=(problem,)
+    )

@@ -34,6 +34,7 @@ class _GoneError(PrunedError):
         StalledError.__init__(
             self,
             problem.title,
+            code=problem.error,
             why=problem.detail,
             fix="see `lehr get incarnations` for those that can be read",
         )
@@ -52,12 +53,15 @@ class Server:
         if place.username is not None or place.password is not None:
             raise LehrError(
                 "the URL of the server has a name or a password in it",
+                code="HTP105",
                 why="nobody asks for them there, and they would be shown",
                 fix="write http://127.0.0.1:8470",
             )
         kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}.get(place.scheme)
         if kind is None or not place.hostname:
-            raise LehrError(f"{url!r} is no URL of a server", fix="write http://127.0.0.1:8470")
+            raise LehrError(
+                f"{url!r} is no URL of a server", code="HTP106", fix="write http://127.0.0.1:8470"
+            )
         self.url = url
         self._root = place.path.rstrip("/")
         self._connection = kind(place.netloc, timeout=_SECONDS)
@@ -81,6 +85,7 @@ class Server:
             self._connection.close()
             raise TransientError(
                 f"{self.url} cannot be reached",
+                code="HTP107",
                 why=str(error) or type(error).__name__,
                 fix="see that `lehr serve` runs there, and that --server or LEHR_SERVER is right",
             ) from error
@@ -92,6 +97,7 @@ class Server:
         except msgspec.DecodeError as error:
             raise StalledError(
                 f"what {self.url} answers cannot be understood",
+                code="HTP108",
                 why=str(error),
                 fix="see that it is `lehr serve` of the same version",
             ) from error
@@ -125,6 +131,7 @@ class Server:
         kind = TransientError if problem.status >= http.client.INTERNAL_SERVER_ERROR else LehrError
         return kind(
             f"{self.url} does not answer as `lehr serve` does",
+            code="HTP109",
             why=problem.title,
             fix="see that --server or LEHR_SERVER is right, and what is between",
         )
@@ -136,9 +143,9 @@ def _error(problem: Problem) -> LehrError:
         case Reason.PRUNED, _:
             return _GoneError(problem)
         case "NotFound", _:
-            return NotThereError(problem.title, why=problem.detail, fix=problem.fix)
+            return NotThereError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
         case "StoreTrouble", _:
-            return StalledError(problem.title, why=problem.detail, fix=problem.fix)
+            return StalledError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
         case _, status if status >= 500:
-            return TransientError(problem.title, why=problem.detail, fix=problem.fix)
-    return LehrError(problem.title, why=problem.detail, fix=problem.fix)
+            return TransientError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)
+    return LehrError(problem.title, code=problem.error, why=problem.detail, fix=problem.fix)

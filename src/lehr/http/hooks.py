@@ -70,6 +70,7 @@ class Hook:
             raise ProblemError(
                 "Unauthorized",
                 "this is not signed with the secret of this server",
+                code="HTP110",
                 fix="give GitHub, GitLab or Gitea the secret that `lehr run` was given",
             )
         self._asked = True
@@ -89,7 +90,9 @@ class Hook:
             log.warning("the secret of hooks cannot be read, they are refused", error=str(error))
             found = ""
         if not found:
-            raise ProblemError("Unauthorized", "this server has no secret to check the signature with")
+            raise ProblemError(
+                "Unauthorized", "this server has no secret to check the signature with", code="HTP111"
+            )
         return found.encode()
 
     async def _signature(self, secret: bytes, body: AsyncIterator[bytes]) -> str:
@@ -104,11 +107,14 @@ class Hook:
                         raise ProblemError(
                             "ContentTooLarge",
                             "the body is too long",
+                            code="HTP112",
                             why=f"it has more than {_MOST_BYTES:,} bytes",
                         )
                     signing.update(part)
         except TimeoutError as error:
-            raise ProblemError("Timeout", "the body has not come", fix="send it at once") from error
+            raise ProblemError(
+                "Timeout", "the body has not come", code="HTP113", fix="send it at once"
+            ) from error
         return signing.hexdigest()
 
     async def _look_while_asked(self) -> None:
@@ -126,7 +132,9 @@ def _require_moderate(headers: Mapping[str, str]) -> None:
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media and media not in MEDIA_TYPES:
         known = " or ".join(sorted(MEDIA_TYPES))
-        raise ProblemError("UnsupportedMediaType", f"{media[:80]} is not taken", fix=f"send {known}")
+        raise ProblemError(
+            "UnsupportedMediaType", f"{media[:80]} is not taken", code="HTP114", fix=f"send {known}"
+        )
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > _LONGEST_LENGTH or int(length) > _MOST_BYTES:
         raise _too_large()
@@ -134,4 +142,6 @@ def _require_moderate(headers: Mapping[str, str]) -> None:
 
 def _too_large() -> ProblemError:
     why = f"it has more than {_MOST_BYTES:,} bytes"
-    return ProblemError("ContentTooLarge", "the body is too large", why=why, fix="send a push event alone")
+    return ProblemError(
+        "ContentTooLarge", "the body is too large", code="HTP115", why=why, fix="send a push event alone"
+    )

@@ -33,7 +33,9 @@ class Outgoing:
         """Raises `ProblemError` while too much is on its way."""
         if self._held > self._limits.answer_bytes:
             why = f"{self._held:,} bytes of answers are still to be read"
-            raise ProblemError("Busy", "too much is on its way", why=why, fix="try again in a second")
+            raise ProblemError(
+                "Busy", "too much is on its way", code="HTP116", why=why, fix="try again in a second"
+            )
 
     async def send(self, response: Response, scope: Scope, send: Send) -> None:
         """Send a response."""

@@ -42,52 +42,65 @@ _CLOSING = frozenset({400, 401, 408, 413, 414, 415, 431})
 
 
 class ProblemError(LehrError):
-    """There is no answer, for a reason that has a code.
+    """There is no answer.
 
     Attributes:
-        code: one of `STATUS`.
+        kind: one of `STATUS`.
         errors: what is wrong with each parameter.
     """
 
     def __init__(
-        self, code: str, what: str, *, why: str = "", fix: str = "", errors: Sequence[ParameterProblem] = ()
+        self,
+        kind: str,
+        what: str,
+        *,
+        code: str = "",
+        why: str = "",
+        fix: str = "",
+        errors: Sequence[ParameterProblem] = (),
     ) -> None:
-        super().__init__(what, why=why, fix=fix)
-        self.code = code
+        super().__init__(what, code=code, why=why, fix=fix)
+        self.kind = kind
         self.errors = tuple(errors)
 
 
 @contextlib.contextmanager
-def meaning(code: str, fix: str = "") -> Iterator[None]:
-    """Errors that say no more than what is wrong mean this code, and `fix` where they have none."""
+def meaning(kind: str, fix: str = "") -> Iterator[None]:
+    """Errors that say no more than what is wrong are of this kind, with `fix` where they have none."""
     try:
         yield
     except LehrError as error:
         if type(error) is not LehrError:
             raise
-        raise ProblemError(code, error.what, why=error.why, fix=error.fix or fix) from error
+        raise ProblemError(kind, error.what, code=error.code, why=error.why, fix=error.fix or fix) from error
 
 
 def problem_of(error: LehrError) -> Problem:
     """The problem that an error is."""
     match error:
         case ProblemError():
-            return problem(error.code, error.what, error.why, error.fix, error.errors)
+            return problem(error.kind, error.what, error.why, error.fix, error.errors, error.code)
         case ListAgainError():
-            return problem(LIST_AGAIN, error.what, error.why, error.fix)
+            return problem(LIST_AGAIN, error.what, error.why, error.fix, error=error.code)
         case PrunedError():
-            return problem(Reason.PRUNED, error.what, error.why, "ask for one that is kept")
+            return problem(Reason.PRUNED, error.what, error.why, "ask for one that is kept", error=error.code)
         case TransientError():
-            return problem("Unavailable", error.what, error.why, error.fix or "try again")
+            fix = error.fix or "try again"
+            return problem("Unavailable", error.what, error.why, fix, error=error.code)
         case _:
-            return problem("StoreTrouble", error.what, error.why, error.fix)
+            return problem("StoreTrouble", error.what, error.why, error.fix, error=error.code)
 
 
 def problem(
-    code: str, what: str, why: str = "", fix: str = "", errors: Sequence[ParameterProblem] = ()
+    code: str,
+    what: str,
+    why: str = "",
+    fix: str = "",
+    errors: Sequence[ParameterProblem] = (),
+    error: str = "",
 ) -> Problem:
-    """The problem with this code."""
-    return Problem(f"{PROBLEM_TYPE}{code}", what, STATUS[code], code, why, fix, tuple(errors))
+    """The problem with this code; `error` is the code of the error that it comes from."""
+    return Problem(f"{PROBLEM_TYPE}{code}", what, STATUS[code], code, why, fix, tuple(errors), error)
 
 
 def too_long(most: int) -> Problem:

@@ -81,7 +81,11 @@ class Readers:
         """
         if self._asked >= self._most:
             raise ProblemError(
-                "Busy", "too many requests are waiting", why=f"{self._most} are", fix="try again in a second"
+                "Busy",
+                "too many requests are waiting",
+                code="HTP117",
+                why=f"{self._most} are",
+                fix="try again in a second",
             )
         self._asked += 1
         try:

@@ -242,6 +242,7 @@ def _header(reading: Reading, asked: OfHeader) -> Incarnation:
         raise ProblemError(
             "NotFound",
             f"there is no incarnation {reading.partition}@{asked.sequence}",
+            code="HTP118",
             fix="ask for /incarnations",
         )
     return found
@@ -272,7 +273,7 @@ def _imported_assets(question: Question, asked: OfImported) -> Answer:
     intent = question.store.intent
     if asked.name not in {item.header.name for item in intent.imported()}:
         raise ProblemError(
-            "NotFound", f"no incarnation {asked.name} was imported", fix="ask for /v1/imported"
+            "NotFound", f"no incarnation {asked.name} was imported", code="HTP119", fix="ask for /v1/imported"
         )
 
     def made() -> list[Any]:

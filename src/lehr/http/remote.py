@@ -194,6 +194,7 @@ class RemoteRecords:
     def damaged_operations(self, partition: Partition) -> list[DamagedOperation]:
         raise StalledError(
             f"operations of {partition} cannot be verified over HTTP",
+            code="HTP120",
             why="a server says what its store holds, row by row, and not whether any row is damaged",
             fix="run `lehr store check` where the store is",
         )
@@ -289,7 +290,7 @@ class RemoteStore:
         return self.server.asked(_of(partition, "referrers"), list[Referrer], asked)
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
-        raise StalledError(f"{self.server.url} is for reading only")
+        raise StalledError(f"{self.server.url} is for reading only", code="HTP121")
 
     def close(self) -> None:
         self.server.close()
@@ -305,6 +306,7 @@ def _newest(server: Server, path: str, kind: type[T], asset: AssetId | None, lim
     if len(found) == _MOST < limit:
         raise LehrError(
             f"there are more than {_MOST:,}, and {server.url} tells no more at a time",
+            code="HTP122",
             fix="ask for fewer with --limit, or on the machine of `lehr run`, without --server",
         )
     return found

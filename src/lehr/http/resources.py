@@ -170,6 +170,7 @@ def _asset(question: Question, asked: OfAsset) -> Answer:
             raise ProblemError(
                 "NotFound",
                 f"{header.name} has no asset {asked.id}",
+                code="HTP123",
                 fix="ask for /assets, or for another `at`",
             )
         return _sent(found, fields)

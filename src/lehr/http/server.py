@@ -64,6 +64,7 @@ def parse_address(text: str) -> Address:
     if not port.isdecimal() or int(port) > 65_535:
         raise LehrError(
             f"{text!r} is no address to listen on",
+            code="HTP124",
             why="it does not end with a colon and a port from 0 to 65535",
             fix="write 127.0.0.1:8470",
         )
@@ -257,6 +258,7 @@ def _listening(address: Address) -> Iterator[socket.socket]:
     except OSError as error:
         raise LehrError(
             f"{address} cannot be listened on",
+            code="HTP125",
             why=error.strerror or str(error),
             fix="name another address with --listen",
         ) from error

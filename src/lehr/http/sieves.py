@@ -125,7 +125,9 @@ class Sieves:
             return _Process()
         except (OSError, _EndedError) as error:
             why = str(error) or "it does not answer"
-            raise TransientError("no process for this filter can be started", why=why) from error
+            raise TransientError(
+                "no process for this filter can be started", code="HTP126", why=why
+            ) from error
 
     def close(self) -> None:
         """End the processes; those that are asked end with their answer."""

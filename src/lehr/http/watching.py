@@ -91,7 +91,9 @@ class Watches:
             LehrError: it cannot be watched; nothing was sent yet.
         """
         if self.watchers >= self._limits.watchers:
-            raise ProblemError("Busy", "too many are watching", why=f"{self.watchers} are", fix="try later")
+            raise ProblemError(
+                "Busy", "too many are watching", code="HTP127", why=f"{self.watchers} are", fix="try later"
+            )
         with meaning("NotFound", "ask for /v1/partitions"):
             partition = choose_partition(self._store.intent.partitions(), asked.partition)
         feed = self._feeds.setdefault(partition, Feed(self._store, partition, self._clock))

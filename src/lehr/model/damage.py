@@ -49,7 +49,7 @@ class DamagedError(StalledError):
         self.table = table
         where = f" in {place}" if place else ""
         why = why or f"its row in table {table} does not match its checksum"
-        super().__init__(f"{row} is damaged{where}", why=why, fix=fix)
+        super().__init__(f"{row} is damaged{where}", code="MOD101", why=why, fix=fix)
 
     def at(self, place: str) -> DamagedError:
         """The same, of the store at `place`."""

@@ -114,6 +114,7 @@ class Evolution(msgspec.Struct, frozen=True):
         if version > wanted:
             raise StalledError(
                 f"it is of version {version}, and whoever reads it understands version {wanted}",
+                code="MOD102",
                 why="what a later version means cannot be told in an earlier one",
                 fix="update what reads it, or go back to a form of version " + str(wanted),
             )
@@ -125,6 +126,7 @@ class Evolution(msgspec.Struct, frozen=True):
             except (ValueError, TypeError, LookupError, RecursionError) as error:
                 raise StalledError(
                     f"data of version {step} cannot become data of version {step + 1}",
+                    code="MOD103",
                     why=str(error),
                     fix="mend what the type says of its former versions",
                 ) from error

@@ -94,11 +94,13 @@ def parse_selector(text: str) -> Selector:
         elif re.fullmatch(r"label:.+", name):
             labels[name.removeprefix("label:")] = value
         else:
-            raise LehrError(f"selector part {part!r} cannot be understood", fix=_SYNTAX)
+            raise LehrError(f"selector part {part!r} cannot be understood", code="MOD104", fix=_SYNTAX)
     try:
         return Selector(everything, tuple(ids), tuple(types), labels)
     except ValueError as error:
-        raise LehrError(f"selector {text!r} is not valid", why=str(error), fix=_SYNTAX) from error
+        raise LehrError(
+            f"selector {text!r} is not valid", code="MOD105", why=str(error), fix=_SYNTAX
+        ) from error
 
 
 def selector_of(text: str) -> Selector:

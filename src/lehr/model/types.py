@@ -232,7 +232,7 @@ class Registry:
             return evolution.convert(value, has, wanted)
         except StalledError as error:
             what = f"the {name} of asset {asset.id} cannot be read: {error.what}"
-            raise StalledError(what, why=error.why, fix=error.fix) from error
+            raise StalledError(what, code=error.code, why=error.why, fix=error.fix) from error
 
     def claims(self, asset: Asset) -> tuple[str, ...]:
         """What the asset alone may change in production."""

@@ -273,6 +273,7 @@ def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:
     known_asset(reading, id)  # names what is written alike, if there never was such an asset
     return LehrError(
         f"{header.name} has no asset {id}",
+        code="QRY101",
         why="it is declared in another incarnation",
         fix="name that one with --incarnation; see `lehr describe` for when it last changed",
     )

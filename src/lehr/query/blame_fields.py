@@ -57,6 +57,7 @@ def field_of(document: dict[str, Any], text: str) -> Field:
     shown = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     raise LehrError(
         f"asset {document['id']} has no field {text}",
+        code="QRY102",
         why=f"it has {shown}" if known else "its payload is empty, and it has no addons",
         fix="write one of these, or a JSON pointer such as /payload/command/0",
     )

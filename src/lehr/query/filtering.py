@@ -107,6 +107,7 @@ class Filter:
         except ValueError as error:
             raise LehrError(
                 f"the filter {text!r} cannot be understood",
+                code="QRY103",
                 why=str(error),
                 fix=f"write CEL over id, type, payload and addons: {_EXAMPLE}",
             ) from error

@@ -147,6 +147,7 @@ def _asset_of(row: Row) -> Asset:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StalledError(
             f"asset {row.id} cannot be read from the store",
+            code="QRY104",
             why=str(error),
             fix="`lehr store check` finds all that is damaged",
         ) from error
@@ -185,6 +186,7 @@ def page(
     if begun is not None and not header.digest.startswith(begun.digest):
         raise LehrError(
             f"the cursor does not belong to {header.name}",
+            code="QRY105",
             why="it comes from another state",
             fix="list again from the beginning",
         )
@@ -268,6 +270,7 @@ def parse_cursor(text: str) -> Cursor:
     except (ValueError, binascii.Error, msgspec.DecodeError) as error:
         raise LehrError(
             f"{text[:80]!r} is no cursor",
+            code="QRY106",
             why="a cursor is what a listing gave for its next page, and nothing to be written by hand",
             fix="leave it out to list from the beginning",
         ) from error
@@ -290,6 +293,7 @@ def parse_fields(text: str) -> tuple[tuple[str, ...], ...]:
     if wrong:
         raise LehrError(
             f"assets have no such fields: {', '.join(wrong)}",
+            code="QRY107",
             why="fields begin with id, type, digest, origin, payload or addons",
             fix="write them with dots, and commas between: payload.replicas,addons",
         )

@@ -61,6 +61,7 @@ class Reading:
         if newest is None:
             raise NoIncarnationError(
                 f"partition {self.partition} has no incarnation yet",
+                code="QRY108",
                 fix="see `lehr status` for what became of the last attempt to publish",
             )
         sequence = self._sequence(text, newest.sequence)
@@ -69,6 +70,7 @@ class Reading:
         if found is None:
             raise NoIncarnationError(
                 f"there is no incarnation {self.partition}@{str(sequence)[:_LONGEST]}",
+                code="QRY109",
                 why=f"they go from 1 to {newest.sequence}",
                 fix="see `lehr get incarnations`",
             )
@@ -79,7 +81,7 @@ class Reading:
         name, marked, number = text.rpartition("@")
         if marked and name != self.partition:
             fix = f"write {self.partition}@{number}"
-            raise NoIncarnationError(f"{text} is not of partition {self.partition}", fix=fix)
+            raise NoIncarnationError(f"{text} is not of partition {self.partition}", code="QRY110", fix=fix)
         if number == "latest":
             return newest
         if number == "previous":
@@ -91,6 +93,7 @@ class Reading:
             return self._as_of(moment, newest)
         raise LehrError(
             f"{text[:80]!r} names no incarnation",
+            code="QRY111",
             fix=f"write 3, {self.partition}@3, latest, previous, or a time such as 2026-01-31T12:00Z",
         )
 
@@ -106,7 +109,9 @@ class Reading:
                 high = middle - 1
         if not low:
             raise NoIncarnationError(
-                f"there was no incarnation of {self.partition} at that time yet", fix="name a later time"
+                f"there was no incarnation of {self.partition} at that time yet",
+                code="QRY112",
+                fix="name a later time",
             )
         return low
 
@@ -120,17 +125,21 @@ def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
     if wanted is not None:
         if wanted not in known:
             names = ", ".join(known) or "none"
-            raise LehrError(f"there is no partition {wanted}", why=f"known partitions: {names}")
+            raise LehrError(
+                f"there is no partition {wanted}", code="QRY113", why=f"known partitions: {names}"
+            )
         return Partition(wanted)
     if not known:
         raise LehrError(
             "nothing was published yet",
+            code="QRY114",
             why="the state has no partition",
             fix="see what `lehr run` says, or try `lehr validate`",
         )
     if len(known) > 1:
         raise LehrError(
             "it is not clear which partition is meant",
+            code="QRY115",
             why=f"the state has {', '.join(known)}",
             fix="name one with --partition",
         )

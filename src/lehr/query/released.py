@@ -30,6 +30,7 @@ def released_in(store: Store, place: PartitionPlace) -> list[Asset]:
         newest = store.intent.newest(partition)
         raise StalledError(
             f"there is no incarnation {place.name} in {place.state}",
+            code="QRY116",
             why=f"the newest is {newest.name}" if newest else f"partition {partition} is not known there",
             fix="mend `partition`, `state` or `incarnation`",
         )
@@ -52,7 +53,9 @@ def released_in_archive(path: Path, place: PartitionPlace) -> list[Asset]:
 def _check_header(header: Incarnation, place: PartitionPlace) -> None:
     if header.name != place.name:
         raise StalledError(
-            f"{place.archive} holds {header.name}, not {place.name}", fix=f"name another file, or {_PROMOTE}"
+            f"{place.archive} holds {header.name}, not {place.name}",
+            code="QRY117",
+            fix=f"name another file, or {_PROMOTE}",
         )
     if header.digest != place.digest:
         raise _another(place, header.digest)
@@ -72,6 +75,7 @@ def _verified(assets: Iterable[Asset], place: PartitionPlace) -> list[Asset]:
 def _another(place: PartitionPlace, found: Digest) -> StalledError:
     return StalledError(
         f"{place.name} is not what its pin says",
+        code="QRY118",
         why=f"its digest is {short(found)}, and {short(place.digest)} was pinned: it was changed, is of "
         "another state, or the pin was written by hand",
         fix=f"look what it is; if it is what you mean, {_PROMOTE}",

@@ -33,7 +33,7 @@ def parse_status(text: str) -> str:
     known = {status.lower(): str(status) for status in (*Status, INERT, NO_TURN)}
     if text.lower() not in known:
         fix = f"name one of {', '.join(known.values())}"
-        raise LehrError(f"no asset can stand as {text!r}", why="that is no status", fix=fix)
+        raise LehrError(f"no asset can stand as {text!r}", code="QRY119", why="that is no status", fix=fix)
     return known[text.lower()]
 
 
@@ -97,7 +97,9 @@ def selected(reading: Reading, text: Selector) -> list[Row]:
     """
     found = rows(reading, text)
     if not found:
-        raise LehrError(f"no asset is selected by {text}", fix="see `lehr get assets` for what there is")
+        raise LehrError(
+            f"no asset is selected by {text}", code="QRY120", fix="see `lehr get assets` for what there is"
+        )
     return found
 
 
@@ -110,7 +112,9 @@ def known_asset(reading: Reading, id: str) -> tuple[Asset, int]:
     found = reading.intent.last(AssetKey(reading.partition, AssetId(id)))
     if found is not None:
         return found
-    raise LehrError(f"partition {reading.partition} has no asset {id}", fix=_alike(reading, id))
+    raise LehrError(
+        f"partition {reading.partition} has no asset {id}", code="QRY121", fix=_alike(reading, id)
+    )
 
 
 def row_of(reading: Reading, asset: Asset) -> Row:

@@ -137,14 +137,16 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
     known = (*registry.types, *registry.addons)
     fitting = [name for name in known if text == name or text.startswith(f"{name}.")]
     if not fitting:
-        raise LehrError(f"there is no type {text}", fix="see `lehr types`")
+        raise LehrError(f"there is no type {text}", code="QRY122", fix="see `lehr types`")
     found = page(registry, max(fitting, key=len))
     field, fields = None, found.fields
     for part in text.removeprefix(found.name).split(".")[1:]:
         field = next((item for item in fields if item.name == part), None)
         if field is None:
             names = ", ".join(item.name for item in fields) or "none"
-            raise LehrError(f"{found.name} has no field {part} there", fix=f"its fields are: {names}")
+            raise LehrError(
+                f"{found.name} has no field {part} there", code="QRY123", fix=f"its fields are: {names}"
+            )
         fields = field.fields
     return found, field
 

@@ -98,7 +98,7 @@ class Feed:
             return known
         header = self._store.intent.incarnation(self.partition, sequence)
         if header is None:  # reads may lag behind what was told
-            raise TransientError(f"incarnation {self.partition}@{sequence} cannot be read yet")
+            raise TransientError(f"incarnation {self.partition}@{sequence} cannot be read yet", code="QRY124")
         if header.added + header.changed + header.removed > _MOST_CHANGES:
             raise ListAgainError(
                 sequence - 1, f"{header.name} has changed more than {_MOST_CHANGES:,} assets"

@@ -45,7 +45,7 @@ class OvertakenError(TransientError):
     """A newer snapshot is to be generated instead; what was made so far is remembered."""
 
     def __init__(self) -> None:
-        super().__init__("a newer revision is there before all of this one was made")
+        super().__init__("a newer revision is there before all of this one was made", code="SDK101")
 
 
 class Generation(Protocol):

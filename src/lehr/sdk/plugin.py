@@ -205,6 +205,7 @@ class AssetPlugin(ABC):
         """
         raise StalledError(
             f"assets of type {', '.join(self.types)} cannot be discovered",
+            code="SDK102",
             why="their plugin has no way to list what is there",
             fix="write them by hand; `lehr explain TYPE` says how",
         )

@@ -60,9 +60,13 @@ class SecretValue:
             text = self._content.decode()
         except UnicodeDecodeError:
             # Not chained: that exception holds the content.
-            raise StalledError("a secret is not UTF-8 text", fix="use it where bytes are taken") from None
+            raise StalledError(
+                "a secret is not UTF-8 text", code="SDK103", fix="use it where bytes are taken"
+            ) from None
         if "\0" in text:
-            raise StalledError("a secret has a NUL character", fix="use it where bytes are taken")
+            raise StalledError(
+                "a secret has a NUL character", code="SDK104", fix="use it where bytes are taken"
+            )
         return text.removesuffix("\n").removesuffix("\r")
 
     def equals(self, content: bytes) -> bool:
@@ -98,7 +102,7 @@ class NoSecrets:
     """Where there are none: for plugins in tests, and in programs that refer to no secrets."""
 
     async def read(self, secret: Secret) -> SecretValue:
-        raise StalledError(f"there is nobody to ask for {secret.secret}")
+        raise StalledError(f"there is nobody to ask for {secret.secret}", code="SDK105")
 
 
 class Hidden:

@@ -114,7 +114,7 @@ class SourcesError(TransientError):
         self.refused = tuple(refused)
         first = self.diagnostics[0]
         more = tuple(item.what for item in self.diagnostics[1:])
-        super().__init__("; ".join((first.what, *more)), why=first.why, fix=first.fix)
+        super().__init__("; ".join((first.what, *more)), code=first.code, why=first.why, fix=first.fix)
 
 
 class RefusedRevisionError(StalledError):
@@ -125,7 +125,7 @@ class RefusedRevisionError(StalledError):
     """
 
     def __init__(self, revision: SourceRevision, error: StalledError) -> None:
-        super().__init__(error.what, why=error.why, fix=error.fix)
+        super().__init__(error.what, code=error.code, why=error.why, fix=error.fix)
         self.revision = revision
 
 

@@ -121,6 +121,7 @@ class PrunedError(StalledError):
         """Of the partition's incarnations, `oldest` is the oldest that is kept."""
         super().__init__(
             f"incarnation {partition}@{sequence} is pruned",
+            code="SDK106",
             why=f"the oldest kept is {partition}@{oldest}",
             fix="see `lehr get incarnations` for those that can be read",
         )

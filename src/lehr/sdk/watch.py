@@ -51,7 +51,10 @@ class ListAgainError(TransientError):
     def __init__(self, after: int, why: str) -> None:
         """`after` is the incarnation after which changes were wanted."""
         super().__init__(
-            f"changes after incarnation {after} are not known any more", why=why, fix="list again"
+            f"changes after incarnation {after} are not known any more",
+            code="SDK107",
+            why=why,
+            fix="list again",
         )
 
 

@@ -59,11 +59,14 @@ def identities_in(text: str, place: str) -> list[Identity]:
     except library.IdentityError:
         raise StalledError(
             f"{place} holds something that is no private key of age",
+            code="SEC101",
             why="each line is one, `AGE-SECRET-KEY-1...`, or a comment; or all is one SSH key",
             fix="make one with `lehr secret keygen`",
         ) from None
     if not found:
-        raise StalledError(f"{place} holds no private key", fix="make one with `lehr secret keygen`")
+        raise StalledError(
+            f"{place} holds no private key", code="SEC102", fix="make one with `lehr secret keygen`"
+        )
     return found
 
 
@@ -89,13 +92,15 @@ def encrypt(content: bytes, recipients: Sequence[str]) -> bytes:
     """
     if not recipients:
         raise StalledError(
-            "there is nobody to encrypt for", fix="`lehr secret keygen --add` makes a key pair"
+            "there is nobody to encrypt for", code="SEC103", fix="`lehr secret keygen --add` makes a key pair"
         )
     library = _library()
     try:
         return bytes(library.encrypt(content, [_recipient(text) for text in recipients], armored=True))
     except (library.RecipientError, library.EncryptError):
-        raise StalledError("a recipient is no public key", fix="see `lehr secret show-recipients`") from None
+        raise StalledError(
+            "a recipient is no public key", code="SEC104", fix="see `lehr secret show-recipients`"
+        ) from None
 
 
 def decrypt(content: bytes, identities: Sequence[Identity], place: str) -> bytes:
@@ -111,6 +116,7 @@ def decrypt(content: bytes, identities: Sequence[Identity], place: str) -> bytes
         others = "No matching keys" in str(error)
         raise StalledError(
             f"{place} cannot be decrypted",
+            code="SEC105",
             why=(
                 "it is encrypted for other keys than those that Lehr has here"
                 if others
@@ -137,6 +143,7 @@ def _library() -> ModuleType:
     except ImportError as error:
         raise StalledError(
             "pyrage, which encrypts and decrypts files of age, is not installed",
+            code="SEC106",
             fix="pip install 'lehr[secrets]'",
         ) from error
     module: ModuleType = pyrage

@@ -39,16 +39,20 @@ def _private(path: Path, variable: str) -> str:
     except FileNotFoundError as error:
         raise StalledError(
             f"there is no private key to decrypt with: {path} is not there",
+            code="SEC107",
             why=f"{variable} names it" if variable else f"neither {IDENTITY} nor {IDENTITY_FILE} is set",
             fix="make one with `lehr secret keygen`, or say where it is",
         ) from error
     except OSError as error:
-        raise StalledError(f"the private key {path} cannot be read", why=error.strerror or "") from error
+        raise StalledError(
+            f"the private key {path} cannot be read", code="SEC108", why=error.strerror or ""
+        ) from error
     with open(descriptor, encoding="utf-8", errors="replace") as file:
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode & 0o077:
             raise StalledError(
                 f"others than its owner may use the private key {path}",
+                code="SEC109",
                 why=f"its mode is {mode:04o}",
                 fix=f"chmod 600 {path}; and make a new one if somebody may have read it",
             )

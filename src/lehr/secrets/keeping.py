@@ -47,12 +47,14 @@ class Keeping:
         if not real.is_relative_to(self._workspace):
             raise LehrError(
                 f"{file} is outside of the workspace {self._workspace}",
+                code="SEC110",
                 why="encrypted files are part of what is published",
                 fix="name a file in the workspace",
             )
         if not real.name.endswith(AGE) or real.name == AGE:
             raise LehrError(
                 f"{file} does not end in {AGE}",
+                code="SEC111",
                 why="so that nobody takes it for plain text, or plain text for it",
                 fix=f"call it {file.name}{AGE}",
             )
@@ -68,6 +70,7 @@ class Keeping:
         if not found:
             raise LehrError(
                 "there is nobody to encrypt for",
+                code="SEC112",
                 why=f"{RECIPIENTS} has no public key",
                 fix="`lehr secret keygen --add` makes a key pair for this machine",
             )
@@ -118,19 +121,25 @@ class Keeping:
             place.parent.mkdir(parents=True, exist_ok=True)
             _replace(place, encrypted)
         except OSError as error:
-            raise LehrError(f"{path} cannot be written", why=error.strerror or "") from error
+            raise LehrError(f"{path} cannot be written", code="SEC113", why=error.strerror or "") from error
 
     def _ciphertext(self, path: str) -> bytes:
         place = self._workspace / path
         if place.is_symlink():
-            raise LehrError(f"{path} is a symbolic link", why="links are not published", fix="name the file")
+            raise LehrError(
+                f"{path} is a symbolic link",
+                code="SEC114",
+                why="links are not published",
+                fix="name the file",
+            )
         try:
             content = place.read_bytes()
         except OSError as error:
-            raise LehrError(f"{path} cannot be read", why=error.strerror or "") from error
+            raise LehrError(f"{path} cannot be read", code="SEC115", why=error.strerror or "") from error
         if not content.startswith(_BEGINNINGS):
             raise LehrError(
                 f"{path} is not encrypted with age",
+                code="SEC116",
                 why="what somebody else has put there is left alone",
                 fix="choose another name; and if it is plain text, change the secrets in it, and delete it",
             )
@@ -144,7 +153,7 @@ def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> byt
         LehrError: the format cannot be written, or the way leads through something that is no mapping.
     """
     if path.removesuffix(AGE).endswith(".toml"):
-        raise LehrError("TOML is not written key by key", fix=f"lehr secret edit {path}")
+        raise LehrError("TOML is not written key by key", code="SEC117", fix=f"lehr secret edit {path}")
     document: Any = document_in(content, path) if content.strip() else {}
     inner = document
     for part in key[:-1]:
@@ -152,6 +161,7 @@ def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> byt
     if not isinstance(inner, dict):
         raise LehrError(
             f"{path} has no place for {'.'.join(key)}",
+            code="SEC118",
             why="what it would stand in is no mapping",
             fix=f"lehr secret edit {path}",
         )

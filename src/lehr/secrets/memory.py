@@ -44,6 +44,7 @@ def _place(environment: Mapping[str, str]) -> str:
             return candidate
     raise LehrError(
         "there is no file system in memory to edit in",
+        code="SEC119",
         why="plain text must not touch a disk, from which it cannot be taken away again",
         fix="mount a tmpfs at /dev/shm, or set single values with `lehr secret encrypt FILE#KEY`",
     )

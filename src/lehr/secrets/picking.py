@@ -29,7 +29,10 @@ def document_in(content: bytes, place: str) -> Any:
     if loaded.diagnostics or len(loaded.documents) != 1:
         where = f"look at line {lines[0]}" if lines and lines[0] else "it is to hold one document"
         raise StalledError(
-            f"what {place} holds cannot be read, decrypted", why=where, fix=f"lehr secret edit {place}"
+            f"what {place} holds cannot be read, decrypted",
+            code="SEC120",
+            why=where,
+            fix=f"lehr secret edit {place}",
         )
     return loaded.documents[0].value
 
@@ -49,6 +52,7 @@ def picked(document: Any, key: Sequence[str], place: str) -> bytes:
         else:
             raise StalledError(
                 f"{place} has no value {'.'.join(key)}",
+                code="SEC121",
                 why=f"there is no {part}",
                 fix=f"lehr secret edit {place}" if place.endswith(AGE) else "mend the key, or the file",
             )

@@ -56,6 +56,7 @@ class SecretReader:
         if name not in self._environment:
             raise StalledError(
                 f"the environment of Lehr has no variable {name}, which is to hold a secret",
+                code="SEC122",
                 fix=f"start `lehr run` with {name}, or keep the secret elsewhere",
             )
         return self._environment[name].encode(errors="surrogateescape")
@@ -69,6 +70,7 @@ class SecretReader:
         if found is None:
             raise StalledError(
                 f"the encrypted file {secret.place} is not there as it was in this revision",
+                code="SEC123",
                 why="what the incarnation was made from was not kept, or not on this machine",
                 fix="publish anew: change the secret with `lehr secret edit`, and commit it",
             )
@@ -88,7 +90,9 @@ class SecretReader:
             document = msgspec.json.decode(decrypted)
         except msgspec.DecodeError:
             # Not chained: the message may quote what it was given.
-            raise StalledError(f"sops gave something else than JSON for {secret.place}") from None
+            raise StalledError(
+                f"sops gave something else than JSON for {secret.place}", code="SEC124"
+            ) from None
         return picked(document, secret.key, secret.place)
 
 
@@ -99,10 +103,12 @@ def _file(path: Path) -> bytes:
     except FileNotFoundError as error:
         # Whoever puts secrets there may be a little later than Lehr.
         raise TransientError(
-            f"the secret {path} is not there", fix="put it there, or mend the path"
+            f"the secret {path} is not there", code="SEC125", fix="put it there, or mend the path"
         ) from error
     except OSError as error:
-        raise TransientError(f"the secret {path} cannot be read", why=error.strerror or "") from error
+        raise TransientError(
+            f"the secret {path} cannot be read", code="SEC126", why=error.strerror or ""
+        ) from error
     if len(content) > _MOST_BYTES:
-        raise StalledError(f"the secret {path} has more than {_MOST_BYTES:,} bytes")
+        raise StalledError(f"the secret {path} has more than {_MOST_BYTES:,} bytes", code="SEC127")
     return content

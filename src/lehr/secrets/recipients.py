@@ -39,7 +39,8 @@ class RecipientsError(LehrError):
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
         first = self.diagnostics[0]
-        super().__init__(f"{first.at}: {first.what}", why=first.why, fix=first.fix)
+        what = f"{first.at}: {first.what}"
+        super().__init__(what, code=first.code, why=first.why, fix=first.fix)
 
 
 def read_recipients(workspace: Path) -> list[Recipient]:
@@ -54,7 +55,7 @@ def read_recipients(workspace: Path) -> list[Recipient]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise LehrError(f"{RECIPIENTS} cannot be read", why=error.strerror or "") from error
+        raise LehrError(f"{RECIPIENTS} cannot be read", code="SEC128", why=error.strerror or "") from error
     found: dict[str, Recipient] = {}
     problems: list[Diagnostic] = []
     name = ""
@@ -87,7 +88,7 @@ def add_recipient(workspace: Path, recipient: Recipient) -> bool:
         name = " ".join(recipient.name.split())
         path.write_text(before + gap + (f"# {name}\n" if name else "") + recipient.key + "\n")
     except OSError as error:
-        raise LehrError(f"{RECIPIENTS} cannot be written", why=error.strerror or "") from error
+        raise LehrError(f"{RECIPIENTS} cannot be written", code="SEC129", why=error.strerror or "") from error
     return True
 
 

@@ -31,6 +31,7 @@ def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_js
     if program is None:
         raise StalledError(
             f"{place} is encrypted with SOPS, and there is no `sops` in PATH",
+            code="SEC130",
             fix="install it, version 3.7 or newer",
         )
     form = _FORMATS.get(PurePosixPath(place).suffix, "binary")
@@ -57,13 +58,16 @@ def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_js
             )
         except subprocess.TimeoutExpired:
             # Not chained: that exception holds what was printed so far.
-            raise TransientError(f"sops took more than {_SECONDS:g} seconds to decrypt {place}") from None
+            raise TransientError(
+                f"sops took more than {_SECONDS:g} seconds to decrypt {place}", code="SEC131"
+            ) from None
         except OSError as error:
-            raise TransientError("sops cannot be started", why=error.strerror or "") from error
+            raise TransientError("sops cannot be started", code="SEC132", why=error.strerror or "") from error
     if done.returncode:
         said = done.stderr.decode(errors="replace").replace(file.name, place).split()
         raise TransientError(
             f"sops did not decrypt {place} (exit code {done.returncode})",
+            code="SEC133",
             why=" ".join(said)[:_LONGEST],
             fix="run `sops --decrypt` on it as the user that runs Lehr",
         )

@@ -122,6 +122,7 @@ class Archive:
         except (OSError, pygit2.GitError) as err:
             raise TransientError(
                 f"the contents of {revision.source} could not be kept",
+                code="SRC101",
                 why=str(err),
                 fix="see that the state directory can be written and has room",
             ) from err
@@ -142,6 +143,7 @@ class Archive:
 def _not_kept(revision: SourceRevision) -> StalledError:
     return StalledError(
         f"the revision {short(revision.revision)} of {revision.source} cannot be read any more",
+        code="SRC102",
         why="it was not kept, and the source has changed since",
         fix="choose a newer incarnation",
     )

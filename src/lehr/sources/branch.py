@@ -44,6 +44,7 @@ class BranchMemory:
         except (OSError, msgspec.DecodeError) as error:
             raise StalledError(
                 f"{self._path}, which says which branch is followed, cannot be read",
+                code="SRC103",
                 why=str(error),
                 fix="name the branch with --branch: that writes it again",
             ) from error
@@ -65,6 +66,7 @@ class BranchMemory:
         except OSError as error:
             raise TransientError(
                 f"{self._path}, which says which branch is followed, cannot be written",
+                code="SRC104",
                 why=error.strerror or str(error),
                 fix="make room in the state folder, and let this user write to it",
             ) from error
@@ -74,6 +76,7 @@ def detached(location: str) -> StalledError:
     """No branch is checked out, and nobody has said which one to follow."""
     return StalledError(
         f"{location} has no branch checked out, so there is none to follow",
+        code="SRC105",
         why="HEAD is a commit (a tag, or a checkout in CI)",
         fix="name the branch with --branch; `lehr run --once` takes exactly this commit",
     )

@@ -74,6 +74,7 @@ def run_git(
     except FileNotFoundError as err:
         raise StalledError(
             "the git command is not installed",
+            code="SRC106",
             why="repositories are fetched and pushed with it",
             fix="install git and put it on the PATH",
         ) from err
@@ -86,6 +87,7 @@ def run_git(
             raise
         raise TransientError(
             f"git did not finish within {timeout:g} s for {public(location)}",
+            code="SRC107",
             why="the repository or the way to it is slow or hangs",
             fix="see whether `git fetch` works from this machine",
         ) from err
@@ -113,6 +115,7 @@ def ownership_problem(path: Path | str) -> StalledError:
     """The repository belongs to another user, so git refuses to read its configuration."""
     return StalledError(
         f"the repository {path} belongs to another user",
+        code="SRC108",
         why="git reads another user's repository only when told that it is safe",
         fix=f"git config --global --add safe.directory {path}",
     )
@@ -147,33 +150,45 @@ def _failure(stderr: str, location: str) -> LehrError:
     if "couldn't find remote ref" in stderr:
         return StalledError(
             f"{where} has no such branch or tag, or no commit yet",
+            code="SRC109",
             why=why,
             fix="push it, or name another",
         )
     if "not our ref" in stderr or "unadvertised object" in stderr:
         return StalledError(
             f"{where} does not give that commit",
+            code="SRC110",
             why=why,
             fix="see that it is on a branch there; or name the branch or a tag",
         )
     if "not allowed" in stderr and "transport" in stderr:
         return StalledError(
             f"{where} is not reached by a way that is allowed",
+            code="SRC111",
             why=why,
             fix=f"use one of {_PROTOCOLS.replace(':', ', ')}",
         )
     if "mismatched algorithms" in stderr:
         return StalledError(
-            f"{where} uses SHA-256 object names", why="they cannot be read yet", fix="use a SHA-1 repository"
+            f"{where} uses SHA-256 object names",
+            code="SRC112",
+            why="they cannot be read yet",
+            fix="use a SHA-1 repository",
         )
     if any(text in stderr for text in ("Authentication failed", "could not read", "Permission denied")):
         return StalledError(
             f"git may not read {where}",
+            code="SRC113",
             why=why,
             fix="give this user a key or a credential helper, or access to the files",
         )
     if "No space left" in stderr:
-        return TransientError("the disk is full", why=why, fix="make room in the state directory")
+        return TransientError(
+            "the disk is full", code="SRC114", why=why, fix="make room in the state directory"
+        )
     return TransientError(
-        f"{where} could not be fetched", why=why, fix="see whether `git fetch` works from this machine"
+        f"{where} could not be fetched",
+        code="SRC115",
+        why=why,
+        fix="see whether `git fetch` works from this machine",
     )

@@ -142,6 +142,7 @@ class DirectorySource:
             largest = max(found.files, key=lambda path: found.files[path].size)
             raise StalledError(
                 f"the files in {self._path} have {total:,} bytes together, more than {self._max_bytes:,}",
+                code="SRC116",
                 why=f"they are held in memory; the largest is {largest}",
                 fix="move out what is no intent, or use a git repository",
             )

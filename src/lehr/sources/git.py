@@ -139,7 +139,7 @@ class GitSource:
             if ref is None and origin is not None and not self._exact:
                 raise detached(public(self._location))
         if ref is not None and not ref.startswith(HEADS):
-            raise StalledError(f"{ref} is not a branch", fix="name a branch with --branch")
+            raise StalledError(f"{ref} is not a branch", code="SRC117", fix="name a branch with --branch")
         self._ref = ref or "HEAD"
         self._resolved = True
 
@@ -199,6 +199,8 @@ def _inside(path: str) -> str:
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts or path.startswith("/"):
         raise StalledError(
-            f"{path} leads out of the repository", fix="give a path relative to the repository's root"
+            f"{path} leads out of the repository",
+            code="SRC118",
+            fix="give a path relative to the repository's root",
         )
     return "/".join(parts)

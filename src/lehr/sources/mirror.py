@@ -89,7 +89,7 @@ class Mirror:
         )
         tip = self.tip(name)
         if tip is None:
-            raise TransientError(f"{name} was fetched and is not there", fix="run again")
+            raise TransientError(f"{name} was fetched and is not there", code="SRC119", fix="run again")
         return tip
 
     def head_of(self, location: str) -> str | None:
@@ -118,6 +118,7 @@ class Mirror:
         except (KeyError, ValueError, OSError, pygit2.GitError) as err:
             raise TransientError(
                 f"the revision {revision} could not be kept",
+                code="SRC120",
                 why=str(err),
                 fix=f"see that {self._path} can be written",
             ) from err
@@ -137,6 +138,7 @@ class Mirror:
         except (KeyError, ValueError, pygit2.GitError) as err:
             raise StalledError(
                 f"the revision {short(target)} cannot be read any more",
+                code="SRC121",
                 why="it was not kept, and the source has it no longer",
                 fix="choose a newer incarnation",
             ) from err
@@ -144,6 +146,7 @@ class Mirror:
         if not isinstance(found, pygit2.Tree):
             raise StalledError(
                 f"the commit {short(target)} has no directory {path}",
+                code="SRC122",
                 why="a git commit holds no empty directories",
                 fix="add it with at least one file, or name another directory",
             )
@@ -171,6 +174,7 @@ class Mirror:
         except (OSError, pygit2.GitError) as err:
             raise StalledError(
                 f"the mirror {self._path} cannot be opened",
+                code="SRC123",
                 why=str(err),
                 fix="move it away: it is made again",
             ) from err

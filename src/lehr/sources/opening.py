@@ -62,6 +62,7 @@ def open_source(
         if signers is not None:
             raise StalledError(
                 f"the directory {directory} cannot be signed",
+                code="SRC124",
                 why="only commits are, and keys are named that must have signed the newest one",
                 fix="name a git repository, or start without --signed-by",
             )
@@ -115,6 +116,7 @@ def require_location(location: str) -> None:
     if directory is not None and not directory.exists():
         raise TransientError(
             f"{directory} is not there",
+            code="SRC125",
             why="it was moved or deleted, or its file system is not mounted",
             fix="put it back, or name another place",
         )

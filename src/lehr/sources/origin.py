@@ -97,6 +97,7 @@ class LocalRepository:
         if not self._path.exists():
             raise TransientError(
                 f"the repository {self._path} is not there",
+                code="SRC126",
                 why="it was moved or deleted, or its file system is not mounted",
                 fix="put it back, or start with another source",
             )
@@ -110,6 +111,7 @@ class LocalRepository:
             return None
         raise StalledError(
             f"{self._path} is not a git repository",
+            code="SRC127",
             why=message,
             fix="run `git init` there and commit, or name another directory",
         )
@@ -117,7 +119,7 @@ class LocalRepository:
 
 def _unreadable(path: Path, name: str, err: Exception) -> TransientError:
     return TransientError(
-        f"the ref {name} of {path} cannot be read", why=str(err), fix="run `git fsck` there"
+        f"the ref {name} of {path} cannot be read", code="SRC128", why=str(err), fix="run `git fsck` there"
     )
 
 
@@ -133,6 +135,7 @@ def _no_such_ref(path: Path, repository: pygit2.Repository, name: str) -> Stalle
     if not branches:
         return StalledError(
             f"the repository {path} has no commit yet",
+            code="SRC129",
             why="there is nothing to read intent from",
             fix="commit to it",
         )
@@ -147,6 +150,7 @@ def _no_such(kind: str, path: Path, wanted: str, known: list[str]) -> StalledErr
     names = ", ".join(known[:10]) + (" and more" if len(known) > 10 else "")
     return StalledError(
         f"the repository {path} has no {kind} {wanted}",
+        code="SRC130",
         why=f"it has {names or 'none'}",
         fix=f"did you mean {near[0]}?" if near else f"name another {kind}, or push this one",
     )

@@ -85,6 +85,7 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
         if above is not None:
             raise StalledError(
                 f"{above} and {path} cannot both be files",
+                code="SRC131",
                 why="assets are mounted as TYPE/ID.json, and one's file is the other's folder",
                 fix="give one of the two assets another id, and promote again",
             )

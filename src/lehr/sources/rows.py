@@ -92,6 +92,7 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
     elif not declared.may_be_empty:
         raise StalledError(
             "the query gives no row",
+            code="SRC132",
             why="an empty answer is far more often a mistake than a wish: it would take everything away",
             fix="mend the query or the table; where it may be so, write `may_be_empty: true`",
         )
@@ -103,6 +104,7 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
             named = ", ".join(f"{column}={row[column]!r}" for column in declared.key)
             raise StalledError(
                 f"two rows have the key {named}",
+                code="SRC133",
                 why="nobody could tell which of them is meant",
                 fix="mend the table, or name more columns in `key`",
             )
@@ -111,6 +113,7 @@ def document(rows: Rows, declared: SqlPlace) -> bytes:
     if len(content) > MAX_BYTES:
         raise StalledError(
             f"the rows have {len(content):,} bytes, more than {MAX_BYTES:,}",
+            code="SRC134",
             why="files of intent are read whole",
             fix="have the query give less, or make several sources of it",
         )
@@ -121,12 +124,15 @@ def _check_columns(rows: Rows, declared: SqlPlace) -> None:
     twice = sorted({column for column in rows.columns if rows.columns.count(column) > 1})
     if twice:
         raise StalledError(
-            f"the query gives two columns called {twice[0]}", fix=f"name one otherwise: {twice[0]} AS ..."
+            f"the query gives two columns called {twice[0]}",
+            code="SRC135",
+            fix=f"name one otherwise: {twice[0]} AS ...",
         )
     missing = [column for column in declared.key if column not in rows.columns]
     if missing:
         raise StalledError(
             f"the query gives no column {missing[0]}, which `key` names",
+            code="SRC136",
             why=f"it gives {', '.join(rows.columns)}",
             fix="mend `key` or the query",
         )
@@ -142,6 +148,7 @@ def _plain(column: str, value: Any) -> Any:
     if problem:
         raise StalledError(
             f"the column {column} {problem} that files of intent cannot hold: {type(value).__name__}",
+            code="SRC137",
             fix=f"have the query cast it: CAST({column} AS text)",
         )
     return plain
@@ -167,6 +174,7 @@ def _key(column: str, value: Any) -> tuple[str, Any]:
         return type(value).__name__, value
     raise StalledError(
         f"the key column {column} holds {'NULL' if value is None else 'no plain value'}",
+        code="SRC138",
         why="a row that has no key cannot be told from others",
         fix="leave such rows out of the query, or name another column in `key`",
     )

@@ -46,6 +46,7 @@ def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) ->
     if not root.is_dir():
         raise TransientError(
             f"the directory {root} is not there",
+            code="SRC139",
             why="it was moved or deleted, or its file system is not mounted",
             fix="put it back, or start with another source",
         )
@@ -61,17 +62,21 @@ def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) ->
         directories += len(inner)
         if any(path.count("/") > _MAX_DEPTH for path in inner):
             raise StalledError(
-                f"{root} nests directories more than {_MAX_DEPTH} deep", fix="make them flatter"
+                f"{root} nests directories more than {_MAX_DEPTH} deep",
+                code="SRC140",
+                fix="make them flatter",
             )
         if len(files) + len(skipped) + directories > _MAX_FILES:
             raise StalledError(
                 f"there are more than {_MAX_FILES:,} files and directories in {root}",
+                code="SRC141",
                 why="this is hardly a directory of intent",
                 fix="name the directory that lehr.yaml is in, or use a git repository",
             )
     if not files:
         raise StalledError(
             f"the directory {root} has no files",
+            code="SRC142",
             why="an empty directory never means that everything shall go; it may not be mounted",
             fix="mount or fill it; `lehr init` makes a first one",
         )
@@ -138,6 +143,7 @@ def changed_meanwhile(path: Path | str) -> TransientError:
     """Somebody writes there; a snapshot would be a mixture of before and after."""
     return TransientError(
         f"{path} changed while it was being read",
+        code="SRC143",
         why="a snapshot would mix old and new",
         fix="wait until the writing ends; if it never does, move what is written all the time elsewhere",
     )
@@ -160,12 +166,15 @@ def _check_name(root: Path, path: str) -> None:
         path.encode()
     except UnicodeEncodeError as err:
         shown = os.fsencode(path)
-        raise StalledError(f"a file name in {root} is not UTF-8: {shown!r}", fix="rename the file") from err
+        raise StalledError(
+            f"a file name in {root} is not UTF-8: {shown!r}", code="SRC144", fix="rename the file"
+        ) from err
 
 
 def _unreadable(path: Path | str, err: OSError) -> StalledError:
     return StalledError(
         f"{path} cannot be read",
+        code="SRC145",
         why=err.strerror or str(err),
         fix="let this user read it, or move it out of the directory",
     )

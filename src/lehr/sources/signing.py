@@ -83,7 +83,10 @@ class Signers:
                 self._ssh.append(_ssh_key(key))
         if not self._ssh and not self._armour:
             raise StalledError(
-                "no key is allowed to sign", why="then no commit could ever be read", fix="name one or more"
+                "no key is allowed to sign",
+                code="SRC146",
+                why="then no commit could ever be read",
+                fix="name one or more",
             )
 
     def require(self, repository: Path, commit: str, location: str) -> None:
@@ -123,6 +126,7 @@ class Signers:
         reason = _REASONS.get(verdict) or unlisted or "its signature is of a kind that cannot be judged"
         raise StalledError(
             f"the commit {short(commit)} of {public(location)} is not signed by an allowed key",
+            code="SRC147",
             why=f"{author} made it, and {reason}",
             fix=f"have it signed with one of these keys: {', '.join(fingerprints.values())}; "
             "what was read before stays in force",
@@ -153,12 +157,13 @@ class Signers:
             )
         except subprocess.TimeoutExpired as err:
             raise StalledError(
-                "gpg did not finish", why="it hangs", fix="see whether gpg works here"
+                "gpg did not finish", code="SRC148", why="it hangs", fix="see whether gpg works here"
             ) from err
         found = _IMPORTED.findall(told.stdout.decode(errors="replace"))
         if not found or told.returncode:
             raise StalledError(
                 "an OpenPGP key that may sign cannot be read",
+                code="SRC149",
                 why=told.stderr.decode(errors="replace").strip()[-300:],
                 fix="export it once more: gpg --armor --export KEY",
             )
@@ -185,6 +190,7 @@ def signers_in(path: Path) -> Signers:
     except (OSError, UnicodeDecodeError) as err:
         raise StalledError(
             f"{path} cannot be read",
+            code="SRC150",
             why=str(err),
             fix="name a file of public keys that may sign: lines of SSH keys, or OpenPGP keys in armour",
         ) from err
@@ -222,6 +228,7 @@ def _ssh_key(text: str) -> SshKey:
     shown = text if len(text) < 40 else f"{text[:40]}..."
     raise StalledError(
         f"{shown!r} is no public key",
+        code="SRC151",
         why="a key of SSH is written TYPE BASE64 [COMMENT], one of OpenPGP in armour",
         fix="take it from ~/.ssh/id_ed25519.pub, or from gpg --armor --export KEY",
     )
@@ -231,6 +238,7 @@ def _require_program(name: str, package: str) -> None:
     if shutil.which(name) is None:
         raise StalledError(
             f"the command {name} is not installed",
+            code="SRC152",
             why="signatures of commits are verified with it",
             fix=f"install {package}",
         )

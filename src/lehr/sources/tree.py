@@ -227,11 +227,12 @@ def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
             name = raw_name.decode()
         except UnicodeDecodeError as err:
             raise StalledError(
-                f"a file name is not UTF-8: {prefix}{raw_name!r}", fix="rename the file"
+                f"a file name is not UTF-8: {prefix}{raw_name!r}", code="SRC153", fix="rename the file"
             ) from err
         if name in {"", ".", ".."} or "/" in name:
             raise StalledError(
                 f"a tree holds the name {name!r} in {prefix or 'its root'}",
+                code="SRC154",
                 why="no file can have it, so the repository is damaged or forged",
                 fix="rewrite the commit",
             )
@@ -242,6 +243,7 @@ def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
 def _too_much(what: str, most: str) -> StalledError:
     return StalledError(
         f"the commit holds {what}",
+        code="SRC155",
         why=f"a source may hold at most {most}",
         fix="keep intent in a repository of its own, or name its directory: `--path`, `path` of the source",
     )
@@ -250,6 +252,7 @@ def _too_much(what: str, most: str) -> StalledError:
 def _too_deep() -> StalledError:
     return StalledError(
         f"the commit nests directories more than {_MAX_DEPTH} deep",
+        code="SRC156",
         why="a source may hold no deeper ones",
         fix="make them flatter",
     )
@@ -262,6 +265,7 @@ def _number(number: int) -> str:
 def _damaged(id: pygit2.Oid, err: Exception) -> TransientError:
     return TransientError(
         f"the object {id} cannot be read",
+        code="SRC157",
         why=f"the mirror in the state directory is damaged: {err}",
         fix="move the mirror away: it is fetched again",
     )

@@ -48,7 +48,7 @@ class ArchiveError(StalledError):
     """A file is no incarnation, or not the one that it says it is."""
 
     def __init__(self, path: Path, why: str, fix: str = "export it once more") -> None:
-        super().__init__(f"{path} cannot be imported", why=why, fix=fix)
+        super().__init__(f"{path} cannot be imported", code="STO101", why=why, fix=fix)
 
 
 class _First(msgspec.Struct):
@@ -102,7 +102,10 @@ def write_archive(path: Path, header: Incarnation, assets: Iterable[Asset]) -> i
         return path.stat().st_size
     except OSError as error:
         raise StalledError(
-            f"{path} cannot be written", why=error.strerror or str(error), fix="choose another place"
+            f"{path} cannot be written",
+            code="STO102",
+            why=error.strerror or str(error),
+            fix="choose another place",
         ) from error
     finally:
         half.unlink(missing_ok=True)
@@ -127,6 +130,7 @@ def _write(file: IO[bytes], header: Incarnation, assets: Iterable[Asset]) -> Non
     if (count, found) != (header.assets, header.digest):
         raise StalledError(
             f"incarnation {header.name} is not what its digest says",
+            code="STO103",
             why=f"it has {count} assets with digest {short(found)}, and {header.assets} with digest "
             f"{short(header.digest)} were published",
             fix="see `lehr store check`",

@@ -247,6 +247,7 @@ class HostClaims:
         except TimeoutError as error:
             raise TransientError(
                 "the paths that assets claim cannot be looked at",
+                code="STO104",
                 why=f"a file system does not answer; {_RESOLVE_SECONDS:g} s were not enough",
                 fix="see that what is mounted there answers; Lehr tries again automatically",
             ) from error
@@ -301,6 +302,7 @@ async def _in_time(asking: Awaitable[T]) -> T:
     except TimeoutError as error:
         raise TransientError(
             "the register of claims does not answer",
+            code="STO105",
             why=f"it was waited for {_REGISTER_SECONDS:g} s",
             fix="see to the disk or the server that it is on; Lehr tries again automatically",
         ) from error

@@ -104,7 +104,10 @@ def _address(text: str) -> Address:
         from lehr.store.postgres import Address  # noqa: PLC0415 - the driver may be missing
     except ImportError as error:
         raise StalledError(
-            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
+            "the driver of PostgreSQL is not installed",
+            code="STO106",
+            why=str(error),
+            fix="pip install 'lehr[postgres]'",
         ) from error
     return Address(text)
 
@@ -122,6 +125,7 @@ def _noted(file: Path) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         raise StalledError(
             f"{note} cannot be read",
+            code="STO107",
             why=str(error),
             fix="it says where the store is: name that with --store, or mend the file",
         ) from error
@@ -138,7 +142,10 @@ def _write_note(file: Path, address: Address) -> None:
         half.replace(note)
     except OSError as error:
         raise StalledError(
-            f"{note} cannot be written", why=error.strerror or str(error), fix="see to its folder"
+            f"{note} cannot be written",
+            code="STO108",
+            why=error.strerror or str(error),
+            fix="see to its folder",
         ) from error
 
 
@@ -148,12 +155,14 @@ def _require_same(file: Path, address: Address) -> None:
     if noted is None and file.exists():
         raise StalledError(
             f"state folder {file.parent} has its store in a file",
+            code="STO109",
             why=f"at {address.place} nothing would be known of its pins, and of pushes under way",
             fix=f"name another state folder with --state, or move {file.name} away to start anew",
         )
     if noted is not None and _address(noted).place != address.place:
         raise StalledError(
             f"state folder {file.parent} has its store at {_address(noted).place}",
+            code="STO110",
             why=f"not at {address.place}; two stores know nothing of each other",
             fix=f"leave out --store; or, if the store was moved there, remove {_note_of(file)}",
         )

@@ -45,11 +45,12 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     try:
         reference = Secret(f"age:{path}{mark}{key}")
     except ValueError as error:
-        raise LehrError(f"{target} cannot be referred to", why=str(error)) from error
+        raise LehrError(f"{target} cannot be referred to", code="CLI134", why=str(error)) from error
     exists = keeping.exists(path)
     if exists and not key and not replace:
         raise LehrError(
             f"{path} is there already",
+            code="CLI135",
             fix=f"name one value in it (`{path}#KEY`), edit it, or write over it with --replace",
         )
     require_recipients(place)  # before anybody types a secret
@@ -97,7 +98,7 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
             problems.append(error)
     if problems:
         for problem in problems:
-            refused(problem.what, problem.why, problem.fix)
+            refused(problem.what, problem.why, problem.fix, problem.code)
         click.echo("nothing was written", err=True)
         raise click.exceptions.Exit(1)
     if not dry_run:
@@ -117,14 +118,16 @@ def _value(*, text: bool) -> bytes:
         return typed.encode()
     content = sys.stdin.buffer.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise LehrError(f"a secret has at most {_MOST_BYTES:,} bytes")
+        raise LehrError(f"a secret has at most {_MOST_BYTES:,} bytes", code="CLI136")
     if text:
         try:
             content = content.decode().removesuffix("\n").removesuffix("\r").encode()
         except UnicodeDecodeError:
-            raise LehrError("one value in a file is text, in UTF-8", fix="leave out #KEY for bytes") from None
+            raise LehrError(
+                "one value in a file is text, in UTF-8", code="CLI137", fix="leave out #KEY for bytes"
+            ) from None
     if not content:
-        raise LehrError("there is no secret on standard input")
+        raise LehrError("there is no secret on standard input", code="CLI138")
     return content
 
 

@@ -46,6 +46,7 @@ def edit(file: Path, state: Path | None) -> None:
         if published(plain):
             raise LehrError(
                 f"the folder in memory, {folder}, is in a git repository that does not ignore it",
+                code="CLI139",
                 why="plain text must not be committed",
                 fix="set XDG_RUNTIME_DIR to a place outside",
             )
@@ -66,13 +67,13 @@ def _edited(plain: Path, before: bytes, path: str) -> bytes:
         try:
             after = plain.read_bytes()
         except OSError as error:
-            raise LehrError("the editor has left no file", why=error.strerror or "") from error
+            raise LehrError("the editor has left no file", code="CLI140", why=error.strerror or "") from error
         problem = _problem(after, path)
         if problem is None:
             return after
-        refused(problem.what, problem.why)
+        refused(problem.what, problem.why, code=problem.code)
         if not terminal.interactive() or not click.confirm("Edit it again?", default=True, err=True):
-            raise LehrError("nothing was written")
+            raise LehrError("nothing was written", code="CLI141")
 
 
 def _problem(content: bytes, path: str) -> LehrError | None:
@@ -94,9 +95,13 @@ def _run_editor(plain: Path) -> None:
     try:
         done = subprocess.run([*shlex.split(command), str(plain)], check=False)
     except (OSError, ValueError) as error:
-        raise LehrError(f"the editor {command} cannot be started", fix="set VISUAL or EDITOR") from error
+        raise LehrError(
+            f"the editor {command} cannot be started", code="CLI142", fix="set VISUAL or EDITOR"
+        ) from error
     if done.returncode:
-        raise LehrError(f"the editor {command} ended with exit code {done.returncode}; nothing was written")
+        raise LehrError(
+            f"the editor {command} ended with exit code {done.returncode}; nothing was written", code="CLI143"
+        )
 
 
 def _private(path: str, flags: int) -> int:

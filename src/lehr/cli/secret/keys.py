@@ -50,6 +50,7 @@ def keygen(output: Path | None, add: bool, name: str, state: Path | None) -> Non
     if published(target):
         raise LehrError(
             f"{target} is in a git repository that does not ignore it",
+            code="CLI144",
             why="a private key that is committed is one no more",
             fix="name a file outside of the repository with --output, or add this one to .gitignore",
         )
@@ -121,11 +122,12 @@ def _write_new(path: Path, text: str) -> None:
     except FileExistsError as error:
         raise LehrError(
             f"{path} is there already",
+            code="CLI145",
             why="without its private key, what is encrypted for it is lost",
             fix="use that one, move it away, or choose another file with --output",
         ) from error
     except OSError as error:
-        raise LehrError(f"{path} cannot be written", why=error.strerror or "") from error
+        raise LehrError(f"{path} cannot be written", code="CLI146", why=error.strerror or "") from error
     with open(descriptor, "w") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(text)

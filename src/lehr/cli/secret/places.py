@@ -49,6 +49,7 @@ def place_of(file: Path, state: Path | None) -> Place:
     if workspace is None:
         raise LehrError(
             f"there is no {WORKSPACE_FILE} beside {file}, nor in a folder above",
+            code="CLI147",
             why="secrets are kept in a workspace",
             fix="go to the workspace; `lehr init` makes one",
         )

@@ -68,7 +68,9 @@ def plans(
     campaigns = [campaign(name, Fencing(fencing)) for name in scenarios or _SCENARIOS]
     selected = [(item, chosen) for item in campaigns if (chosen := item.selected(only))]
     if not selected:
-        raise LehrError(f"no plan has {only!r} in its name", fix='names are like "crash after commit 17"')
+        raise LehrError(
+            f"no plan has {only!r} in its name", code="SIM101", fix='names are like "crash after commit 17"'
+        )
     reports = []
     for found, chosen in selected:
         if story:

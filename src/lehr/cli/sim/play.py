@@ -48,7 +48,7 @@ def _played(path: Path, cast: Cast | None, *, rewrite: bool) -> bool:
     try:
         script, diagnostics = read(path.read_text(), str(path))
     except (OSError, UnicodeDecodeError) as error:
-        raise LehrError(f"{path} cannot be read", why=str(error)) from error
+        raise LehrError(f"{path} cannot be read", code="SIM102", why=str(error)) from error
     if diagnostics:
         click.echo(render(diagnostics, colour=terminal.coloured()))
         return False
@@ -80,7 +80,9 @@ def _cast(place: str) -> Cast:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise LehrError(f"{place} is not there", why=str(error), fix="write MODULE:NAME") from error
+        raise LehrError(
+            f"{place} is not there", code="SIM103", why=str(error), fix="write MODULE:NAME"
+        ) from error
     if not isinstance(found, Cast):
-        raise LehrError(f"{place} is no Cast", why=f"it is a {type(found).__name__}")
+        raise LehrError(f"{place} is no Cast", code="SIM104", why=f"it is a {type(found).__name__}")
     return found

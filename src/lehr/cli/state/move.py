@@ -41,7 +41,9 @@ def move(old: Path, new: Path) -> None:
     OLD must be gone: two workspaces with one history would push against each other.
     """
     if not (new / WORKSPACE_FILE).is_file():
-        raise LehrError(f"{new.absolute()} is not a workspace", why=f"there is no {WORKSPACE_FILE} in it")
+        raise LehrError(
+            f"{new.absolute()} is not a workspace", code="CLI149", why=f"there is no {WORKSPACE_FILE} in it"
+        )
     source, target = _state_of(old), default_state(new)
     require_own(source)
     require_own(target)
@@ -49,6 +51,7 @@ def move(old: Path, new: Path) -> None:
     if record is None:
         raise LehrError(
             f"there is no state of {old.absolute()}",
+            code="CLI150",
             why=f"{source} is not there, or does not say whose it is",
             fix="see `lehr state show` in the old place, or name the folder with --state",
         )
@@ -56,6 +59,7 @@ def move(old: Path, new: Path) -> None:
     if target.is_dir() and any(target.iterdir()):
         raise LehrError(
             f"the workspace in {new.absolute()} has state already",
+            code="CLI151",
             why=f"{target} is not empty",
             fix="remove that folder if nothing in it is needed",
         )
@@ -89,6 +93,7 @@ def _require_gone(record: Record) -> None:
     if (record.path / WORKSPACE_FILE).exists():
         raise LehrError(
             f"{record.path} is still a workspace",
+            code="CLI152",
             why="two workspaces with one history would push against each other",
             fix="remove or rename that one first",
         )
@@ -110,6 +115,7 @@ def _require_no_processes(state: Path) -> None:
             continue
         raise LehrError(
             f"processes run from state folder {state}",
+            code="CLI153",
             why="they know it by its path",
             fix=f"stop them: kill $(cat {socket.with_name('supervisord.pid')}); `lehr run` starts them again",
         )
@@ -121,6 +127,7 @@ def _rename(source: Path, target: Path) -> None:
     except OSError as error:
         raise LehrError(
             f"{source} cannot be moved to {target}",
+            code="CLI154",
             why=error.strerror or str(error),
             fix="move it by hand, and name it with --state",
         ) from error

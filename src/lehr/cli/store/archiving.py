@@ -34,7 +34,11 @@ def export(incarnation: str, file: Path, force: bool, state: Path | None, partit
     from lehr.store.archive import write_archive
 
     if file.exists() and not force:
-        raise LehrError(f"{file} is there already", fix="choose another name, or write over it with --force")
+        raise LehrError(
+            f"{file} is there already",
+            code="CLI155",
+            fix="choose another name, or write over it with --force",
+        )
     with open_snapshot(state, partition, incarnation) as snapshot:
         size = write_archive(file, snapshot.header, snapshot.assets())
         print(f"{snapshot.header.name} is in {file}: {snapshot.header.assets:,} assets, {size:,} bytes")
@@ -67,6 +71,7 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
     if running(folder):
         raise LehrError(
             f"a `lehr run` uses state folder {folder}",
+            code="CLI156",
             fix="import into another one with --state, or end it",
         )
     with exclusive(folder):
@@ -76,5 +81,5 @@ def import_(file: Path, replace: bool, state: Path | None) -> None:
         finally:
             store.close()
     if isinstance(answer, Refused):
-        raise LehrError(answer.message, fix="put this one in its place with --replace")
+        raise LehrError(answer.message, code="CLI157", fix="put this one in its place with --replace")
     print(f"{IMPORTED}{answer.name} can be read in {folder}: {answer.assets:,} assets")

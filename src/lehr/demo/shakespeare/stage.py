@@ -118,7 +118,7 @@ class ShakespeareStage(Stage):
         count = audience.total - before
         if audience.lost > lost:
             what = f"{audience.lost - lost} of {count} requests were lost"
-            raise SceneError(what, details="\n".join(self.circumstances()))
+            raise SceneError(what, code="DEM112", details="\n".join(self.circumstances()))
         self.check(True, f"0 of {count} requests were lost")
 
     def seated(self) -> Audience:
@@ -191,7 +191,7 @@ class ShakespeareStage(Stage):
         )
         output, _ = await process.communicate()
         if process.returncode:
-            raise SceneError(f"{command[0]} failed", details=output.decode(errors="replace"))
+            raise SceneError(f"{command[0]} failed", code="DEM113", details=output.decode(errors="replace"))
         return output.decode(errors="replace")
 
     # --- what was done --------------------------------------------------------------------

@@ -100,13 +100,14 @@ class GenerationWorker:
                 await self._end(kill=True)
                 raise TransientError(
                     f"generation gave no answer for {self._answer_seconds:g} seconds",
+                    code="GEN101",
                     why="a generator hangs, or the machine is overloaded",
                     fix="it is started again; look at what the newest change does",
                 ) from err
             except (EOFError, OSError, msgspec.MsgspecError) as err:
                 why = await self._end(kill=True) or str(err)
                 raise TransientError(
-                    "the generation worker died", why=why, fix="it is started again"
+                    "the generation worker died", code="GEN102", why=why, fix="it is started again"
                 ) from err
             except BaseException:
                 await self._end(kill=True)  # in the middle of a conversation nothing else can be said

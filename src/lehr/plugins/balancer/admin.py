@@ -31,7 +31,9 @@ def running(admin: str) -> Running:
     try:
         return parse(*answers)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise TransientError(f"{admin} does not answer as Envoy does", why=repr(error)) from error
+        raise TransientError(
+            f"{admin} does not answer as Envoy does", code="BAL101", why=repr(error)
+        ) from error
 
 
 def statistics(admin: str) -> dict[str, Any]:
@@ -39,7 +41,9 @@ def statistics(admin: str) -> dict[str, Any]:
     try:
         return values(*_ask(admin, _STATISTICS))
     except (KeyError, TypeError, AttributeError) as error:
-        raise TransientError(f"{admin} does not answer as Envoy does", why=repr(error)) from error
+        raise TransientError(
+            f"{admin} does not answer as Envoy does", code="BAL101", why=repr(error)
+        ) from error
 
 
 def _ask(admin: str, *paths: str) -> list[Any]:
@@ -52,15 +56,20 @@ def _ask(admin: str, *paths: str) -> list[Any]:
             response = connection.getresponse()
             body = response.read()
             if response.status != 200:
-                raise TransientError(f"Envoy at {admin} answered {response.status} {response.reason}")
+                raise TransientError(
+                    f"Envoy at {admin} answered {response.status} {response.reason}", code="BAL102"
+                )
             answers.append(msgspec.json.decode(body))
     except ConnectionRefusedError as error:
         raise UnreachableError(
-            f"Envoy at {admin} does not answer", why="nobody listens there", fix="start that Envoy"
+            f"Envoy at {admin} does not answer",
+            code="BAL103",
+            why="nobody listens there",
+            fix="start that Envoy",
         ) from error
     except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
         raise TransientError(
-            f"Envoy at {admin} does not answer", why=str(error) or type(error).__name__
+            f"Envoy at {admin} does not answer", code="BAL104", why=str(error) or type(error).__name__
         ) from error
     else:
         return answers

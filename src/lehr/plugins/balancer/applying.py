@@ -144,7 +144,9 @@ class Applying:
                     await self._refused(name)
                 return
             if self._site.clock.monotonic() >= deadline:
-                raise TransientError(f"Envoy at {self._admin} does not read {self._plan.folder}/{name}")
+                raise TransientError(
+                    f"Envoy at {self._admin} does not read {self._plan.folder}/{name}", code="BAL105"
+                )
             await self._site.clock.sleep(_POLL)
 
     async def _counts(self, name: str) -> tuple[int, int] | None:
@@ -172,10 +174,13 @@ class Applying:
             listen = self._plan.balancer.listen
             raise TransientError(
                 f"Envoy cannot listen on {listen}",
+                code="BAL106",
                 why=why,
                 fix="end what listens there, or change `listen`",
             )
-        raise StalledError(f"Envoy refuses {name}", why=why, fix="its log says why, if this does not")
+        raise StalledError(
+            f"Envoy refuses {name}", code="BAL107", why=why, fix="its log says why, if this does not"
+        )
 
     async def _running(self) -> Running:
         return await self._site.blocking.run(admin.running, self._admin)

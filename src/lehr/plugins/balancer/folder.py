@@ -27,7 +27,9 @@ def read(folder: str) -> dict[str, bytes]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise TransientError(f"{folder}/{name} cannot be read", why=error.strerror or "") from error
+            raise TransientError(
+                f"{folder}/{name} cannot be read", code="BAL108", why=error.strerror or ""
+            ) from error
     return found
 
 
@@ -42,7 +44,9 @@ def names(folder: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         entries = []
     except OSError as error:
-        raise TransientError(f"{folder}/{ENDPOINTS} cannot be read", why=error.strerror or "") from error
+        raise TransientError(
+            f"{folder}/{ENDPOINTS} cannot be read", code="BAL109", why=error.strerror or ""
+        ) from error
     endpoints = [f"{ENDPOINTS}/{name}" for name in entries if name.endswith(".json") and name[0] != "."]
     return [LISTENERS, CLUSTERS, ROUTES, *endpoints]
 
@@ -70,9 +74,13 @@ def place(folder: str, name: str, content: bytes) -> None:
         temporary.write_bytes(content)
         temporary.rename(file)
     except PermissionError as error:
-        raise StalledError(f"{file} cannot be written", why=error.strerror or "", fix=_MAY_WRITE) from error
+        raise StalledError(
+            f"{file} cannot be written", code="BAL110", why=error.strerror or "", fix=_MAY_WRITE
+        ) from error
     except OSError as error:
-        raise TransientError(f"{file} cannot be written", why=error.strerror or str(error)) from error
+        raise TransientError(
+            f"{file} cannot be written", code="BAL111", why=error.strerror or str(error)
+        ) from error
 
 
 def remove(folder: str, name: str) -> None:
@@ -87,4 +95,6 @@ def remove(folder: str, name: str) -> None:
             with contextlib.suppress(OSError):
                 Path(folder, name).parent.rmdir()  # unless others are in it
     except OSError as error:
-        raise TransientError(f"{folder}/{name} cannot be removed", why=error.strerror or "") from error
+        raise TransientError(
+            f"{folder}/{name} cannot be removed", code="BAL112", why=error.strerror or ""
+        ) from error

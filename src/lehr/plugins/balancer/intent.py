@@ -47,7 +47,9 @@ def plan_for(target: Target, read: Reader, base: str) -> Plan:
         return Plan(folder, balancer, {})
     if target.goal not in (Goal.PRESENT, Goal.DRAINED):
         raise StalledError(
-            f"a {LOAD_BALANCER} cannot be {target.goal}", fix="use a turndown, which removes it"
+            f"a {LOAD_BALANCER} cannot be {target.goal}",
+            code="BAL113",
+            fix="use a turndown, which removes it",
         )
     pools = {pool.name: pool for pool in _pools(balancer, read)}
     return Plan(folder, balancer, pools, bool(balancer.backends.balancers), target.goal is Goal.DRAINED)
@@ -67,7 +69,7 @@ def _units(balancer: LoadBalancer, read: Reader, above: tuple[str, ...]) -> dict
     for item in balancer.backends.balancers:
         if item.asset in above:
             circle = " to ".join((*above[above.index(item.asset) :], item.asset))
-            raise StalledError(f"balancers refer to each other in a circle: {circle}")
+            raise StalledError(f"balancers refer to each other in a circle: {circle}", code="BAL114")
         other = read.payload(AssetId(item.asset), LoadBalancer)
         behind = _units(other, read, (*above, item.asset))
         shares = {share.asset for share in other.backends.balancers if share.weight}
@@ -106,18 +108,22 @@ def _endpoints(balancer: LoadBalancer, read: Reader) -> tuple[str, ...]:
 def _replicas(backend: JobBackend, read: Reader) -> list[str]:
     asset = read.asset(AssetId(backend.asset))
     if asset is None:
-        raise StalledError(f"there is no job {backend.asset}", fix="correct the reference in intent")
+        raise StalledError(
+            f"there is no job {backend.asset}", code="BAL115", fix="correct the reference in intent"
+        )
     try:
         job = _body.decode(asset.body).payload
     except msgspec.ValidationError as error:
         raise StalledError(
-            f"{backend.asset} is a {asset.type}, which has no replicas", why=str(error)
+            f"{backend.asset} is a {asset.type}, which has no replicas", code="BAL116", why=str(error)
         ) from error
     bases = [port.base for port in job.ports if port.name == backend.port]
     if not bases:
         names = ", ".join(port.name for port in job.ports) or "none"
         raise StalledError(
-            f"{backend.asset} has no port {backend.port}", fix=f"name one of its ports: {names}"
+            f"{backend.asset} has no port {backend.port}",
+            code="BAL117",
+            fix=f"name one of its ports: {names}",
         )
     count = job.replicas if backend.capacity is None else min(job.replicas, backend.capacity)
     return [f"127.0.0.1:{bases[0] + index}" for index in range(count)]

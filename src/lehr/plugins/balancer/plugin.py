@@ -170,6 +170,7 @@ def _look(plan: Plan, goal: Goal) -> tuple[dict[str, bytes], Running]:
     if os.path.realpath(running.watched) != os.path.realpath(ours):
         raise StalledError(
             f"Envoy at {plan.balancer.admin} does not watch {ours}",
+            code="BAL118",
             why=f"it watches {running.watched}" if running.watched else "it watches no file",
             fix="correct `admin` or `folder`, or the configuration that this Envoy starts with",
         )

@@ -95,6 +95,7 @@ class CommandPlugin(AssetPlugin):
         if ended.timed_out or ended.code not in (_AS_INTENDED, _DIFFERS):
             raise TransientError(
                 f"check failed: {_how(ended)}",
+                code="CMD101",
                 why=ended.errors.last() or ended.output.last(),
                 fix="exit code 0 means as intended, 1 means it differs",
             )
@@ -144,10 +145,13 @@ def _script(command: Command, goal: Goal) -> Script:
     if goal is Goal.PRESENT:
         return command.apply
     if goal is not Goal.ABSENT:
-        raise StalledError(f"a {COMMAND} cannot be {goal}", fix="use a turndown, which runs `remove`")
+        raise StalledError(
+            f"a {COMMAND} cannot be {goal}", code="CMD102", fix="use a turndown, which runs `remove`"
+        )
     if command.remove is None:
         raise StalledError(
             "this command cannot be taken away",
+            code="CMD103",
             why="it has no `remove`",
             fix="give it one, or let the asset go",
         )

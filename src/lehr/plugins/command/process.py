@@ -285,7 +285,7 @@ def _start(launch: Launch) -> subprocess.Popen[bytes]:
             return process
     except OSError as error:
         fix = "look at the state directory: is there space, may Lehr write there?"
-        raise TransientError("the push cannot be noted", why=str(error), fix=fix) from error
+        raise TransientError("the push cannot be noted", code="CMD104", why=str(error), fix=fix) from error
 
 
 def _spawn(launch: Launch, *inherited: int) -> subprocess.Popen[bytes]:
@@ -319,10 +319,10 @@ _FIXES = {
 
 
 def _error(launch: Launch, error: OSError) -> LehrError:
-    what = f"{error.filename or launch.arguments[0]} cannot be used"
     why = error.strerror or str(error)
-    fix = _FIXES.get(error.errno or 0)
-    return StalledError(what, why=why, fix=fix) if fix else TransientError(what, why=why)
+    fix = _FIXES.get(error.errno or 0, "")
+    kind = StalledError if fix else TransientError
+    return kind(f"{error.filename or launch.arguments[0]} cannot be used", code="CMD105", why=why, fix=fix)
 
 
 def _one_line(data: bytes) -> str:

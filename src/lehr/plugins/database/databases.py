@@ -108,7 +108,7 @@ def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) 
     try:
         address = parse(connection)
     except ValueError as error:
-        raise StalledError("it names no database", why=str(error)) from error
+        raise StalledError("it names no database", code="DBS101", why=str(error)) from error
     if isinstance(address, SqliteAddress):
         return sqlite.read(address, query, base, take)
     with _driver():
@@ -123,12 +123,16 @@ def _driver() -> Iterator[None]:
         yield
     except ImportError as error:
         raise StalledError(
-            "the driver of PostgreSQL is not installed", why=str(error), fix="pip install 'lehr[postgres]'"
+            "the driver of PostgreSQL is not installed",
+            code="DBS102",
+            why=str(error),
+            fix="pip install 'lehr[postgres]'",
         ) from error
 
 
 def _no_database(schema: DatabaseSchema) -> StalledError:
     return StalledError(
         f"there is no database {schema.address.place}",
+        code="DBS103",
         fix="correct `connection`, make the database, or set `create_database: true`",
     )

@@ -55,7 +55,9 @@ def _asked(connection: str, schema: str) -> DatabaseSchema:
     try:
         return DatabaseSchema(connection=connection, version=0, schema=schema)
     except ValueError as error:
-        raise StalledError("this names no database", why=str(error), fix="see `connection`") from error
+        raise StalledError(
+            "this names no database", code="DBS104", why=str(error), fix="see `connection`"
+        ) from error
 
 
 def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str], ids: Ids) -> Found:
@@ -63,7 +65,7 @@ def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str],
     notes: list[str] = []
     with databases.open(asked) as session:
         if session is None:  # cannot be: nobody asks for it to be made
-            raise StalledError(f"there is no database {asked.address.place}")
+            raise StalledError(f"there is no database {asked.address.place}", code="DBS105")
         with session.transaction(write=False):
             names = [name for name in session.tables() if _matches(name, patterns)]
             version = session.observed(asked).version
@@ -78,6 +80,7 @@ def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str],
     if not names:
         raise StalledError(
             f"no table of {asked.address.place} matches {', '.join(patterns)}",
+            code="DBS106",
             why=f"looked for in schema {asked.schema}",
             fix="correct the pattern; tables of another schema are SCHEMA.TABLE",
         )

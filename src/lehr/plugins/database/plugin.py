@@ -205,6 +205,7 @@ def _payload(target: Target, read: Reader) -> DatabaseSchema:
     if target.goal is not Goal.PRESENT:
         raise StalledError(
             f"a {DATABASE_SCHEMA} cannot be {target.goal}",
+            code="DBS107",
             why="databases are never taken down",
             fix="drop tables with `absent: true`, then let the asset go from Lehr's care",
         )
@@ -214,10 +215,11 @@ def _payload(target: Target, read: Reader) -> DatabaseSchema:
 def _allow(todo: Plan, approved: Digest) -> None:
     if todo.obstacle is not None:
         path, fix = todo.obstacle
-        raise StalledError(f"{path} cannot be changed in place", fix=fix)
+        raise StalledError(f"{path} cannot be changed in place", code="DBS108", fix=fix)
     if todo.diff.effects.destructive and todo.diff.digest() != approved:
         raise TransientError(
             "production has changed since this was approved",
+            code="DBS109",
             why="what would be destroyed now is not what was shown",
             fix="look at the new diff, and approve it if it is right",
         )

@@ -179,6 +179,7 @@ class PostgresSession:
         if not self._rows(query, f"lehr {self._schema}")[0][0]:
             raise TransientError(
                 f"another push of the schema {self._schema} is under way",
+                code="DBS110",
                 fix="it goes on when that has ended; pg_stat_activity shows it",
             )
         self._alone = True
@@ -235,6 +236,7 @@ class PostgresSession:
             if kind not in ("r", "p"):
                 raise StalledError(
                     f"{self._schema}.{table} is a view or a foreign table",
+                    code="DBS111",
                     fix="take it away by hand, or leave the name out",
                 )
             columns = found.setdefault(table, {})
@@ -271,7 +273,9 @@ def session(
     with contextlib.closing(connection):
         with translated(connection):
             if connection.info.server_version < _OLDEST_SERVER:
-                raise StalledError("the PostgreSQL server is older than version 14", fix="upgrade it")
+                raise StalledError(
+                    "the PostgreSQL server is older than version 14", code="DBS112", fix="upgrade it"
+                )
             path = f"{quoted(schema)}, public"
             _configure(connection, {**_SETTINGS, "search_path": path})
         opened = PostgresSession(connection, schema)
@@ -287,7 +291,9 @@ def create_database(address: PostgresAddress, base: Path, password: SecretValue 
     connection = _connect(parameters)
     if connection is None:
         raise StalledError(
-            "the server has no database postgres to connect to", fix="make the database by hand"
+            "the server has no database postgres to connect to",
+            code="DBS113",
+            fix="make the database by hand",
         )
     with (
         contextlib.closing(connection),
@@ -301,7 +307,7 @@ def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answe
     """What `take` makes of the answer to `query`, which may only read."""
     connection = _connect(_parameters(address, base))
     if connection is None:
-        raise TransientError(f"there is no database {address.place}")
+        raise TransientError(f"there is no database {address.place}", code="DBS114")
     with contextlib.closing(connection), translated(connection, about_rows=True):
         _configure(
             connection, _SETTINGS | {"default_transaction_read_only": "on", "statement_timeout": "10s"}
@@ -323,6 +329,7 @@ def _parameters(address: PostgresAddress, base: Path, password: SecretValue | No
     if host.startswith("/") and len(f"{host}/.s.PGSQL.{address.port or 5432}".encode()) > _LONGEST_SOCKET:
         raise StalledError(
             f"the socket in {host} cannot be reached",
+            code="DBS115",
             why=f"its path is longer than {_LONGEST_SOCKET} bytes",
             fix="have the server put its socket in a directory with a shorter path",
         )
@@ -350,7 +357,7 @@ def _connect(parameters: dict[str, Any]) -> psycopg.Connection[Any] | None:
         answer = pq.PGconn.ping(info.encode())
         if answer in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE):
             what = "is starting up or shutting down" if answer is pq.Ping.REJECT else "does not answer"
-            raise TransientError(f"the PostgreSQL server {what}", why=_line(error)) from error
+            raise TransientError(f"the PostgreSQL server {what}", code="DBS116", why=_line(error)) from error
     if _missing(parameters):
         return None
     raise refused(_line(error)) from error

@@ -49,15 +49,17 @@ def translated(connection: psycopg.Connection[Any], *, about_rows: bool = False)
 def refused(message: str) -> LehrError:
     """Why a server that is up does not let us in. There is no code for that, only a message."""
     if "too many" in message:
-        return TransientError("the PostgreSQL server has no connection to spare", why=message)
+        return TransientError("the PostgreSQL server has no connection to spare", code="DBS117", why=message)
     fix = "check user, database and `passfile` (of which only its owner may have rights), and pg_hba.conf"
-    return StalledError("the PostgreSQL server refuses the connection", why=message, fix=fix)
+    return StalledError("the PostgreSQL server refuses the connection", code="DBS118", why=message, fix=fix)
 
 
 def _translated(connection: psycopg.Connection[Any], error: psycopg.Error, about_rows: bool) -> LehrError:
     code = error.sqlstate
     if code in _LOST or connection.closed:
-        return ConnectionLostError("the connection to the PostgreSQL server was lost", why=code or "")
+        return ConnectionLostError(
+            "the connection to the PostgreSQL server was lost", code="DBS119", why=code or ""
+        )
     message = error.diag.message_primary or type(error).__name__
     if about_rows and code is not None and code.startswith(_ABOUT_ROWS):
         message = f"rows do not fit: {type(error).__name__}"
@@ -65,6 +67,9 @@ def _translated(connection: psycopg.Connection[Any], error: psycopg.Error, about
             message += f" in {error.diag.table_name}.{error.diag.column_name}"
     if code in _PASSES or code is None or code.startswith((_SHORT_OF, "08")):
         return TransientError(
-            "the PostgreSQL server cannot do it now", why=message, fix=_PASSES.get(code or "", "")
+            "the PostgreSQL server cannot do it now",
+            code="DBS120",
+            why=message,
+            fix=_PASSES.get(code or "", ""),
         )
-    return StalledError("the PostgreSQL server refuses", why=message, fix=_FIXES.get(code, ""))
+    return StalledError("the PostgreSQL server refuses", code="DBS121", why=message, fix=_FIXES.get(code, ""))

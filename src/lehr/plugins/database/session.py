@@ -31,7 +31,9 @@ class Answer(NamedTuple):
         """
         found = [tuple(row) for row in itertools.islice(self.rows, most + 1)]
         if len(found) > most:
-            raise StalledError(f"the query gives more than {most:,} rows", fix="have it give less")
+            raise StalledError(
+                f"the query gives more than {most:,} rows", code="DBS122", fix="have it give less"
+            )
         return found
 
 

@@ -71,7 +71,9 @@ class SqliteSession:
         for name, kind in self._rows("SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view')"):
             known = spelling.get(name.lower())
             if known is not None and kind != "table":
-                raise StalledError(f"{name} is a view", fix="take it away by hand, or leave the name out")
+                raise StalledError(
+                    f"{name} is a view", code="DBS123", fix="take it away by hand, or leave the name out"
+                )
             if known is not None:
                 tables[known] = self._table(known, schema.tables[known])
         return Catalogue(None, self._rows("PRAGMA user_version")[0][0], tables)
@@ -91,6 +93,7 @@ class SqliteSession:
         if isinstance(edit, SetType | SetNullable | SetDefault | DropDefault):
             raise StalledError(
                 f"SQLite cannot change column {edit.column} of table {edit.table} in place",
+                code="DBS124",
                 fix="declare what there is, or make another table, copy the rows, and drop this one",
             )
         with _translated():
@@ -153,7 +156,7 @@ def create_database(address: SqliteAddress, base: Path) -> None:
     """Make the file, unless it is there."""
     path = base / address.path
     if not path.parent.is_dir():
-        raise StalledError(f"directory {path.parent} does not exist", fix="make it")
+        raise StalledError(f"directory {path.parent} does not exist", code="DBS125", fix="make it")
     with _translated(), contextlib.closing(_connect(path, "rwc")) as connection:
         connection.execute("PRAGMA user_version = 0")  # an empty file is not there until something is written
 
@@ -162,7 +165,7 @@ def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer]
     """What `take` makes of the answer to `query`, which may only read."""
     path = base / address.path
     if not path.exists():
-        raise TransientError(f"there is no database {address.place}")
+        raise TransientError(f"there is no database {address.place}", code="DBS114")
     with _translated(), contextlib.closing(_connect(path, "ro")) as connection:
         connection.set_authorizer(lambda action, *_: 0 if action in _READS else 1)
         turns = iter(range(_MOST_TURNS))
@@ -182,12 +185,15 @@ def _intended(name: str, table: Table) -> TableState:
         if column.serial and table.primary_key != [key]:
             raise StalledError(
                 f"column {key} of table {name} is {column.type}, and not the primary key",
+                code="DBS126",
                 why="SQLite numbers rows by their primary key alone",
                 fix="make it the primary key, or an integer",
             )
         expression = (column.expression or "").lower()
         if expression == "gen_random_uuid()":
-            raise StalledError(f"SQLite has no {expression}", fix=f"leave the default of {name}.{key} out")
+            raise StalledError(
+                f"SQLite has no {expression}", code="DBS127", fix=f"leave the default of {name}.{key} out"
+            )
         columns[key] = ColumnState(
             _type(column.type),
             column.nullable and key not in table.primary_key,
@@ -233,6 +239,6 @@ def _translated() -> Iterator[None]:
 def _error(error: sqlite3.Error) -> LehrError:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _PASSES:
-        return TransientError("SQLite cannot do it now", why=str(error))
+        return TransientError("SQLite cannot do it now", code="DBS128", why=str(error))
     fix = "name a database of SQLite" if code == sqlite3.SQLITE_NOTADB else ""
-    return StalledError("SQLite refuses", why=str(error), fix=fix)
+    return StalledError("SQLite refuses", code="DBS129", why=str(error), fix=fix)

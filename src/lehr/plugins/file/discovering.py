@@ -45,16 +45,22 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
         files = [path for path in matches if disk.kind_of(os.path.join(base, path)) is not Kind.DIRECTORY]
         if matches == [pattern] and not files:
             raise StalledError(
-                f"{pattern} is a directory", fix=f"name files, or write '{pattern.rstrip('/')}/**'"
+                f"{pattern} is a directory",
+                code="FIL101",
+                fix=f"name files, or write '{pattern.rstrip('/')}/**'",
             )
         if not files:
             raise StalledError(
-                f"no file matches {pattern}", why=f"relative paths are looked for in {base}", fix="correct it"
+                f"no file matches {pattern}",
+                code="FIL102",
+                why=f"relative paths are looked for in {base}",
+                fix="correct it",
             )
         found.update((_shown(base, path), None) for path in files)
     if len(found) > MOST_FILES:
         raise StalledError(
             f"{len(found):,} files match, more than {MOST_FILES:,}",
+            code="FIL103",
             why="somebody is to look at each draft",
             fix="adopt them in several steps",
         )

@@ -38,4 +38,6 @@ def errors_of(path: str) -> Iterator[None]:
         yield
     except OSError as error:
         kind, fix = _FIXES.get(error.errno or 0, (TransientError, ""))
-        raise kind(f"{path} cannot be kept as intended", why=error.strerror or str(error), fix=fix) from error
+        raise kind(
+            f"{path} cannot be kept as intended", code="FIL104", why=error.strerror or str(error), fix=fix
+        ) from error

@@ -23,7 +23,9 @@ def uid_of(owner: str | None) -> int:
     try:
         return int(owner) if owner.isdecimal() else pwd.getpwnam(owner).pw_uid
     except KeyError as error:
-        raise StalledError(f"there is no user {owner}", fix="make the user, or change `owner`") from error
+        raise StalledError(
+            f"there is no user {owner}", code="FIL105", fix="make the user, or change `owner`"
+        ) from error
 
 
 def gid_of(group: str | None) -> int:
@@ -37,7 +39,9 @@ def gid_of(group: str | None) -> int:
     try:
         return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
     except KeyError as error:
-        raise StalledError(f"there is no group {group}", fix="make the group, or change `group`") from error
+        raise StalledError(
+            f"there is no group {group}", code="FIL106", fix="make the group, or change `group`"
+        ) from error
 
 
 def user_of(uid: int) -> str:

@@ -142,6 +142,7 @@ class FilePlugin(AssetPlugin):
         if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
             raise StalledError(
                 f"{path} is a {found.kind}",
+                code="FIL107",
                 why="only regular files and symbolic links are replaced or removed",
                 fix="remove it by hand, or choose another path",
             )
@@ -165,6 +166,7 @@ class FilePlugin(AssetPlugin):
         elif not os.path.isdir(directory):
             raise StalledError(
                 f"directory {directory} does not exist",
+                code="FIL108",
                 why="`make_parents` is false",
                 fix="make the directory, or let Lehr make it",
             )
@@ -173,6 +175,7 @@ class FilePlugin(AssetPlugin):
         if why := self._protected.why(real):
             raise StalledError(
                 f"{path} is in {why}",
+                code="FIL109",
                 why="whoever can write there decides what is enforced, or which programs git runs",
                 fix="choose a path outside of it",
             )
@@ -191,6 +194,8 @@ class FilePlugin(AssetPlugin):
 def _payload(target: Target, read: Reader) -> File:
     if target.goal is not Goal.PRESENT and target.goal not in FilePlugin.traits.goals:
         raise StalledError(
-            f"a {FILE} cannot be {target.goal}", fix="use a turndown, which fences and removes it"
+            f"a {FILE} cannot be {target.goal}",
+            code="FIL110",
+            fix="use a turndown, which fences and removes it",
         )
     return read.payload(target.id, File)

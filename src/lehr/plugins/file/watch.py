@@ -147,6 +147,7 @@ class Watch:
         if self._descriptor < 0:
             raise TransientError(
                 "files cannot be watched",
+                code="FIL111",
                 why=os.strerror(ctypes.get_errno()),
                 fix="raise fs.inotify.max_user_instances; until then drift is found by the resync",
             )

@@ -73,6 +73,7 @@ def drafts(
         if not matching:
             raise StalledError(
                 f"no program matches {word}",
+                code="PRO101",
                 why=f"Lehr runs none with such an id in partition {partition}, and nobody one of such a name",
                 fix="name an id, a port, or a program as `ps -o comm` does",
             )
@@ -116,7 +117,9 @@ def _replicas(folder: Path) -> dict[int, _Launch]:
         try:
             found[int(path.stem)] = _launch.decode(path.read_bytes())
         except (OSError, msgspec.MsgspecError) as error:
-            raise StalledError(f"{path} cannot be read", why=str(error), fix="see to it") from error
+            raise StalledError(
+                f"{path} cannot be read", code="PRO102", why=str(error), fix="see to it"
+            ) from error
     return dict(sorted(found.items()))
 
 

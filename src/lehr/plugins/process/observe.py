@@ -81,7 +81,7 @@ def groups(root: Path) -> set[str]:
     except FileNotFoundError:
         return set()
     except OSError as error:
-        raise TransientError(f"cannot list {root}", why=error.strerror or "") from error
+        raise TransientError(f"cannot list {root}", code="PRO103", why=error.strerror or "") from error
 
 
 def state_of(information: dict[str, Any] | None) -> State:
@@ -120,7 +120,7 @@ def _defined(directory: Path, key: AssetKey) -> set[int]:
     except FileNotFoundError:
         return set()
     except OSError as error:
-        raise TransientError(f"cannot list {directory}", why=error.strerror or "") from error
+        raise TransientError(f"cannot list {directory}", code="PRO104", why=error.strerror or "") from error
     return {int(name) for name in names if name.isdecimal()}
 
 
@@ -133,7 +133,7 @@ def _programs(directory: Path, key: AssetKey, indices: list[int]) -> list[Progra
     found = []
     for index, answer in zip(indices, answers, strict=True):
         refused = isinstance(answer, rpc.RefusedError)
-        if refused and answer.code != rpc.RefusedError.BAD_NAME:
+        if refused and answer.number != rpc.RefusedError.BAD_NAME:
             raise answer
         known = None if refused else answer
         if known is not None or index in defined:

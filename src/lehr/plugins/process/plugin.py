@@ -209,7 +209,7 @@ class ProcessPlugin(AssetPlugin):
 def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     payload = read.payload(target.id, Process)
     if target.goal not in (Goal.PRESENT, *ProcessPlugin.traits.goals):
-        raise StalledError(f"a {PROCESS} cannot be brought to the goal {target.goal}")
+        raise StalledError(f"a {PROCESS} cannot be brought to the goal {target.goal}", code="PRO105")
     if target.goal is not Goal.PRESENT:
         return []
     digests: list[Digest] = []

@@ -122,6 +122,7 @@ def send(process: ProcessId, number: signal.Signals) -> None:
     except PermissionError as error:
         raise StalledError(
             f"process {process.pid} belongs to another user and cannot be ended",
+            code="PRO106",
             fix="end it, or run Lehr as that user",
         ) from error
     finally:

@@ -133,7 +133,9 @@ class Rolling:
             what = (
                 f"replica {replica.index} did not become healthy in {replica.start_timeout:.3g} s: {failure}"
             )
-            raise TransientError(what, why=await self._stderr(supervisord, replica.index, mark))
+            raise TransientError(
+                what, code="PRO107", why=await self._stderr(supervisord, replica.index, mark)
+            )
 
     async def _mend(self, replica: Replica, step: Step) -> None:
         """Let a young replica finish its start; restart it only when its time is over."""
@@ -158,7 +160,7 @@ class Rolling:
             await self._site.calls.run(self._key, supervisord.remove, self._key, index)
             while not await self._site.calls.run(self._key, supervisord.retire):
                 if self._site.clock.monotonic() >= deadline:
-                    raise TransientError(f"supervisord of group {group} does not shut down")
+                    raise TransientError(f"supervisord of group {group} does not shut down", code="PRO108")
                 await self._site.clock.sleep(_POLL)
 
     async def _clear(self, index: int) -> None:
@@ -177,7 +179,7 @@ class Rolling:
                 return
             if now >= deadline + _KILL_GRACE:
                 raise TransientError(
-                    f"replica {index} does not end, not even on SIGKILL", why=f"it is {state}"
+                    f"replica {index} does not end, not even on SIGKILL", code="PRO109", why=f"it is {state}"
                 )
             if state in (State.RUNNING, State.STARTING, State.BACKOFF):
                 await self._site.calls.run(self._key, supervisord.stop, name)
@@ -199,7 +201,8 @@ class Rolling:
             now = self._site.clock.monotonic()
             if now >= deadline + _KILL_GRACE:
                 raise TransientError(
-                    f"process {left[0].pid} of replica {index} does not end, not even on SIGKILL"
+                    f"process {left[0].pid} of replica {index} does not end, not even on SIGKILL",
+                    code="PRO110",
                 )
             for process in left:
                 if now >= deadline:
@@ -216,6 +219,7 @@ class Rolling:
             port, who = stranger
             raise TransientError(
                 f"port {port} of replica {replica.index} is in use by {who}",
+                code="PRO111",
                 fix="end that process, or declare another port",
             )
 
@@ -254,7 +258,9 @@ class Rolling:
         if not how and found is not None:
             how = found["spawnerr"]
         ended = f"replica {index} ended right after its start"
-        return TransientError(f"{ended} ({how})" if how else ended, why=f"stderr: {stderr}" if stderr else "")
+        return TransientError(
+            f"{ended} ({how})" if how else ended, code="PRO112", why=f"stderr: {stderr}" if stderr else ""
+        )
 
     async def _stderr(self, supervisord: Supervisord, index: int, mark: LogMark) -> str:
         _, stderr = await self._site.run(supervisord.complaint, self._key, index, mark, self._hidden)
@@ -270,6 +276,7 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
     if not os.path.isdir(replica.directory):
         raise StalledError(
             f"the directory {replica.directory} of the process does not exist",
+            code="PRO113",
             fix="create it, or change `directory`",
         )
     command = replica.command[0]
@@ -278,6 +285,7 @@ def check_runnable(replica: Replica, inherited: Mapping[str, str]) -> None:
     if shutil.which(place, path=search) is None:
         raise StalledError(
             f"the program {command} is not found or not executable",
+            code="PRO114",
             why=f"looked for it as {place}" if "/" in command else f"looked for it in PATH ({search})",
             fix="install it, or change the first word of `command`",
         )

@@ -26,7 +26,7 @@ class RefusedError(TransientError):
     """supervisord refused a call.
 
     Attributes:
-        code: supervisord's number for the reason.
+        number: supervisord's number for the reason.
     """
 
     ALREADY_STARTED = 60
@@ -37,9 +37,9 @@ class RefusedError(TransientError):
     SHUTDOWN_STATE = 6
     STILL_RUNNING = 91
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(f"supervisord refused: {text}")
-        self.code = code
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(f"supervisord refused: {text}", code="PRO115")
+        self.number = number
 
 
 class _Connection(http.client.HTTPConnection):
@@ -100,15 +100,18 @@ def _post(directory: Path, method: str, arguments: tuple[Any, ...]) -> Any:
         response = connection.getresponse()
         content = response.read()
         if response.status != 200:
-            raise TransientError(f"supervisord of {directory} answered {response.status} {response.reason}")
+            raise TransientError(
+                f"supervisord of {directory} answered {response.status} {response.reason}", code="PRO116"
+            )
         (answer,), _ = xmlrpc.client.loads(content)
     except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NotRunningError(f"no supervisord runs in {directory}") from error
+        raise NotRunningError(f"no supervisord runs in {directory}", code="PRO117") from error
     except xmlrpc.client.Fault as error:
         raise RefusedError(error.faultCode, error.faultString) from error
     except (OSError, http.client.HTTPException, xml.parsers.expat.ExpatError, ValueError) as error:
         raise TransientError(
             f"supervisord of {directory} does not answer",
+            code="PRO118",
             why=str(error) or type(error).__name__,
             fix="if it stays so, end that supervisord; Lehr starts a new one",
         ) from error

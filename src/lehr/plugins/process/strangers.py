@@ -38,9 +38,13 @@ def listening(port: int) -> int:
     """
     found = [pid for _, pid in procfs.listeners(frozenset({port}))]
     if not found:
-        raise StalledError(f"nobody listens on port {port}", fix="start the program, or correct the port")
+        raise StalledError(
+            f"nobody listens on port {port}", code="PRO119", fix="start the program, or correct the port"
+        )
     if found[0] is None:
-        raise StalledError(f"a process of another user listens on port {port}", fix="look as that user")
+        raise StalledError(
+            f"a process of another user listens on port {port}", code="PRO120", fix="look as that user"
+        )
     return _master(found[0], port)
 
 
@@ -69,7 +73,9 @@ def named(pattern: str) -> list[int]:
     }
     first = sorted(pid for pid in found if (it := procfs.parentage(pid)) is None or it.parent not in found)
     if len(first) > MOST_PROGRAMS:
-        raise StalledError(f"{len(first)} programs match {pattern}", fix="name one by its port")
+        raise StalledError(
+            f"{len(first)} programs match {pattern}", code="PRO121", fix="name one by its port"
+        )
     return first
 
 

@@ -143,7 +143,9 @@ class Supervisord:
             section = program_section(name, launcher, replica.stop_timeout, path)
             self._write(f"{path}.ini", section.encode())
         except OSError as error:
-            raise TransientError(f"cannot write {self.directory / path}", why=error.strerror or "") from error
+            raise TransientError(
+                f"cannot write {self.directory / path}", code="PRO122", why=error.strerror or ""
+            ) from error
         self._forget(name)
         self._reload()
         rpc.call(self.directory, "addProcessGroup", name)
@@ -154,7 +156,7 @@ class Supervisord:
         try:
             rpc.call(self.directory, "startProcess", name, False)
         except rpc.RefusedError as fault:
-            if fault.code != rpc.RefusedError.ALREADY_STARTED:
+            if fault.number != rpc.RefusedError.ALREADY_STARTED:
                 raise
 
     def stop(self, name: str) -> None:
@@ -164,7 +166,7 @@ class Supervisord:
         except rpc.NotRunningError:
             return
         except rpc.RefusedError as fault:
-            if fault.code not in (rpc.RefusedError.NOT_RUNNING, rpc.RefusedError.BAD_NAME):
+            if fault.number not in (rpc.RefusedError.NOT_RUNNING, rpc.RefusedError.BAD_NAME):
                 raise
 
     def information(self, name: str) -> dict[str, Any] | None:
@@ -174,7 +176,7 @@ class Supervisord:
         except rpc.NotRunningError:
             return None
         except rpc.RefusedError as fault:
-            if fault.code == rpc.RefusedError.BAD_NAME:
+            if fault.number == rpc.RefusedError.BAD_NAME:
                 return None
             raise
         return found
@@ -188,7 +190,9 @@ class Supervisord:
             for file in folder.glob(f"{index}.*"):
                 file.unlink(missing_ok=True)
         except OSError as error:
-            raise TransientError(f"cannot remove files in {folder}", why=error.strerror or "") from error
+            raise TransientError(
+                f"cannot remove files in {folder}", code="PRO123", why=error.strerror or ""
+            ) from error
         with contextlib.suppress(OSError):
             folder.rmdir()  # unless other replicas are in it
 
@@ -203,7 +207,7 @@ class Supervisord:
             shutil.rmtree(self.directory, ignore_errors=True)
             return True
         except rpc.RefusedError as fault:
-            if fault.code != rpc.RefusedError.SHUTDOWN_STATE:
+            if fault.number != rpc.RefusedError.SHUTDOWN_STATE:
                 raise
         return False
 
@@ -238,16 +242,24 @@ class Supervisord:
                 check=False,
             )
         except OSError as error:
-            raise TransientError(f"cannot start supervisord in {self.directory}", why=str(error)) from error
+            raise TransientError(
+                f"cannot start supervisord in {self.directory}", code="PRO124", why=str(error)
+            ) from error
         except subprocess.TimeoutExpired as error:
-            raise TransientError(f"supervisord did not start in {_START_TIMEOUT:.0f} s") from error
+            raise TransientError(
+                f"supervisord did not start in {_START_TIMEOUT:.0f} s", code="PRO125"
+            ) from error
         if done.returncode:  # otherwise it is a daemon now, and listens already
             message = done.stderr.decode(errors="replace").strip()[-_TAIL_CHARACTERS:]
             if "No module named supervisor" in message:
                 raise StalledError(
-                    "supervisord is not installed", fix=f"{sys.executable} -m pip install supervisor"
+                    "supervisord is not installed",
+                    code="PRO126",
+                    fix=f"{sys.executable} -m pip install supervisor",
                 )
-            raise TransientError(f"supervisord of group {self.group} does not start", why=message)
+            raise TransientError(
+                f"supervisord of group {self.group} does not start", code="PRO127", why=message
+            )
 
     def _environment(self) -> dict[str, str]:
         own = dict(self._inherited) | {procfs.SUPERVISOR: str(self.directory)}
@@ -259,10 +271,11 @@ class Supervisord:
         try:
             rpc.call(self.directory, "reloadConfig")
         except rpc.RefusedError as fault:
-            if fault.code != rpc.RefusedError.CANT_REREAD:
+            if fault.number != rpc.RefusedError.CANT_REREAD:
                 raise
             raise StalledError(
                 f"supervisord of group {self.group} cannot read its configuration",
+                code="PRO128",
                 why=fault.what,
                 fix=f"delete the file it names, below {self.directory}; Lehr writes it anew",
             ) from fault
@@ -271,7 +284,7 @@ class Supervisord:
         try:
             rpc.call(self.directory, "removeProcessGroup", name)
         except rpc.RefusedError as fault:
-            if fault.code != rpc.RefusedError.BAD_NAME:
+            if fault.number != rpc.RefusedError.BAD_NAME:
                 raise
 
     def _write(self, path: str, content: bytes) -> None:

@@ -63,7 +63,9 @@ class PostgresStore:
 
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         if self._writer is None:
-            raise StalledError(f"the store at {self._address.place} was opened for reading only")
+            raise StalledError(
+                f"the store at {self._address.place} was opened for reading only", code="STO111"
+            )
         return self._writer.transact(
             keys_of(self._address.schema, writes),
             lambda db: [_CARRY_OUT[type(write)](db, write) for write in writes],

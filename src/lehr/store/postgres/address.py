@@ -45,18 +45,19 @@ class Address:
             StalledError: it is no address. It is not told, since it may hold a password.
         """
         if not text.startswith(SCHEMES):
-            raise StalledError("the store is no address of a PostgreSQL database", fix=_FIX)
+            raise StalledError("the store is no address of a PostgreSQL database", code="STO112", fix=_FIX)
         try:
             url, self.schema = _without_schema(text)
             known = {name: str(value) for name, value in conninfo_to_dict(url).items()}
         except (psycopg.Error, ValueError):
             # From None: the driver's message quotes what it cannot read.
-            raise StalledError("the address of the store cannot be read", fix=_FIX) from None
+            raise StalledError("the address of the store cannot be read", code="STO113", fix=_FIX) from None
         if not _PORTS.fullmatch(known.get("port", "")):
-            raise StalledError("the address of the store has no proper port", fix=_FIX)
+            raise StalledError("the address of the store has no proper port", code="STO114", fix=_FIX)
         if not _NAME.fullmatch(self.schema) or self.schema.startswith("pg_") or self.schema == REGISTER:
             raise StalledError(
                 "the schema of the store has no proper name",
+                code="STO115",
                 fix="choose one of small letters, digits and underscores: ?schema=lehr; not"
                 f" {REGISTER}, which is the register of claims",
             )

@@ -175,6 +175,7 @@ class ClaimTable:
         except LehrError as error:
             raise TransientError(
                 f"the register of claims in {self._address.place} cannot be used",
+                code="STO116",
                 why=str(error),
                 fix=error.fix,
             ) from error
@@ -187,11 +188,15 @@ class ClaimTable:
         except psycopg.errors.UndefinedTable as error:
             self.close()  # a new connection makes it
             raise TransientError(
-                f"{_CLAIM} is gone", why="somebody has dropped it", fix="Lehr makes it again automatically"
+                f"{_CLAIM} is gone",
+                code="STO117",
+                why="somebody has dropped it",
+                fix="Lehr makes it again automatically",
             ) from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise StalledError(
                 f"schema {REGISTER} is closed to this role",
+                code="STO118",
                 why=said(error),
                 fix=f"have its owner grant this role USAGE on schema {REGISTER}, and SELECT, INSERT, UPDATE,"
                 f" DELETE on {_CLAIM}; where there is none, grant CREATE on the database",
@@ -222,6 +227,7 @@ class ClaimTable:
         if self._read_only:
             raise NoRegisterError(
                 "there is no register of claims yet",
+                code="STO119",
                 why=f"no `lehr run` has made it in {self._address.place}",
             )
         with db.transaction():

@@ -56,6 +56,7 @@ def connect(address: Address) -> Connection:
             raise away(address, why=said(error)) from error
         raise StalledError(
             f"the PostgreSQL server of {address.place} refuses the connection",
+            code="STO120",
             why=said(error),
             fix="see that the database is there, and user and password are right (~/.pgpass, PGPASSWORD)",
         ) from error
@@ -71,7 +72,9 @@ def connect(address: Address) -> Connection:
 def _configure(connection: Connection, address: Address) -> None:
     if connection.info.server_version < _OLDEST_SERVER:
         raise StalledError(
-            f"the PostgreSQL server of {address.place} is older than version 14", fix="upgrade it"
+            f"the PostgreSQL server of {address.place} is older than version 14",
+            code="STO121",
+            fix="upgrade it",
         )
     settings = {
         **_SETTINGS,
@@ -129,7 +132,7 @@ class Connector:
             self._trouble = error.why
             if self._known and isinstance(error, StalledError):
                 # It may have no connection to spare, or be in the middle of a change: it knew us before.
-                raise TransientError(error.what, why=error.why, fix=error.fix) from error
+                raise TransientError(error.what, code=error.code, why=error.why, fix=error.fix) from error
             raise
         self._known, self._failures = True, 0
         return connection

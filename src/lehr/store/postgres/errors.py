@@ -25,7 +25,9 @@ _AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by 
 
 def away(address: Address, *, why: str) -> TransientError:
     """The server cannot be reached."""
-    return TransientError(f"the PostgreSQL server of {address.place} does not answer", why=why, fix=_AWAY)
+    return TransientError(
+        f"the PostgreSQL server of {address.place} does not answer", code="STO122", why=why, fix=_AWAY
+    )
 
 
 def said(error: BaseException) -> str:
@@ -58,6 +60,7 @@ def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
         return _broken_rule(error, address)
     return TransientError(
         f"the store at {address.place} failed",
+        code="STO123",
         why=said(error),
         fix="see to the server; nothing was lost, Lehr tries again by itself",
     )
@@ -70,6 +73,7 @@ def _stopped(error: psycopg.Error, address: Address) -> LehrError:
 def _locked(error: psycopg.Error, address: Address) -> LehrError:
     return TransientError(
         f"the store at {address.place} is locked",
+        code="STO124",
         why="another program holds it",
         fix="end the other program; nothing was written",
     )
@@ -78,6 +82,7 @@ def _locked(error: psycopg.Error, address: Address) -> LehrError:
 def _full(error: psycopg.Error, address: Address) -> LehrError:
     return TransientError(
         f"the PostgreSQL server of {address.place} has no room",
+        code="STO125",
         why=said(error),
         fix="give it some: disk, memory or connections; nothing was lost, Lehr goes on by itself",
     )
@@ -86,6 +91,7 @@ def _full(error: psycopg.Error, address: Address) -> LehrError:
 def _only_reads(error: psycopg.Error, address: Address) -> LehrError:
     return TransientError(
         f"the PostgreSQL server of {address.place} takes no writes",
+        code="STO126",
         why=said(error),
         fix="name the primary, not a standby; nothing was lost, Lehr tries again by itself",
     )
@@ -94,6 +100,7 @@ def _only_reads(error: psycopg.Error, address: Address) -> LehrError:
 def _forbidden(error: psycopg.Error, address: Address) -> LehrError:
     return StalledError(
         f"the store at {address.place} cannot be opened",
+        code="STO127",
         why=said(error),
         fix="see that the user is right, may connect, and may make a schema in the database",
     )
@@ -102,6 +109,7 @@ def _forbidden(error: psycopg.Error, address: Address) -> LehrError:
 def _missing(error: psycopg.Error, address: Address) -> LehrError:
     return StalledError(
         f"there is no store at {address.place}",
+        code="STO128",
         why=said(error),
         fix="make the database; `lehr run` makes the schema and the tables",
     )
@@ -110,6 +118,7 @@ def _missing(error: psycopg.Error, address: Address) -> LehrError:
 def _damaged(error: Exception, address: Address) -> LehrError:
     return StalledError(
         f"the store at {address.place} cannot be read",
+        code="STO129",
         why=said(error),
         fix="see `lehr store check`; restore it from a backup, or name an empty database: Lehr then starts "
         "anew from git and from production, without its history",
@@ -120,6 +129,7 @@ def _broken_rule(error: psycopg.Error, address: Address) -> LehrError:
     # Trying again would fail for ever, and hold up every write behind it.
     return StalledError(
         f"the store at {address.place} refused a write that breaks its rules",
+        code="STO130",
         why=said(error),
         fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
     )

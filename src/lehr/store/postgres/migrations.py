@@ -57,6 +57,7 @@ def version_of(connection: Connection, address: Address) -> int | None:
     if any_table:
         raise StalledError(
             f"the schema {address.schema} of {address.place} is not Lehr's",
+            code="STO131",
             why="it has tables of another program",
             fix="choose another schema: ?schema=NAME in the address",
         )
@@ -74,6 +75,7 @@ def require_version(found: int | None, address: Address) -> None:
     if found is None:
         raise StalledError(
             f"there is no store at {address.place}",
+            code="STO132",
             why="nothing was written yet",
             fix="run `lehr run` once, or name the store with --store",
         )
@@ -81,10 +83,11 @@ def require_version(found: int | None, address: Address) -> None:
     if found < schema.VERSION:
         raise StalledError(
             what,
+            code="STO133",
             why="an older Lehr made it, and this command only reads",
             fix="back the database up and start `lehr run` with this Lehr: it brings the tables up to date",
         )
-    raise StalledError(what, fix="use the Lehr that made it, or a newer one")
+    raise StalledError(what, code="STO134", fix="use the Lehr that made it, or a newer one")
 
 
 def _make(connection: Connection, address: Address) -> None:

@@ -175,6 +175,7 @@ class Writer:
             if not self._was_committed():
                 raise TransientError(
                     f"the connection to {self._address.place} was lost in a commit",
+                    code="STO135",
                     why="the server does not have it: nothing was written",
                     fix="see to the server; Lehr goes on by itself",
                 ) from error
@@ -196,6 +197,7 @@ class Writer:
                 break
         raise StalledError(
             f"nobody knows whether the last commit reached {self._address.place}",
+            code="STO136",
             why="the connection was lost in it, and the server does not come back",
             fix="start `lehr run` again when it is back: that looks at what was written",
         )
@@ -214,6 +216,7 @@ class Writer:
         if row is None:
             raise StalledError(
                 f"nobody knows whether the last commit reached {self._address.place}",
+                code="STO137",
                 why="the row of this writer is gone: the store was replaced while Lehr ran",
                 fix="start `lehr run` again: it looks at what was written",
             )

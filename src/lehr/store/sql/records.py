@@ -115,6 +115,7 @@ def keep_lease(db: Session, write: KeepLease) -> None:
     if epoch != write.epoch:
         raise LeaseLostError(
             f"another control plane has taken over partition {write.partition}",
+            code="STO138",
             why=f"its lease has epoch {epoch}, this one's had {write.epoch}",
             fix="leave it to the other one, or end that and start this one again",
         )

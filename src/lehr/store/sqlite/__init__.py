@@ -58,7 +58,7 @@ class SqliteStore:
     def commit(self, writes: Sequence[Write]) -> list[Any]:
         db = self._writer
         if db is None:
-            raise StalledError(f"state file {self._path} was opened for reading only")
+            raise StalledError(f"state file {self._path} was opened for reading only", code="STO139")
         with translated(self._path):
             if self._checkpoints is not None:
                 self._checkpoints.before_commit()

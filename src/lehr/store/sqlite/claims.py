@@ -158,6 +158,7 @@ class ClaimFile:
         except (sqlite3.Error, OSError) as error:
             raise TransientError(
                 f"the register of claims {self._path} cannot be used",
+                code="STO140",
                 why=str(error),
                 fix="see to its disk; if the file is damaged, remove it: Lehr makes it again",
             ) from error
@@ -170,7 +171,9 @@ class ClaimFile:
             self._open = None
         if self._read_only and not self._path.exists():
             raise NoRegisterError(
-                "there is no register of claims yet", why=f"no `lehr run` has made {self._path}"
+                "there is no register of claims yet",
+                code="STO141",
+                why=f"no `lehr run` has made {self._path}",
             )
         if self._read_only:
             made = self._connect("ro")

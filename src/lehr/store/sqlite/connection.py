@@ -55,10 +55,11 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
         StalledError: it is missing, not a state file, corrupt, or of another version.
     """
     if read_only and not path.exists():
-        raise StalledError(f"there is no state file {path}", fix=_BEGIN)
+        raise StalledError(f"there is no state file {path}", code="STO142", fix=_BEGIN)
     if path.is_dir():
         raise StalledError(
             f"state file {path} is a directory",
+            code="STO143",
             why="Lehr makes a file there, and that cannot be made",
             fix="move it away, or name another state folder with --state",
         )
@@ -79,7 +80,9 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
             if not _empty(connection):
                 _check_kind(connection, path, read_only=read_only)
             elif read_only:
-                raise StalledError(f"state file {path} is empty", why="nothing was written yet", fix=_BEGIN)
+                raise StalledError(
+                    f"state file {path} is empty", code="STO144", why="nothing was written yet", fix=_BEGIN
+                )
             if not read_only:
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts for a new file only
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -127,6 +130,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) 
     if _number(connection, "application_id") != _APPLICATION:
         raise StalledError(
             f"{path} is not a state file of Lehr",
+            code="STO145",
             why="it is a database of another program",
             fix="name another state folder with --state, or move that file away",
         )
@@ -137,10 +141,13 @@ def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) 
     if migrations.can_be_migrated(found):
         raise StalledError(
             what,
+            code="STO146",
             why="an older Lehr wrote it, and this command only reads",
             fix="start `lehr run` with this Lehr: it brings the file up to date, and leaves a copy beside it",
         )
-    raise StalledError(what, fix="run the Lehr that wrote it, or move the state folder away to start anew")
+    raise StalledError(
+        what, code="STO147", fix="run the Lehr that wrote it, or move the state folder away to start anew"
+    )
 
 
 @contextlib.contextmanager
@@ -171,12 +178,14 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return TransientError(
             f"state file {path} is locked",
+            code="STO148",
             why="another program holds it",
             fix="end the other program; nothing was written",
         )
     if code == sqlite3.SQLITE_FULL:
         return TransientError(
             f"no room to write state file {path}",
+            code="STO149",
             why="the disk is full",
             fix="free some space; nothing was lost, Lehr goes on by itself",
         )
@@ -184,6 +193,7 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
         # Trying again would fail for ever, and hold up every write behind it.
         return StalledError(
             f"state file {path} refused a write that breaks its rules",
+            code="STO150",
             why=str(error),
             fix="this is a bug of Lehr: report it; nothing was written, and `lehr run` may be started again",
         )
@@ -192,11 +202,13 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return StalledError(
             f"state file {path} cannot be opened",
+            code="STO151",
             why=str(error),
             fix="see that its folder exists and that this user may write there",
         )
     return TransientError(
         f"state file {path} failed",
+        code="STO152",
         why=str(error),
         fix="see to its disk; nothing was lost, Lehr tries again by itself",
     )
@@ -205,6 +217,7 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
 def _corrupt(error: Exception, path: Path) -> StalledError:
     return StalledError(
         f"state file {path} cannot be read",
+        code="STO153",
         why=str(error),
         fix="restore it from a backup, or move it away: Lehr then starts anew from git and from "
         "production, without its history",

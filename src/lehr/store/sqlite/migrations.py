@@ -81,6 +81,7 @@ def _copy(path: Path, target: Path) -> None:
     except OSError as error:
         raise TransientError(
             f"state file {path} cannot be copied before it is brought up to date",
+            code="STO154",
             why=error.strerror or str(error),
             fix="make room beside it, and see that this user may write there",
         ) from error
