@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from lehr.cli.errors import DEFECT
+from lehr.base.errors import DEFECT
 from lehr.model.reason import Reason
 
 ROOT = Path(__file__).resolve().parents[1]

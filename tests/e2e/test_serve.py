@@ -161,7 +161,7 @@ def test_lehr_run_begins_nothing_with_an_address_that_is_none(tmp_path: Path) ->
     command = [*LEHR, "run", "--listen", "somewhere"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: 'somewhere' is no address"), done.stderr
+    assert done.stderr.startswith("error[HTP124]: 'somewhere' "), done.stderr
     assert not (tmp_path / "etc").exists()
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from lehr.base.text import writable
 
+DEFECT = "BUG101"
+"""Code of every error that nobody foresaw."""
+
 
 class LehrError(Exception):
     """Base of all our exceptions. What they say can always be written down, whoever's words it quotes.

@@ -10,13 +10,10 @@ import click
 import msgspec
 
 from lehr import __version__
-from lehr.base.errors import LehrError
+from lehr.base.errors import DEFECT, LehrError
 from lehr.cli.terminal import coloured, printable, style
 
 TRACEBACK = "LEHR_TRACEBACK"
-
-DEFECT = "BUG101"
-"""Code of every error that nobody foresaw."""
 
 
 def show_error(error: LehrError, form: str = "") -> None:

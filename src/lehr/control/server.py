@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from lehr.base.errors import LehrError
+from lehr.base.errors import DEFECT, LehrError
 from lehr.control.client import SOCKET
 from lehr.control.messages import Answer, AnyRequest
 from lehr.control.socket import listening, peer_user
@@ -58,19 +58,23 @@ class Server:
             writer.close()
 
     async def _answer(self, line: bytes, user: int) -> Answer:
-        if user not in (os.getuid(), 0):
-            return Answer(False, f"user {user} may not command this program", code="CTL122")
         try:
-            request = msgspec.json.decode(line, type=AnyRequest)
-        except msgspec.MsgspecError as error:
-            return Answer(False, "the command cannot be understood", code="CTL123", why=str(error))
-        try:
-            return await self._carry_out(request, _name(user))
+            return await self._carry_out(_request(line, user), _name(user))
         except LehrError as error:
             return Answer(False, error.what, error.why, error.fix, error.code)
         except Exception as error:
             log.exception("a command broke")
-            return Answer(False, "the command broke", code="CTL124", why=f"{type(error).__name__}: {error}")
+            return Answer(False, "the command broke", why=f"{type(error).__name__}: {error}", code=DEFECT)
+
+
+def _request(line: bytes, user: int) -> AnyRequest:
+    if user not in (os.getuid(), 0):
+        raise LehrError(f"user {user} may not command this program", code="CTL122")
+    try:
+        request: AnyRequest = msgspec.json.decode(line, type=AnyRequest)
+    except msgspec.MsgspecError as error:
+        raise LehrError("the command cannot be understood", code="CTL123", why=str(error)) from error
+    return request
 
 
 def _name(user: int) -> str:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lehr.base.clock import Clock
-from lehr.base.errors import LehrError
+from lehr.base.errors import DEFECT, LehrError
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
 from lehr.http import problems
@@ -273,4 +273,4 @@ async def _gone(_request: Request, _error: Exception) -> Response:
 async def _defect(_request: Request, error: Exception) -> Response:
     why = f"{type(error).__name__}: {error}"
     log.error("a request has met a defect", exc_info=error)
-    return _response(problem("Defect", "Lehr has a defect", why, "please report it"))
+    return _response(problem("Defect", "Lehr has a defect", why, "please report it", error=DEFECT))

@@ -65,6 +65,6 @@ def test_a_user_without_a_name_is_told_that_postgresql_needs_one(tmp_path: Path)
         timeout=30,
     )
     assert done.returncode == 1
-    assert "error: uid 54321 has no name on this machine" in done.stderr
+    assert "error[DEM102]: uid 54321 " in done.stderr
     assert "lehr demo --example hello" in done.stderr
     assert list(tmp_path.iterdir()) == []

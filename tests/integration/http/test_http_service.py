@@ -227,7 +227,8 @@ def test_all_that_is_wrong_with_parameters_is_told_at_once(tmp_path: Path) -> No
 def test_what_was_pruned_is_gone(tmp_path: Path) -> None:
     async def story(server: Served) -> None:
         server.store.commit([Prune(PARTITION, keep=1, before=float("inf"))])
-        assert (await server.get(f"{ROOT}/assets?at=1")).json["code"] == "Pruned"
+        problem = (await server.get(f"{ROOT}/assets?at=1")).json
+        assert (problem["code"], problem["error"]) == ("Pruned", "SDK106")
         answer = await server.get(f"{ROOT}/watch?after=1")
         assert (answer.status, answer.json["code"]) == (410, "ListAgain")
 

@@ -64,6 +64,7 @@ def test_a_command_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytes
     carried = Carried()
     answer = conversing(tmp_path, carried, lambda: said(tmp_path, b'{"command": "refresh"}'))
     assert not answer.ok
+    assert answer.code == "CTL122"
     assert "user 54321" in answer.message
     assert carried.commands == []
 
@@ -78,5 +79,6 @@ def test_only_its_owner_can_reach_the_socket(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [b"no command", b"{}", b'{"command": "rm"}', b'{"command": "freeze"}'])
 def test_what_is_no_command_carries_nothing_out(line: bytes, tmp_path: Path) -> None:
     carried = Carried()
-    assert not conversing(tmp_path, carried, lambda: said(tmp_path, line)).ok
+    answer = conversing(tmp_path, carried, lambda: said(tmp_path, line))
+    assert (answer.ok, answer.code) == (False, "CTL123")
     assert carried.commands == []
