@@ -97,6 +97,7 @@ def _checked(directory: Path, *arguments: str) -> None:
     if done.returncode:
         raise LehrError(
             f"the files are in {directory}, but git {arguments[0]} failed",
+            code="CLI116",
             why=done.stderr.strip(),
             fix="mend that and commit them; or start again with --no-git, in another directory",
         )

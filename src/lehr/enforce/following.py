@@ -120,7 +120,9 @@ class Following:
         }
         header = self._runtime.store.intent.incarnation(self._runtime.partition, batch.sequence)
         if header is None:  # reads may lag behind what was told
-            raise TransientError(f"incarnation {self._runtime.partition}@{batch.sequence} cannot be read yet")
+            raise TransientError(
+                f"incarnation {self._runtime.partition}@{batch.sequence} cannot be read yet", code="ENF101"
+            )
         self._changed(header, heads | dict.fromkeys(batch.gone))
         self.sequence = batch.sequence
         self.trouble = ""

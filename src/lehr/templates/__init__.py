@@ -67,6 +67,7 @@ def write_template(template: str, directory: Path) -> list[str]:
     if in_the_way:
         raise LehrError(
             f"{directory} has {', '.join(in_the_way)} already",
+            code="CLI114",
             why="`lehr init` overwrites nothing",
             fix="choose another directory",
         )
@@ -76,7 +77,9 @@ def write_template(template: str, directory: Path) -> list[str]:
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             (directory / path).write_text(text)
     except OSError as error:
-        raise LehrError(f"{directory} cannot be written", why=error.strerror or str(error)) from error
+        raise LehrError(
+            f"{directory} cannot be written", code="CLI115", why=error.strerror or str(error)
+        ) from error
     return [str(path) for path in files]
 
 
