@@ -20,7 +20,7 @@ from lehr.editing.folder import Folder
 from lehr.editing.partial_changes import same
 from lehr.editing.places import Edited, MovedError, Place, Tip
 from lehr.sdk.source import Snapshot
-from lehr.sources.opening import Kind, place_of, taken_apart
+from lehr.sources.location import Kind, place_of, taken_apart
 from lehr.sources.origin import local_path
 
 _TRIES = 20

@@ -22,9 +22,9 @@ from lehr.sources.composite import CompositeSource
 from lehr.sources.declared import Means, open_declared
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource
-from lehr.sources.opening import open_source, require_location
-from lehr.sources.signing import SignersFile
-from lehr.sources.tidying import forget, pack
+from lehr.sources.location import open_source, require_location
+from lehr.sources.mirror_upkeep import forget, pack
+from lehr.sources.signatures import SignersFile
 from lehr.sources.tree import TreeSnapshot
 
 __all__ = [

@@ -26,7 +26,7 @@ from lehr.sdk.source import (
     Source,
     SourcesError,
 )
-from lehr.sources.following import Following
+from lehr.sources.combined_hints import Following
 
 Open = Callable[[str, DeclaredSource], Source]
 """Opens the source that is declared by a name. May raise `StalledError`."""

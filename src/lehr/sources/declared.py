@@ -13,11 +13,11 @@ from lehr.model.declared_sources import DeclaredSource, DirectoryPlace, GitPlace
 from lehr.sdk.source import Source
 from lehr.sources.directory import DirectorySource
 from lehr.sources.git import GitSource
-from lehr.sources.opening import left_out, place_of
+from lehr.sources.location import left_out, place_of
 from lehr.sources.origin import local_path
 from lehr.sources.released import ReadReleased, ReleasedSource
 from lehr.sources.rows import AskRows, RowsSource
-from lehr.sources.signing import Signers
+from lehr.sources.signatures import Signers
 
 
 class Means(msgspec.Struct, frozen=True):

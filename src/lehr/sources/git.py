@@ -16,7 +16,7 @@ from lehr.sources.command import public
 from lehr.sources.hints import Hints
 from lehr.sources.mirror import Mirror
 from lehr.sources.origin import LocalRepository, local_path
-from lehr.sources.signing import Signers, SignersFile
+from lehr.sources.signatures import Signers, SignersFile
 from lehr.sources.tree import TreeSnapshot
 
 

@@ -19,7 +19,7 @@ _TIPS = "refs/tips/"
 class Mirror:
     """Holds the tips that were fetched, and the revisions that were kept.
 
-    `lehr.sources.tidying` packs it. Made when first used, and mended when somebody removed it.
+    `lehr.sources.mirror_upkeep` packs it. Made when first used, and mended when somebody removed it.
 
     Args:
         timeout: seconds that a fetch may take.

@@ -9,7 +9,7 @@ import pytest
 
 from lehr.base.clock import SystemClock
 from lehr.sources import DirectorySource, GitSource, open_source
-from lehr.sources.opening import Kind
+from lehr.sources.location import Kind
 
 
 @pytest.fixture

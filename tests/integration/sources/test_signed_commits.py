@@ -13,7 +13,7 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError
 from lehr.sources import GitSource
-from lehr.sources.signing import Signers, SignersFile, keys_in
+from lehr.sources.signatures import Signers, SignersFile, keys_in
 from tests.gpg import Keyring, keyring, needs_gpg
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")

@@ -27,7 +27,7 @@ from lehr.sources import DirectorySource, GitSource
 from lehr.sources.archive import entry_of
 from lehr.sources.composite import CompositeSource
 from lehr.sources.rows import RowsSource
-from lehr.sources.signing import Signers
+from lehr.sources.signatures import Signers
 from lehr.testing.conformance.source import RULES, Edit, Rule, Subject
 
 

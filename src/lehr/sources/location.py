@@ -14,7 +14,7 @@ from lehr.sources.branch import BranchMemory
 from lehr.sources.directory import EXCLUDED, DirectorySource
 from lehr.sources.git import GitSource
 from lehr.sources.origin import local_path
-from lehr.sources.signing import Signers, SignersFile
+from lehr.sources.signatures import Signers, SignersFile
 
 Kind = Literal["git", "directory"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lehr.base.clock import SystemClock
 from lehr.sdk.source import Source
-from lehr.sources.following import Following
+from lehr.sources.combined_hints import Following
 from lehr.testing.sim.source import Repository, SimulatedSource
 from lehr.testing.sim.trace import Trace
 
