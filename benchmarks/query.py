@@ -26,10 +26,10 @@ from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.references import Mention
 from lehr.model.writes import Publish
-from lehr.query.filtering import Filter
-from lehr.query.listing import Wanted, page
-from lehr.query.reading import Reading
-from lehr.query.referring import referrers
+from lehr.query.asset_pages import Wanted, page
+from lehr.query.filters import Filter
+from lehr.query.partition_view import Reading
+from lehr.query.referrers import referrers
 from lehr.store.sqlite import SqliteStore
 from lehr.wiring import STATE_FILE
 

@@ -70,7 +70,7 @@ def open_watch(
 def _of_server(url: str, partition: str | None, types: Sequence[str]) -> Watchable:
     from lehr.client.http import HttpWatch  # noqa: PLC0415 - only one of the two is needed
     from lehr.http.remote import RemoteStore  # noqa: PLC0415
-    from lehr.query.reading import choose_partition  # noqa: PLC0415
+    from lehr.query.partition_view import choose_partition  # noqa: PLC0415
 
     if partition is None:
         with contextlib.closing(RemoteStore(url)) as store:
@@ -79,8 +79,8 @@ def _of_server(url: str, partition: str | None, types: Sequence[str]) -> Watchab
 
 
 def _of_store(store: Store, partition: str | None, types: Sequence[str]) -> Watchable:
-    from lehr.query.reading import choose_partition  # noqa: PLC0415
-    from lehr.query.watching import Feed, PartitionWatch  # noqa: PLC0415
+    from lehr.query.partition_view import choose_partition  # noqa: PLC0415
+    from lehr.query.partition_watch import Feed, PartitionWatch  # noqa: PLC0415
 
     if partition is None:
         partition = choose_partition(store.intent.partitions(), None)

@@ -13,7 +13,7 @@ import yaml
 from lehr.cel import Compiled, closures, compile_expression, operators
 from lehr.cel.tree import Call, walk
 from lehr.http.limits import FILTER_LENGTH
-from lehr.query.filtering import VARIABLES
+from lehr.query.filters import VARIABLES
 from tests.conformance import test_cel_conformance as conformance
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cel.md").read_text()

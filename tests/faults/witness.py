@@ -21,9 +21,9 @@ from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
 from lehr.model.merkle import incarnation_digest
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.query.reading import Reading
-from lehr.query.selecting import rows
-from lehr.query.waiting import not_converged
+from lehr.query.asset_rows import rows
+from lehr.query.partition_view import Reading
+from lehr.query.wait_conditions import not_converged
 from tests.faults.rounds import CONVERGES
 from tests.faults.shop import Shop
 

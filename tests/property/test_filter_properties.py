@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lehr.cel import NoAnswerError, compile_condition
 from lehr.model.asset import Asset, AssetId, make_asset
-from lehr.query.filtering import VARIABLES, Bounds, Filter
+from lehr.query.filters import VARIABLES, Bounds, Filter
 
 ids = st.sampled_from(["a", "a/b", "a/c", "b", "bb/a"])
 types = st.sampled_from(["t.A", "t.B", "t.C"])

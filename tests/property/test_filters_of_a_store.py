@@ -23,9 +23,9 @@ from lehr.cel.tree import Call, Fold, Node, Select, walk
 from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate, SourceRevision
 from lehr.model.writes import Publish
-from lehr.query.filtering import VARIABLES, Filter
-from lehr.query.listing import Wanted, page
-from lehr.query.reading import Reading
+from lehr.query.asset_pages import Wanted, page
+from lehr.query.filters import VARIABLES, Filter
+from lehr.query.partition_view import Reading
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("shop")

@@ -17,7 +17,7 @@ from lehr.enforce.state import Looked, State
 from lehr.enforce.step import Stepped
 from lehr.model.operation import Progress
 from lehr.publish import publisher
-from lehr.query.watching import Feed
+from lehr.query.partition_watch import Feed
 from lehr.store.sql import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all

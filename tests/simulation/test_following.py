@@ -126,7 +126,7 @@ def test_an_incarnation_that_changes_too_much_is_listed(
                 await heard.clock.sleep(10.0)
         assert heard.said == ["list 1", "list 2"]
 
-    monkeypatch.setattr("lehr.query.watching._MOST_CHANGES", 2)
+    monkeypatch.setattr("lehr.query.partition_watch._MOST_CHANGES", 2)
     play(tmp_path, scenario)
 
 

@@ -42,7 +42,7 @@ def approve(
     """
     from lehr.cli.told import change_line
     from lehr.control.messages import Approve
-    from lehr.query.selecting import known_asset
+    from lehr.query.asset_rows import known_asset
 
     with open_reading(state, partition) as reading:
         id = known_asset(reading, asset)[0].id

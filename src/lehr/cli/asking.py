@@ -16,8 +16,8 @@ from lehr.cli.stored import open_reading, remote_store
 
 if TYPE_CHECKING:
     from lehr.model.asset import Asset
-    from lehr.query.listing import Page, Plan, Wanted
-    from lehr.query.reading import Reading
+    from lehr.query.asset_pages import Page, Plan, Wanted
+    from lehr.query.partition_view import Reading
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,8 +49,8 @@ class Asked(NamedTuple):
             LehrError: it cannot be understood.
         """
         from lehr.model.selector import parse_selector
-        from lehr.query.filtering import Filter
-        from lehr.query.listing import Wanted
+        from lehr.query.asset_pages import Wanted
+        from lehr.query.filters import Filter
 
         return Wanted(
             None if self.filter is None else Filter(self.filter),
@@ -100,7 +100,7 @@ def check(asked: Asked, status: str | None) -> None:
 def _page(
     reading: Reading, asked: Asked, incarnation: str = "latest", cursor: str = "", limit: int | None = None
 ) -> Page:
-    from lehr.query.listing import page
+    from lehr.query.asset_pages import page
 
     remote = remote_store(reading)
     ask = page if remote is None else remote.page
@@ -132,7 +132,7 @@ def show_intent(
     form: str, asked: Asked, limit: int | None, state: Path | None, partition: str | None
 ) -> None:
     """Assets as an incarnation says that they should be."""
-    from lehr.query.listing import parse_fields
+    from lehr.query.asset_pages import parse_fields
 
     fields = None if asked.fields is None else parse_fields(asked.fields)
     shape = _shape(fields)
@@ -158,7 +158,7 @@ def _show_imported(
 
 
 def _shape(fields: tuple[tuple[str, ...], ...] | None) -> Shape[Asset]:
-    from lehr.query.listing import projected
+    from lehr.query.asset_pages import projected
 
     if fields is None:
         columns = [
@@ -175,7 +175,7 @@ def _shape(fields: tuple[tuple[str, ...], ...] | None) -> Shape[Asset]:
 
 
 def _cell(path: tuple[str, ...]) -> Callable[[Any], str]:
-    from lehr.query.listing import value_at
+    from lehr.query.asset_pages import value_at
 
     def cell(asset: Asset) -> str:
         value = value_at(asset, path)

@@ -23,7 +23,7 @@ from lehr.cli.stored import (
 if TYPE_CHECKING:
     from lehr.model.provenance import Commit
     from lehr.query.blame_values import Blame, FieldBlame, Link, Maker, Source
-    from lehr.query.reading import Reading
+    from lehr.query.partition_view import Reading
 
 _INDENT = " " * 16
 

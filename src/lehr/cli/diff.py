@@ -15,7 +15,7 @@ from lehr.cli.stored import open_reading, partition_option, registry, state_opti
 
 if TYPE_CHECKING:
     from lehr.query.compare import Comparison
-    from lehr.query.reading import Reading
+    from lehr.query.partition_view import Reading
 
 
 @click.command(

@@ -9,9 +9,9 @@ from lehr.model.control import Control
 from lehr.model.decision import Decision, Verdict
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.query.asset_rows import Row
 from lehr.query.run_state import RunState
-from lehr.query.selecting import Row
-from lehr.query.waiting import HeldBack
+from lehr.query.wait_conditions import HeldBack
 
 
 def of_row(row: Row) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def open_watch(asked: Asked, state: Path | None, partition: str | None) -> Itera
     url = named_server()
     with open_reading(state, partition) as reading:
         if url is None:
-            from lehr.query.watching import Feed, PartitionWatch
+            from lehr.query.partition_watch import Feed, PartitionWatch
 
             feed = Feed(reading.store, reading.partition, SystemClock())
             yield PartitionWatch(reading.store, feed, wanted=wanted.matches)

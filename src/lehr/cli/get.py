@@ -20,8 +20,8 @@ from lehr.cli.stored import complete_asset, open_reading, partition_option, stat
 if TYPE_CHECKING:
     from lehr.model.incarnation import Incarnation
     from lehr.model.selector import Selector
-    from lehr.query.reading import Reading
-    from lehr.query.selecting import Row
+    from lehr.query.asset_rows import Row
+    from lehr.query.partition_view import Reading
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -119,7 +119,7 @@ def assets(
     partition: str | None,
 ) -> None:
     """List assets and how each stands. SELECTOR is an id, a pattern, type=T or label:K=V; commas join."""
-    from lehr.query.selecting import parse_status, rows
+    from lehr.query.asset_rows import parse_status, rows
 
     asked = Asked(selector, expression, fields, incarnation, cursor, explain_query)
     check(asked, status)
@@ -188,7 +188,7 @@ def orphans(
     partition: str | None,
 ) -> None:
     """List assets that intent let go of: they are in production, and never touched."""
-    from lehr.query.selecting import orphans as find
+    from lehr.query.asset_rows import orphans as find
 
     with open_reading(state, partition) as reading:
         shown = bounded(find(reading, _parsed(selector)), None if everything else limit, "orphans")
@@ -329,7 +329,7 @@ def _parsed(selector: str | None) -> Selector | None:
 
 
 def _known(reading: Reading, asset: str) -> Any:
-    from lehr.query.selecting import known_asset
+    from lehr.query.asset_rows import known_asset
 
     return known_asset(reading, asset)[0].id
 

@@ -266,8 +266,8 @@ def _chosen(partition: str, number: str, origin: Path) -> Chosen:
     from lehr.base.clock import SystemClock
     from lehr.cli.stored import inert_in
     from lehr.control.state_folder import named_state
-    from lehr.query.promoting import not_in_production
-    from lehr.query.reading import Reading, choose_partition
+    from lehr.query.partition_view import Reading, choose_partition
+    from lehr.query.promotion import not_in_production
     from lehr.store.archive import open_archive
 
     if origin.is_file():

@@ -13,8 +13,8 @@ from lehr.cli.stored import complete_asset, open_reading, registry_of, remote_st
 
 if TYPE_CHECKING:
     from lehr.model.asset import AssetId
-    from lehr.query.reading import Reading
-    from lehr.query.referring import Behind, Referrer
+    from lehr.query.partition_view import Reading
+    from lehr.query.referrers import Behind, Referrer
 
 EPILOG = """
     \b
@@ -37,8 +37,8 @@ def show_referrers(
     partition: str | None,
 ) -> None:
     """What refers to ASSET, through which field; with --tree, also what refers to that, all the way."""
-    from lehr.query.referring import referrers
-    from lehr.query.selecting import known_asset
+    from lehr.query.asset_rows import known_asset
+    from lehr.query.referrers import referrers
 
     with open_reading(state, partition) as reading:
         id = known_asset(reading, asset)[0].id
@@ -54,7 +54,7 @@ def show_referrers(
 
 def _behind(reading: Reading, incarnation: str | None) -> Behind:
     from lehr.model.asset import AssetKey
-    from lehr.query.referring import behind_at
+    from lehr.query.referrers import behind_at
 
     if incarnation is None:
 

@@ -27,7 +27,7 @@ from lehr.control.state_folder import write_record
 from lehr.enforce.failing import brief
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import survey
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 from lehr.sdk.source import REMARK
 from lehr.wiring import Deployment, interrupt_sources, parts
 

@@ -23,7 +23,7 @@ from lehr.cli.stored import (
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
     from lehr.query.overview import Overview
-    from lehr.query.reading import Reading
+    from lehr.query.partition_view import Reading
     from lehr.query.run_state import RunState
 
 
@@ -101,7 +101,7 @@ def _lines(
 def _newest(attempt: Attempt, now: float) -> str:
     """What became of the newest commit."""
     from lehr.model.attempt import Publication
-    from lehr.query.waiting import refusal, revision_of
+    from lehr.query.wait_conditions import refusal, revision_of
 
     revision = revision_of(attempt).removeprefix("the newest ")
     if attempt.publication is Publication.REFUSED:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lehr.http.remote import RemoteStore
     from lehr.model.asset import Partition
     from lehr.model.types import Registry
-    from lehr.query.reading import Reading
+    from lehr.query.partition_view import Reading
     from lehr.sdk.store import CheckableStore, Store
 
 STATE_VARIABLE = "LEHR_STATE"
@@ -207,7 +207,7 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
         LehrError: there is no state, or no such partition.
     """
     from lehr.base.clock import SystemClock
-    from lehr.query.reading import Reading, choose_partition
+    from lehr.query.partition_view import Reading, choose_partition
 
     with open_read_store(state) as store:
         chosen = choose_partition(store.intent.partitions(), partition)

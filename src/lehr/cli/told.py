@@ -14,8 +14,8 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.diff import Change, Diff
 from lehr.model.operation import Operation
+from lehr.query.asset_rows import INERT, NO_TURN, Row
 from lehr.query.explain import Explanation, Link, headline
-from lehr.query.selecting import INERT, NO_TURN, Row
 
 _COLOURS = {
     Status.CONVERGED: "green",

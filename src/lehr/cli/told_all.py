@@ -13,7 +13,7 @@ from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.query.overview import Group, Overview
 from lehr.query.run_state import RunState
-from lehr.query.waiting import HeldBack
+from lehr.query.wait_conditions import HeldBack
 
 _MOST_GROUPS = 20
 _MOST_DIAGNOSTICS = 20

@@ -96,7 +96,7 @@ def explain(name: str, form: str, incarnation: str | None, state: Path | None, p
 
 def _known(state: Path | None, partition: str | None, incarnation: str | None) -> Registry:
     """Types of this installation, and those that an incarnation declares where there is a state."""
-    from lehr.query.reading import choose_partition
+    from lehr.query.partition_view import choose_partition
 
     if incarnation is not None:
         with open_reading(state, partition) as reading:

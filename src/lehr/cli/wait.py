@@ -16,8 +16,8 @@ from lehr.cli.stored import complete_asset, open_reading, partition_option, stat
 
 if TYPE_CHECKING:
     from lehr.model.attempt import Attempt
-    from lehr.query.reading import Reading
-    from lehr.query.waiting import Unmet
+    from lehr.query.partition_view import Reading
+    from lehr.query.wait_conditions import Unmet
 
 _POLL_SECONDS = 0.2
 _ASK_SECONDS = 1.0
@@ -144,7 +144,7 @@ class _Wait:
             await clock.sleep(min(_POLL_SECONDS, rest))
 
     def _left(self, monotonic: float, now: float) -> Unmet:
-        from lehr.query.waiting import MET, unpublished
+        from lehr.query.wait_conditions import MET, unpublished
 
         reading = self._open(now)
         if self._early and reading is not None and self._missing(reading) == MET:
@@ -163,7 +163,7 @@ class _Wait:
         """What is missing to the `lehr run`; None if it is active."""
         from msgspec import structs
 
-        from lehr.query.waiting import MET, missing_run
+        from lehr.query.wait_conditions import MET, missing_run
 
         if monotonic < self._active_until:
             return None
@@ -177,7 +177,7 @@ class _Wait:
 
     def _unlooked(self, monotonic: float) -> Unmet | None:
         """What is missing while the source was not looked at since the wait began; None once it was."""
-        from lehr.query.waiting import Unmet
+        from lehr.query.wait_conditions import Unmet
 
         if self._attempt is not None:
             return None
@@ -216,13 +216,13 @@ def _result(attempt: Attempt) -> tuple[object, ...]:
 def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
     from lehr.model.decision import Status
     from lehr.model.selector import parse_selector
-    from lehr.query import waiting
-    from lehr.query.selecting import selected
+    from lehr.query import wait_conditions
+    from lehr.query.asset_rows import selected
 
     name, _, value = goal.partition("=")
     chosen = parse_selector(selector)
     if goal == "converged":
-        return lambda reading: waiting.unconverged(
+        return lambda reading: wait_conditions.unconverged(
             reading, selected(reading, chosen), allow_pinned=allow_pinned
         )
     if name == "incarnation" and value.isdecimal():
@@ -230,15 +230,18 @@ def _missing(selector: str, goal: str, *, allow_pinned: bool) -> Goal:
     if name == "status":
         status = next((item for item in Status if item.lower() == value.lower()), None)
         if status is not None:
-            return lambda reading: waiting.Unmet(
-                tuple(f"{row.id}: {row.status}" for row in waiting.not_at(selected(reading, chosen), status))
+            return lambda reading: wait_conditions.Unmet(
+                tuple(
+                    f"{row.id}: {row.status}"
+                    for row in wait_conditions.not_at(selected(reading, chosen), status)
+                )
             )
     known = ", ".join(Status)
     raise click.UsageError(f"--for is converged, incarnation=N or status=S, where S is one of {known}.")
 
 
 def _not_published(reading: Reading, sequence: int) -> Unmet:
-    from lehr.query.waiting import MET, Unmet
+    from lehr.query.wait_conditions import MET, Unmet
 
     newest = reading.newest()
     if newest is not None and newest.sequence >= sequence:

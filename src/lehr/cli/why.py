@@ -19,7 +19,7 @@ from lehr.cli.stored import (
 )
 
 if TYPE_CHECKING:
-    from lehr.query.reading import Reading
+    from lehr.query.partition_view import Reading
     from lehr.query.run_state import RunState
 
 

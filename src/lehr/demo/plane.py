@@ -19,9 +19,9 @@ from lehr.control.state_folder import default_state
 from lehr.demo.repository import environment
 from lehr.model.attempt import Attempt
 from lehr.model.types import Registry
-from lehr.query.reading import Reading
-from lehr.query.selecting import rows
-from lehr.query.waiting import not_converged
+from lehr.query.asset_rows import rows
+from lehr.query.partition_view import Reading
+from lehr.query.wait_conditions import not_converged
 
 LEHR = (sys.executable, "-c", "import sys; from lehr.cli.main import main; sys.exit(main())")
 """The program that this one is, whether it is installed or only importable."""

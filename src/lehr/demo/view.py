@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from lehr.demo.stage import Stage
-from lehr.query.selecting import INERT, Row, rows
+from lehr.query.asset_rows import INERT, Row, rows
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,7 +16,7 @@ from lehr.client.reflector import Reflector
 from lehr.enforce.failing import brief
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import Incarnation
-from lehr.query.watching import Feed, PartitionWatch
+from lehr.query.partition_watch import Feed, PartitionWatch
 from lehr.sdk.runtime import Runtime
 from lehr.sdk.store import Head
 from lehr.sdk.watch import Batch, ListAgainError

@@ -32,7 +32,7 @@ from lehr.http.readers import Pools, Readers
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
 from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
-from lehr.query.filtering import Filter
+from lehr.query.filters import Filter
 from lehr.sdk.store import Store
 
 log = structlog.get_logger()

@@ -13,7 +13,7 @@ from lehr.base.moments import seconds_of
 from lehr.client.wire import ParameterProblem
 from lehr.http.problems import ProblemError
 from lehr.model.incarnation import Incarnation
-from lehr.query.reading import NoIncarnationError, Reading
+from lehr.query.partition_view import NoIncarnationError, Reading
 
 Parameters = TypeVar("Parameters", bound=msgspec.Struct)
 

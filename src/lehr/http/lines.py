@@ -15,9 +15,9 @@ from lehr.http.limits import Limits
 from lehr.http.resources import wanted_of
 from lehr.http.sieves import Sieves
 from lehr.model.asset import Asset, Partition
-from lehr.query.listing import Wanted
-from lehr.query.reading import Reading
-from lehr.query.watching import Feed, PartitionWatch
+from lehr.query.asset_pages import Wanted
+from lehr.query.partition_view import Reading
+from lehr.query.partition_watch import Feed, PartitionWatch
 from lehr.sdk.store import Row, Store
 from lehr.sdk.watch import ListAgainError
 

@@ -13,9 +13,9 @@ from lehr.http.limits import FILTER_LENGTH, Limits
 from lehr.http.problems import meaning
 from lehr.model.asset import Partition
 from lehr.model.types import Registry
+from lehr.query.asset_pages import Sieve
 from lehr.query.joined import History
-from lehr.query.listing import Sieve
-from lehr.query.reading import Inert, Reading, choose_partition
+from lehr.query.partition_view import Inert, Reading, choose_partition
 from lehr.sdk.store import Store
 
 PartitionName = Annotated[str, Meta(description="Name of the partition.", max_length=63)]

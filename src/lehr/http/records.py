@@ -25,7 +25,7 @@ from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 from lehr.sdk.store import Head, Imported, Standing
 
 

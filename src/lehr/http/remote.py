@@ -25,10 +25,10 @@ from lehr.model.decision import Decision, Reservation
 from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.operation import LedgerEntry, Operation
 from lehr.model.writes import Prune, Pruned, Write
+from lehr.query.asset_pages import Cursor, Page, Plan, Wanted, page, parse_cursor
 from lehr.query.blame_values import Blame
-from lehr.query.listing import Cursor, Page, Plan, Wanted, page, parse_cursor
-from lehr.query.reading import Reading
-from lehr.query.referring import Referrer
+from lehr.query.partition_view import Reading
+from lehr.query.referrers import Referrer
 from lehr.sdk.store import WHOLE, DamagedOperation, Head, Imported, Row, Span, Standing, row_of
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ class RemoteStore:
     def page(
         self, reading: Reading, wanted: Wanted, *, incarnation: str, cursor: str, limit: int | None
     ) -> Page:
-        """As `lehr.query.listing.page`, but filtered there: what does not match does not come."""
+        """As `lehr.query.asset_pages.page`, but filtered there: what does not match does not come."""
         expression = "" if wanted.filter is None else wanted.filter.text
         selector = "" if wanted.selector is None else str(wanted.selector)
         if max(len(expression), len(selector)) > _LONGEST_TEXT or len(quote(expression)) > _LONGEST_QUOTED:
@@ -285,7 +285,7 @@ class RemoteStore:
     def referrers(
         self, partition: Partition, asset: AssetId, field: str | None, at: str, *, tree: bool
     ) -> list[Referrer]:
-        """As `lehr.query.referring.referrers`, in one question."""
+        """As `lehr.query.referrers.referrers`, in one question."""
         asked = {"asset": asset, "field": field, "at": at, "tree": "true" if tree else None}
         return self.server.asked(_of(partition, "referrers"), list[Referrer], asked)
 

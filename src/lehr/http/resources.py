@@ -30,13 +30,13 @@ from lehr.http.questions import (
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import parse_selector
+from lehr.query.asset_pages import Plan, Wanted, page, parse_cursor, parse_fields, projected
+from lehr.query.asset_rows import Row, parse_status, rows
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.query.compare import Comparison, compare
-from lehr.query.filtering import Filter
-from lehr.query.listing import Plan, Wanted, page, parse_cursor, parse_fields, projected
-from lehr.query.referring import Behind, Referrer, behind_at, referrers
-from lehr.query.selecting import Row, parse_status, rows
+from lehr.query.filters import Filter
+from lehr.query.referrers import Behind, Referrer, behind_at, referrers
 
 T = TypeVar("T")
 

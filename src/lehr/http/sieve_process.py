@@ -20,7 +20,7 @@ import msgspec
 from lehr.base.clock import SystemClock
 from lehr.base.digest import Digest
 from lehr.model.asset import AssetId
-from lehr.query.filtering import Filter, TookTooLongError
+from lehr.query.filters import Filter, TookTooLongError
 from lehr.sdk.store import Row
 
 NICE = 10

@@ -15,7 +15,7 @@ import structlog
 from lehr.base.errors import TransientError
 from lehr.http.limits import Limits
 from lehr.http.sieve_process import Sift, read, write
-from lehr.query.filtering import Filter, Sifted
+from lehr.query.filters import Filter, Sifted
 from lehr.sdk.store import Row
 
 log = structlog.get_logger()
@@ -76,7 +76,7 @@ class _Process:
 class Sieves:
     """A child process for each thread that asks, started when it is first needed.
 
-    Implements `lehr.query.listing.Sieve`.
+    Implements `lehr.query.asset_pages.Sieve`.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -24,8 +24,8 @@ from lehr.http.lines import Lines, Wish
 from lehr.http.problems import ProblemError, meaning, problem, problem_of
 from lehr.http.questions import FilterText, OfPartition, SelectorText, Types
 from lehr.model.asset import Partition
-from lehr.query.reading import choose_partition
-from lehr.query.watching import Feed
+from lehr.query.partition_view import choose_partition
+from lehr.query.partition_watch import Feed
 from lehr.sdk.store import Store
 from lehr.sdk.watch import Batch, ListAgainError
 

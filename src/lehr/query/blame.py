@@ -16,12 +16,12 @@ from lehr.model.asset import Asset, AssetId
 from lehr.model.declared import TYPE
 from lehr.model.incarnation import Incarnation
 from lehr.model.provenance import Annotated, Derivation
+from lehr.query.asset_rows import known_asset
 from lehr.query.blame_books import Books, entry_of
 from lehr.query.blame_fields import Field, entries_like, field_of, occurrences, value_at
 from lehr.query.blame_values import Blame, FieldBlame, Found, Link, Maker, Source
 from lehr.query.joined import History
-from lehr.query.reading import Reading
-from lehr.query.selecting import known_asset
+from lehr.query.partition_view import Reading
 
 _MOST_LINKS = 50
 _MOST_INPUTS = 20

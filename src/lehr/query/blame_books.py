@@ -9,7 +9,7 @@ from lehr.model.selector import selector_of
 from lehr.query.blame_fields import Field, value_at
 from lehr.query.blame_values import Source
 from lehr.query.joined import History, Past, past_of
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 from lehr.sdk.source import FileEntry
 from lehr.sdk.store import PrunedError
 

@@ -9,9 +9,9 @@ import msgspec
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.operation import Operation
 from lehr.model.types import Mention, Registry
+from lehr.query.asset_rows import known_asset
 from lehr.query.explain import Explanation, explain
-from lehr.query.reading import Reading
-from lehr.query.selecting import known_asset
+from lehr.query.partition_view import Reading
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Decision, Status, Verdict
 from lehr.model.diff import Diff
 from lehr.model.operation import LedgerEntry, Operation
-from lehr.query.reading import Reading
-from lehr.query.selecting import INERT, NO_TURN, Row, known_asset, row_of
+from lehr.query.asset_rows import INERT, NO_TURN, Row, known_asset, row_of
+from lehr.query.partition_view import Reading
 
 _CHAIN = 8
 _STORY = 8

@@ -12,9 +12,9 @@ from lehr.model.control import Control
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation
 from lehr.model.selector import Selector
-from lehr.query.reading import Reading
-from lehr.query.selecting import Row, rows
-from lehr.query.waiting import HeldBack, held_back
+from lehr.query.asset_rows import Row, rows
+from lehr.query.partition_view import Reading
+from lehr.query.wait_conditions import HeldBack, held_back
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from lehr.http.limits import Limits
 from lehr.http.readers import _Turns
 from lehr.http.sieves import Sieves
 from lehr.model.asset import AssetId
-from lehr.query.filtering import Filter
+from lehr.query.filters import Filter
 from lehr.sdk.store import Row
 from lehr.testing.conformance.store.subject import asset
 from tests.integration.http.served import ROOT, served

@@ -17,9 +17,9 @@ from lehr.model.asset import AssetId, Partition
 from lehr.model.decision import Reservation
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Prune
-from lehr.query.filtering import Filter
-from lehr.query.listing import Wanted, page
-from lehr.query.reading import Reading
+from lehr.query.asset_pages import Wanted, page
+from lehr.query.filters import Filter
+from lehr.query.partition_view import Reading
 from lehr.sdk.store import PrunedError, Span, Store
 from lehr.testing.conformance.store.subject import NOW, OTHER, PARTITION, THING, asset, key, publication
 from tests.integration.http.served import served

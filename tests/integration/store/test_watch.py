@@ -11,7 +11,7 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.model.asset import Asset, AssetId
 from lehr.model.writes import Prune, Publish
-from lehr.query.watching import Feed, PartitionWatch
+from lehr.query.partition_watch import Feed, PartitionWatch
 from lehr.sdk.store import Store
 from lehr.sdk.watch import ListAgainError
 from lehr.store.sqlite import SqliteStore
@@ -99,7 +99,7 @@ def test_signs_of_life_come_when_nothing_happens(store: Store) -> None:
 def test_an_incarnation_that_changed_too_much_is_to_be_listed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lehr.query.watching._MOST_CHANGES", 3)
+    monkeypatch.setattr("lehr.query.partition_watch._MOST_CHANGES", 3)
 
     async def main() -> None:
         feed = Feed(store, PARTITION, SystemClock())

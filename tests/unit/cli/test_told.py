@@ -10,8 +10,8 @@ from lehr.cli.told import tell, values
 from lehr.model.asset import AssetId
 from lehr.model.decision import Condition, Status
 from lehr.model.reason import Reason
+from lehr.query.asset_rows import Row
 from lehr.query.explain import Explanation
-from lehr.query.selecting import Row
 
 NOW = 1_767_571_200.0
 

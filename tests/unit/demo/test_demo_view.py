@@ -6,7 +6,7 @@ from rich.console import Console
 
 from lehr.demo.view import table
 from lehr.model.asset import AssetId
-from lehr.query.selecting import Row
+from lehr.query.asset_rows import Row
 
 
 def row(id: str, status: str = "Converged", reason: str = "", message: str = "") -> Row:

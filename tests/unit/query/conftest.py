@@ -18,7 +18,7 @@ from lehr.model.operation import LedgerEntry, Operation, Outcome, Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Admit, Adopt, Basis, Finish, Publish, Record, SetControl, TakeLease
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("shop")

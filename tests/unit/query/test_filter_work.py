@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lehr.query.filtering import Filter
-from lehr.query.listing import Sieve, Wanted, page
+from lehr.query.asset_pages import Sieve, Wanted, page
+from lehr.query.filters import Filter
 
 Shelf = Any
 

@@ -11,8 +11,8 @@ from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.reason import Reason
+from lehr.query.asset_rows import INERT, NO_TURN
 from lehr.query.explain import explain, headline
-from lehr.query.selecting import INERT, NO_TURN
 
 Shelf = Any
 

@@ -14,10 +14,10 @@ from lehr.model.decision import Status
 from lehr.model.operation import Result
 from lehr.model.reason import Reason
 from lehr.model.selector import parse_selector
+from lehr.query.asset_rows import INERT, NO_TURN, known_asset, orphans, rows, selected
 from lehr.query.overview import survey
-from lehr.query.reading import NoIncarnationError, choose_partition
-from lehr.query.selecting import INERT, NO_TURN, known_asset, orphans, rows, selected
-from lehr.query.waiting import not_at, not_converged
+from lehr.query.partition_view import NoIncarnationError, choose_partition
+from lehr.query.wait_conditions import not_at, not_converged
 
 Shelf = Any
 LIMIT = "test.Limit"

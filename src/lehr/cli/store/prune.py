@@ -70,7 +70,7 @@ def prune(keep: int, seconds: float, dry_run: bool, state: Path | None, partitio
 def _wanted(store: Store, keep: int, seconds: float, partition: str | None) -> Prune:
     from lehr.base.clock import SystemClock
     from lehr.model.writes import Prune
-    from lehr.query.reading import choose_partition
+    from lehr.query.partition_view import choose_partition
 
     chosen = choose_partition(store.intent.partitions(), partition)
     return Prune(chosen, keep, SystemClock().now() - seconds)

@@ -22,7 +22,7 @@ from lehr.model.diff import Goal
 from lehr.model.incarnation import Incarnation
 from lehr.model.types import AssetType, Registry
 from lehr.model.writes import Publish, Write
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.plugin import Fencing, Traits
 from lehr.store.sqlite import SqliteStore

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from lehr.model.decision import Status
+from lehr.query.asset_rows import Row
 from lehr.query.explain import Explanation, explain
-from lehr.query.selecting import Row
 from lehr.testing.sim.script_commands import Said
 from lehr.testing.sim.script_stage import Stage
 

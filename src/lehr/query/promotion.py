@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lehr.model.asset import Asset, AssetKey
 from lehr.model.decision import Status
-from lehr.query.reading import Reading
-from lehr.query.selecting import INERT, Row, rows
+from lehr.query.asset_rows import INERT, Row, rows
+from lehr.query.partition_view import Reading
 from lehr.sdk.store import PrunedError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, make_asset
-from lehr.query.filtering import ANYWHERE, Bounds, Filter
+from lehr.query.filters import ANYWHERE, Bounds, Filter
 
 WEB = make_asset(AssetId("shop/web"), "lehr.Process", {"replicas": 3, "command": ["web"]}, {})
 MOTD = make_asset(AssetId("motd"), "lehr.File", {"path": "etc/motd"}, {})

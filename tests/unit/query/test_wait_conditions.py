@@ -12,10 +12,10 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Status
 from lehr.model.incarnation import SourceRevision
 from lehr.model.reason import Reason
+from lehr.query.asset_rows import rows
 from lehr.query.overview import survey
 from lehr.query.run_state import RunState
-from lehr.query.selecting import rows
-from lehr.query.waiting import MET, missing_run, unconverged, unpublished
+from lehr.query.wait_conditions import MET, missing_run, unconverged, unpublished
 
 Shelf = Any
 

@@ -14,9 +14,9 @@ from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
 from lehr.model.reason import Reason
-from lehr.query.reading import Reading
+from lehr.query.asset_rows import INERT, Row
+from lehr.query.partition_view import Reading
 from lehr.query.run_state import RunState
-from lehr.query.selecting import INERT, Row
 from lehr.sdk.store import PrunedError
 
 """Reason of assets that are converged at the incarnation that they are pinned to."""

@@ -8,8 +8,8 @@ import pytest
 
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.types import AssetType, Reference, Registry, Schema
-from lehr.query.reading import Reading
-from lehr.query.referring import Referrer, behind_at, matches, referrers
+from lehr.query.partition_view import Reading
+from lehr.query.referrers import Referrer, behind_at, matches, referrers
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, publication
 

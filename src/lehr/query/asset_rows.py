@@ -12,7 +12,7 @@ from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Status
 from lehr.model.selector import Selector
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 
 if TYPE_CHECKING:
     from lehr.sdk.store import Head, Standing

@@ -8,7 +8,7 @@ import msgspec
 
 from lehr.model.asset import AssetId, AssetKey
 from lehr.model.types import Registry
-from lehr.query.reading import Reading
+from lehr.query.partition_view import Reading
 
 Behind = Callable[[AssetId], Iterable[tuple[AssetId, str]]]
 """Who refers to an asset: ids, and JSON pointers into their documents."""

@@ -6,8 +6,8 @@ import pytest
 
 from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, make_asset
-from lehr.query.filtering import Filter
-from lehr.query.listing import Wanted, page, parse_cursor, parse_fields, projected
+from lehr.query.asset_pages import Wanted, page, parse_cursor, parse_fields, projected
+from lehr.query.filters import Filter
 from tests.unit.query.conftest import Shelf
 
 IDS = ["a", "b", "c", "d", "e"]
@@ -38,7 +38,7 @@ def test_the_last_page_is_known_to_be_the_last(shelf: Shelf) -> None:
 def test_a_page_that_has_taken_long_enough_goes_on_behind_what_was_looked_at(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lehr.query.listing._AT_ONCE", 2)
+    monkeypatch.setattr("lehr.query.asset_pages._AT_ONCE", 2)
     shelf.publish(*(shelf.asset(id) for id in IDS))
     wanted = Wanted(Filter("id == 'e' || payload.value == 'x'"))
     first = page(shelf.reading(), wanted, enough=lambda: True)

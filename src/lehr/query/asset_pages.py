@@ -20,8 +20,8 @@ from lehr.base.errors import LehrError, StalledError
 from lehr.model.asset import Asset, Partition
 from lehr.model.incarnation import Incarnation
 from lehr.model.selector import Selector
-from lehr.query.filtering import ANYWHERE, Bounds, Filter, Sifted
-from lehr.query.reading import Reading
+from lehr.query.filters import ANYWHERE, Bounds, Filter, Sifted
+from lehr.query.partition_view import Reading
 from lehr.sdk.store import WHOLE, Row, Span, StoredIntent
 
 _AT_ONCE = 256
