@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from lehr.http.describing import HEALTH_PATH, openapi
 from lehr.http.hooks import HOOK_PATH
+from lehr.http.openapi import HEALTH_PATH, openapi
 from lehr.http.problems import STATUS
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES

@@ -10,7 +10,7 @@ from lehr.cli import words
 from lehr.cli.stored import named_server, running_report, state_folder
 
 if TYPE_CHECKING:
-    from lehr.http.calling import Server
+    from lehr.http.connection import Server
     from lehr.model.attempt import Attempt
     from lehr.query.run_state import RunState
 
@@ -47,7 +47,7 @@ def active_run(state: Path | None) -> ActiveRun:
     url = named_server()
     if url is None:
         return _Here(state_folder(state))
-    from lehr.http.calling import Server
+    from lehr.http.connection import Server
 
     return _There(Server(url))
 

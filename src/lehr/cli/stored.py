@@ -268,7 +268,7 @@ def running(state: Path) -> bool:
     """Whether a `lehr run` answers at `state`, or beside the server that the command names."""
     url = named_server()
     if url is not None:
-        from lehr.http.calling import Server
+        from lehr.http.connection import Server
 
         with contextlib.closing(Server(url)) as server:
             return server.run_state().active

@@ -16,15 +16,15 @@ Architecture invariants:
 | `limits` | how much anybody may ask for |
 | `problems` | errors as problem+json |
 | `negotiation` | what a request says of the answers that it takes, and where it thinks it is |
-| `asking` | parameters of a request: types, limits, all that is wrong with them |
+| `parameters` | parameters of a request: types, limits, all that is wrong with them |
 | `questions` | what everything that can be asked for is made of |
 | `resources`, `records` | what can be asked for, and how it is answered |
-| `describing` | the OpenAPI document, made from those |
-| `calling`, `remote` | the other side: a `Store` over HTTP, for commands |
+| `openapi` | the OpenAPI document, made from those |
+| `connection`, `remote` | the other side: a `Store` over HTTP, for commands |
 | `readers` | stores and threads to answer in, clients by turns |
 | `sieves`, `sieve_process` | heavy filters, asked in child processes |
 | `hooks` | has the source looked at when somebody has pushed |
-| `watching`, `lines` | streams of batches, and what they are made of |
+| `watch_streams`, `lines` | streams of batches, and what they are made of |
 | `outgoing` | answers on their way |
 | `application` | from a request to an answer |
 | `protocol`, `server` | connections, and the server as a whole |

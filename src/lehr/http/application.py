@@ -20,18 +20,18 @@ from lehr.base.errors import DEFECT, LehrError
 from lehr.base.moments import encode
 from lehr.client.wire import Problem
 from lehr.http import problems
-from lehr.http.asking import parameters_of
-from lehr.http.describing import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
 from lehr.http.hooks import HOOK_PATH, Hook
 from lehr.http.limits import Limits
 from lehr.http.negotiation import accepts, host_is_known, knows, takes_gzip
+from lehr.http.openapi import OPENAPI_PATH, WATCH_PATH, RunStates, of_server, openapi
 from lehr.http.outgoing import Abort, Outbound, Outgoing
+from lehr.http.parameters import parameters_of
 from lehr.http.problems import ProblemError, problem, problem_of
 from lehr.http.questions import Installation, Question, Resource
 from lehr.http.readers import Pools, Readers
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
-from lehr.http.watching import MEDIA_TYPE, OfWatch, Watches
+from lehr.http.watch_streams import MEDIA_TYPE, OfWatch, Watches
 from lehr.query.filters import Filter
 from lehr.sdk.store import Store
 

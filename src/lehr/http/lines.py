@@ -10,8 +10,8 @@ from typing import NamedTuple
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.client.wire import encode_batch
-from lehr.http.asking import incarnation_at
 from lehr.http.limits import Limits
+from lehr.http.parameters import incarnation_at
 from lehr.http.resources import wanted_of
 from lehr.http.sieves import Sieves
 from lehr.model.asset import Asset, Partition

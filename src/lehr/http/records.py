@@ -14,8 +14,8 @@ from msgspec import Meta
 
 from lehr.base.moments import Moment
 from lehr.client.wire import AssetDocument, encode_asset
-from lehr.http.asking import incarnation_at, moment_of
 from lehr.http.limits import Limits
+from lehr.http.parameters import incarnation_at, moment_of
 from lehr.http.problems import ProblemError
 from lehr.http.questions import Answer, At, Id, Limit, NoParameters, OfPartition, Question, Resource
 from lehr.model.asset import Asset, AssetId, AssetKey

@@ -15,7 +15,7 @@ import msgspec
 from lehr.base.errors import LehrError, StalledError
 from lehr.base.moments import rfc3339
 from lehr.client.wire import ReceivedAsset, decode_page
-from lehr.http.calling import NotThereError, Server
+from lehr.http.connection import NotThereError, Server
 from lehr.http.records import Controls, NumberedDecision, Since, Usage
 from lehr.http.resources import PartitionDocument
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from lehr.base.errors import LehrError
 from lehr.client.wire import AssetDocument, encode_asset
-from lehr.http.asking import each_of, incarnation_at, understood
 from lehr.http.limits import Limits
+from lehr.http.parameters import each_of, incarnation_at, understood
 from lehr.http.problems import ProblemError, meaning
 from lehr.http.questions import (
     Answer,

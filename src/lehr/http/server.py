@@ -18,14 +18,14 @@ from lehr.base.blocking import Threads
 from lehr.base.clock import Clock
 from lehr.base.errors import LehrError
 from lehr.http.application import Application
-from lehr.http.describing import RunStates
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
 from lehr.http.lines import Lines
+from lehr.http.openapi import RunStates
 from lehr.http.protocol import BoundedProtocol
 from lehr.http.questions import Installation
 from lehr.http.readers import Pools
-from lehr.http.watching import Watches
+from lehr.http.watch_streams import Watches
 from lehr.query.run_state import idle
 from lehr.sdk.store import Store
 

@@ -12,13 +12,13 @@ from starlette.routing import Route
 
 from lehr.base.clock import SystemClock
 from lehr.http.application import Application
-from lehr.http.describing import openapi
 from lehr.http.hooks import Hook
 from lehr.http.limits import Limits
+from lehr.http.openapi import openapi
 from lehr.http.problems import STATUS
 from lehr.http.records import RECORDS
 from lehr.http.resources import RESOURCES
-from lehr.http.watching import OfWatch
+from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import idle
 from lehr.testing.conformance.store.subject import PARTITION, asset
 from tests.integration.http.served import INSTALLATION, ROOT, served

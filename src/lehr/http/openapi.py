@@ -12,11 +12,11 @@ from lehr import __version__
 from lehr.base.digest import digest_bytes
 from lehr.base.moments import described
 from lehr.client.wire import BatchDocument, Problem
-from lehr.http import problems, watching
+from lehr.http import problems, watch_streams
 from lehr.http.hooks import HOOK_PATH
 from lehr.http.problems import STATUS
 from lehr.http.questions import Answer, NoParameters, Question, Resource
-from lehr.http.watching import OfWatch
+from lehr.http.watch_streams import OfWatch
 from lehr.query.run_state import RunState, idle
 
 WATCH_PATH = "/v1/partitions/{partition}/watch"
@@ -187,7 +187,7 @@ def _watch(schema: Mapping[str, Any]) -> dict[str, Any]:
         "summary": "What each incarnation changes, in order, for ever: a line of JSON for each.",
         "parameters": _parameters(OfWatch, WATCH_PATH),
         "responses": {
-            "200": _content("Lines.", schema, watching.MEDIA_TYPE),
+            "200": _content("Lines.", schema, watch_streams.MEDIA_TYPE),
             **_refused(*_ANY, *_OF_SOMETHING),
         },
     }
