@@ -14,7 +14,7 @@ from lehr.base.blocking import Inline
 from lehr.base.errors import StalledError
 from lehr.model.asset import AssetId, Partition, id_problem, make_asset
 from lehr.model.types import Registry
-from lehr.plugins.file import discovering
+from lehr.plugins.file import discovery
 from lehr.plugins.file.payload import FILE, TYPES, File
 from lehr.plugins.file.plugin import FilePlugin
 from lehr.sdk.plugin import Found
@@ -66,8 +66,8 @@ def test_what_patterns_pass_over_is_named_with_the_way_to_adopt_it(tmp_path: Pat
         (tmp_path / name).write_text(name)
     drafts = found(tmp_path, "a/**")
     assert {path: draft.obstacle for path, draft in drafts.items() if draft.obstacle} == {
-        "a/.env": discovering.HIDDEN,
-        "a/.git": discovering.HIDDEN,
+        "a/.env": discovery.HIDDEN,
+        "a/.git": discovery.HIDDEN,
     }
     assert "'a/.git/**'" in drafts["a/.git"].notes[0]
     assert not found(tmp_path, "a/.env")["a/.env"].obstacle, "whoever names it wants it"
@@ -79,9 +79,9 @@ def test_a_file_behind_a_link_is_drafted_once_where_it_really_is(tmp_path: Path)
     (tmp_path / "link").symlink_to("real")
     drafts = found(tmp_path, "**")
     assert not drafts["real/x"].obstacle
-    assert drafts["link"].obstacle == discovering.LINK
+    assert drafts["link"].obstacle == discovery.LINK
     assert drafts["link"].notes == ("it leads to real",)
-    assert drafts["link/x"].obstacle == discovering.TWICE
+    assert drafts["link/x"].obstacle == discovery.TWICE
     assert not found(tmp_path, "link/x")["link/x"].obstacle, "it is not drafted twice"
 
 
@@ -131,7 +131,7 @@ def test_a_question_that_finds_nothing_or_too_much_is_refused(
         found(tmp_path, "d")
     for name in "ab":
         (tmp_path / name).touch()
-    monkeypatch.setattr(discovering, "MOST_FILES", 1)
+    monkeypatch.setattr(discovery, "MOST_FILES", 1)
     with pytest.raises(StalledError, match="2 files match"):
         found(tmp_path, "*")
 

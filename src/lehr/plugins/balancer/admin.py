@@ -9,7 +9,7 @@ import msgspec
 
 from lehr.base.errors import TransientError
 from lehr.plugins.balancer.payload import split
-from lehr.plugins.balancer.running import Running, parse, values
+from lehr.plugins.balancer.running_state import Running, parse, values
 
 _TIMEOUT = 2.0
 _COUNTED = "version_text|update_attempt|update_rejected|update_failure|upstream_rq_total"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from lehr.base.digest import digest_bytes, short
 from lehr.model.diff import NO_DIFF, Change, Diff, Effects, bounded
 from lehr.plugins.balancer.envoy import Plan, Pool, render, subscription, version
-from lehr.plugins.balancer.running import Running
+from lehr.plugins.balancer.running_state import Running
 
 _MOST_CHANGES = 60  # in one diff, which is kept and shown; some of them list addresses
 

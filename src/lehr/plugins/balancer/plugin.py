@@ -1,8 +1,8 @@
 """The asset plugin of `lehr.LoadBalancer`: from here an author of plugins can read top to bottom.
 
 Its neighbours: `payload` is what people write, `intent` makes a plan of it, `envoy` the files that say so;
-`admin` asks Envoy what it runs, `running` holds the answers as values; `compare` says what differs, and
-what putting it right would do; `applying` does it in steps, through the files in `folder`.
+`admin` asks Envoy what it runs, `running_state` holds the answers as values; `compare` says what differs, and
+what putting it right would do; `plan_execution` does it in steps, through the files in `folder`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
 from lehr.plugins.balancer import admin, folder
 from lehr.plugins.balancer.admin import UnreachableError
-from lehr.plugins.balancer.applying import Applying, Site
 from lehr.plugins.balancer.compare import differences
 from lehr.plugins.balancer.envoy import LISTENERS, Plan
 from lehr.plugins.balancer.intent import plan_for, units
 from lehr.plugins.balancer.payload import LOAD_BALANCER
-from lehr.plugins.balancer.running import NOTHING, Running
+from lehr.plugins.balancer.plan_execution import Applying, Site
+from lehr.plugins.balancer.running_state import NOTHING, Running
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
 _WATCH_EVERY = 1.0  # seconds

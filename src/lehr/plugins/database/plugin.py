@@ -3,7 +3,7 @@
 Its neighbours: `payload` is what people write, `connection` where a database is; `catalogue` holds a schema
 as values; `plan` says what differs, and which edits in which order put it right; `conversion` knows
 what becomes of rows when a type changes; `statements` writes edits as SQL; `databases` opens databases;
-`session` is what is asked of one, `postgres` and `sqlite` answer it; `discovering` drafts intent out of
+`session` is what is asked of one, `postgres` and `sqlite` answer it; `discovery` drafts intent out of
 what there is.
 """
 
@@ -23,7 +23,7 @@ from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.database import discovering
+from lehr.plugins.database import discovery
 from lehr.plugins.database.databases import Databases
 from lehr.plugins.database.payload import DATABASE_SCHEMA, DatabaseSchema, Intended
 from lehr.plugins.database.plan import Plan, missing_database, plan
@@ -138,7 +138,7 @@ class DatabasePlugin(AssetPlugin):
 
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         """A draft of each schema of the database that `query` begins with; patterns of tables follow."""
-        for draft in await self._blocking.run(discovering.drafts, self._databases, query):
+        for draft in await self._blocking.run(discovery.drafts, self._databases, query):
             yield draft
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 Its neighbours: `payload` is what people write; `compare` says what differs; `disk` replaces, moves and
 removes one file, each in a way that survives a crash; `watch` hears of changes from the kernel; `owners`
-knows names and numbers; `errors` says in our words what the system says in its own; `discovering` drafts
+knows names and numbers; `errors` says in our words what the system says in its own; `discovery` drafts
 intent out of files that are there.
 """
 
@@ -18,7 +18,7 @@ from lehr.base.real_paths import real_entry
 from lehr.model.asset import AssetKey, Partition
 from lehr.model.diff import NO_DIFF, Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress
-from lehr.plugins.file import discovering, disk
+from lehr.plugins.file import discovery, disk
 from lehr.plugins.file.compare import changes
 from lehr.plugins.file.disk import Found, Kind
 from lehr.plugins.file.errors import errors_of
@@ -97,12 +97,12 @@ class FilePlugin(AssetPlugin):
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[plugin.Found]:
         """Drafts of the files that paths and patterns name; relative ones as in intent."""
         base = str(self._base)
-        paths = await self._blocking.run(discovering.matching, base, query)
-        drafts = discovering.drafts(base, paths)
+        paths = await self._blocking.run(discovery.matching, base, query)
+        drafts = discovery.drafts(base, paths)
         while (draft := await self._blocking.run(next, drafts, None)) is not None:
             yield draft
-        hidden = await self._blocking.run(discovering.hidden, base, query)
-        for found in discovering.left_out(base, hidden):
+        hidden = await self._blocking.run(discovery.hidden, base, query)
+        for found in discovery.left_out(base, hidden):
             yield found
 
     async def close(self) -> None:

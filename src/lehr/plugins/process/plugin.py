@@ -2,8 +2,8 @@
 
 Its neighbours: `payload` is what people write, `render` makes replicas of it; `observe` says what of them
 runs (values in `observation`), from supervisord and from `procfs`; `health` probes; `plan` says what
-differs, and which steps in which order put it right; `rolling` carries steps out through `supervisord`,
-which speaks `rpc`; `launch` becomes the program; `discovering` drafts intent out of what runs, also of what
+differs, and which steps in which order put it right; `rolling_push` carries steps out through `supervisord`,
+which speaks `rpc`; `launch` becomes the program; `discovery` drafts intent out of what runs, also of what
 `strangers` have started.
 """
 
@@ -24,7 +24,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.asset import AssetId, AssetKey, Partition
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import DONE, Operation, Outcome, Progress, Result
-from lehr.plugins.process import discovering, procfs
+from lehr.plugins.process import discovery, procfs
 from lehr.plugins.process.health import assess
 from lehr.plugins.process.incidents import notes
 from lehr.plugins.process.observation import Health, Observation
@@ -32,7 +32,7 @@ from lehr.plugins.process.observe import observe, underway
 from lehr.plugins.process.payload import PROCESS, Process
 from lehr.plugins.process.plan import Action, Step, batches, differences, steps
 from lehr.plugins.process.render import Replica, render
-from lehr.plugins.process.rolling import Rolling, Site
+from lehr.plugins.process.rolling_push import Rolling, Site
 from lehr.sdk.plugin import AssetPlugin, Fencing, Found, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 
@@ -166,7 +166,7 @@ class ProcessPlugin(AssetPlugin):
     async def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
         """Drafts of programs, by patterns of ids that Lehr runs, by ports, or by names of programs."""
         site = self._site
-        find = discovering.drafts
+        find = discovery.drafts
         for draft in await site.run(find, site.root, query, partition, site.inherited, self._base):
             if draft.obstacle:
                 yield draft

@@ -15,7 +15,7 @@ from lehr.plugins.balancer.compare import differences
 from lehr.plugins.balancer.envoy import Plan, render, subscription, version
 from lehr.plugins.balancer.intent import plan_for, units
 from lehr.plugins.balancer.payload import LOAD_BALANCER, TYPES, LoadBalancer
-from lehr.plugins.balancer.running import NOTHING, Host, Running
+from lehr.plugins.balancer.running_state import NOTHING, Host, Running
 from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.plugins.process.payload import TYPES as PROCESS_TYPES
 from lehr.testing.plugins import FixedReader, target_of

@@ -28,7 +28,7 @@ from lehr.plugins.balancer.envoy import (
     render,
     subscription,
 )
-from lehr.plugins.balancer.running import Running
+from lehr.plugins.balancer.running_state import Running
 
 _POLL = 0.03  # seconds between two looks at something that is about to happen
 _PATIENCE = 5.0  # seconds that Envoy may take to read a file
