@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lehr.base.diagnostics import Diagnostic
 from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.validator import Scope
-from lehr.validate.acknowledging import acknowledge, acknowledgement_is_spent
+from lehr.validate.acknowledgements import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
 from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down, stops_following
@@ -21,7 +21,7 @@ from lehr.validate.proposal import AssetView, DeltaProposal
 from lehr.validate.references import reference_missing, reference_of_wrong_type
 from lehr.validate.rules import rule_is_not_understood
 from lehr.validate.secrets import value_looks_secret
-from lehr.validate.selecting import selects_nothing
+from lehr.validate.selections import selects_nothing
 from lehr.validate.values import values_blank_or_jump
 from lehr.validate.versions import needed_version_is_never_reached
 
