@@ -18,7 +18,7 @@ from lehr.generate.outcome.protocol import LENGTH_BYTES, Built, SandboxLimits, f
 from lehr.generate.sandbox.authors import Answer, Found, Module, Record
 from lehr.generate.sandbox.forks import Ended, Take, Work
 from lehr.generate.sandbox.meter import Overrun
-from lehr.publish.locating import with_excerpts
+from lehr.publish.problem_positions import with_excerpts
 from lehr.sdk.generator import Declaration, Reads, SourceFile
 from lehr.testing.samples import MemorySnapshot, registry
 

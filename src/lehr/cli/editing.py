@@ -101,7 +101,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         from lehr.cli.deployment import deployment_of
         from lehr.cli.working_tree import look_at_snapshot
         from lehr.control.state_folder import default_state
-        from lehr.publish.locating import with_excerpts
+        from lehr.publish.problem_positions import with_excerpts
         from lehr.sdk.source import SourcesError
 
         if WORKSPACE_FILE not in snapshot.files():

@@ -25,7 +25,7 @@ def show_error(error: LehrError, form: str = "") -> None:
         click.echo(msgspec.json.encode(shown), err=True)
     elif isinstance(error, SourcesError):
         from lehr.cli.diagnostics import render
-        from lehr.publish.locating import with_excerpts
+        from lehr.publish.problem_positions import with_excerpts
 
         found = with_excerpts(error.diagnostics, error.declaring)
         click.echo(render(found, colour=coloured(sys.stderr)), err=True)

@@ -24,12 +24,12 @@ from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRe
 from lehr.model.types import Registry, addon_names
 from lehr.model.writes import Publish, RecordAttempt, Refused, Write
 from lehr.publish.claims import Claimed, claim_anything, claims_of, register_unusable, take, take_up
-from lehr.publish.consulting import consult
+from lehr.publish.database_answers import consult
 from lehr.publish.declaring import types_for
-from lehr.publish.locating import Locator, with_excerpts
 from lehr.publish.moved import Moved
-from lehr.publish.overtaking import generated_unless_overtaken
+from lehr.publish.overtakable_generation import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
+from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.sdk.claims import Claims, Conflict
 from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.source import (

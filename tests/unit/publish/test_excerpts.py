@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.base.diagnostics import Diagnostic, Excerpt, Position, Severity
-from lehr.publish.locating import with_excerpts
+from lehr.publish.problem_positions import with_excerpts
 from lehr.testing.samples import MemorySnapshot
 
 SNAPSHOT = MemorySnapshot({"a.yaml": "id: web\r\npayload:\n  replicas: -1\n", "b.yaml": "x" * 4999 + "HERE"})
