@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from lehr.checks.governing import Governing, standing
+from lehr.checks.governing_assets import Governing, standing
 from lehr.checks.weekly import DAY, Span, Weekly
 from lehr.model.asset import AssetId
 from lehr.model.control import Control, ControlKind

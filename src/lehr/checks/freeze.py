@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from lehr.checks.governing import Governing, standing
+from lehr.checks.governing_assets import Governing, standing
 from lehr.model.addons import OWNER, Owner
 from lehr.model.asset import Asset
 from lehr.model.control import Control, ControlKind

@@ -14,7 +14,7 @@ import msgspec
 
 from lehr.base.digest import canonical
 from lehr.base.pointers import parts_of
-from lehr.checks.governing import Governing
+from lehr.checks.governing_assets import Governing
 from lehr.model.asset import Asset, AssetId
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.reason import Reason
