@@ -2,7 +2,7 @@
 
 In: references (`lehr.model.secret`), and what holds the secrets: Lehr's environment, files of the
 machine, files of the workspace that are encrypted with age or SOPS. Out: values that show themselves to
-nobody (`lehr.sdk.secrets`), and encrypted files (`keeping`).
+nobody (`lehr.sdk.secrets`), and encrypted files (`encrypted_files`).
 
 Architecture invariants:
 

@@ -12,8 +12,8 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.secret import Keeper, Secret
 from lehr.sdk.secrets import SecretValue
 from lehr.secrets import age, sops
+from lehr.secrets.decrypted_value import document_in, picked
 from lehr.secrets.identities import identities
-from lehr.secrets.picking import document_in, picked
 
 Ciphertext = Callable[[str, str], bytes | None]
 """The content of an encrypted file, by its path and the digest in the reference; None if it was not kept."""

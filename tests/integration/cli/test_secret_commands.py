@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 from lehr.cli.secret import secret
 from lehr.control.state_folder import default_state
 from lehr.secrets import IDENTITY_FILE, age
-from lehr.secrets.keeping import Keeping
+from lehr.secrets.encrypted_files import Keeping
 from lehr.secrets.memory import memory_folder
 
 CANARY = "canary-4711-canary"

@@ -36,7 +36,7 @@ def encrypt(target: str, replace: bool, state: Path | None) -> None:
     reference to write into intent.
     """
     from lehr.model.secret import Secret
-    from lehr.secrets.keeping import with_value
+    from lehr.secrets.encrypted_files import with_value
 
     name, mark, key = target.partition("#")
     place = place_of(Path(name), state)

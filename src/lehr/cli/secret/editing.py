@@ -79,7 +79,7 @@ def _edited(plain: Path, before: bytes, path: str) -> bytes:
 def _problem(content: bytes, path: str) -> LehrError | None:
     """Why references into the file could not be followed; None for files that are no documents."""
     from lehr.base.documents import SUFFIXES
-    from lehr.secrets.picking import document_in
+    from lehr.secrets.decrypted_value import document_in
 
     if not path.removesuffix(".age").endswith(tuple(SUFFIXES)):
         return None

@@ -12,7 +12,7 @@ from lehr.base.errors import LehrError
 from lehr.cli.stored import STATE_VARIABLE, workspace_state
 
 if TYPE_CHECKING:
-    from lehr.secrets.keeping import Keeping
+    from lehr.secrets.encrypted_files import Keeping
     from lehr.secrets.recipients import RecipientsError
 
 WORKSPACE_FILE = "lehr.yaml"
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
     def keeping(self) -> Keeping:
         """Its encrypted files."""
-        from lehr.secrets.keeping import Keeping
+        from lehr.secrets.encrypted_files import Keeping
 
         return Keeping(self.workspace, self.state, os.environ)
 

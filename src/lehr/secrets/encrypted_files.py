@@ -14,8 +14,8 @@ import yaml
 
 from lehr.base.errors import LehrError, StalledError
 from lehr.secrets import age
+from lehr.secrets.decrypted_value import AGE, document_in
 from lehr.secrets.identities import identities
-from lehr.secrets.picking import AGE, document_in
 from lehr.secrets.recipients import RECIPIENTS, Recipient, read_recipients
 
 _BEGINNINGS = (b"-----BEGIN AGE ENCRYPTED FILE-----", b"age-encryption.org/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lehr.base.errors import StalledError
-from lehr.secrets.picking import document_in, picked
+from lehr.secrets.decrypted_value import document_in, picked
 
 CANARY = "canary-4711"
 
