@@ -1,6 +1,6 @@
 """From a wanted change to the few characters that make it.
 
-Nothing here is trusted: `applying` reads the result again, and refuses it when it is not what was wanted.
+Nothing here is trusted: `file_edit` reads the result again, and refuses it when it is not what was wanted.
 """
 
 from __future__ import annotations
