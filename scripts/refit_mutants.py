@@ -146,7 +146,7 @@ def main() -> int:
         return text
 
     left = 0
-    for patch in sorted([*PATCHES.glob("*.patch"), *(PATCHES.parent / "holes").glob("*.patch")]):
+    for patch in sorted(PATCHES.glob("*.patch")):
         if options.names and patch.stem not in options.names:
             continue
         mutation = from_file(patch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lehr.base.backoff import RetryBudget
 from lehr.base.errors import TransientError
 from lehr.checks import CHECKS, TYPES
 from lehr.enforce.step import RETRY
@@ -20,7 +21,7 @@ from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.plugin import Traits
 from lehr.sdk.store import Store, StoredIntent
 from lehr.testing.virtual import VirtualClock
-from lehr.testing.world import PARTITION, Plane, World, thing
+from lehr.testing.world import PARTITION, THING, Plane, World, thing
 from tests.simulation.playing import NEVER, control, play, turned_down
 
 
@@ -551,5 +552,21 @@ def test_a_defect_before_admission_costs_no_place_for_pushes(tmp_path: Path) -> 
         claims.take = asked  # type: ignore[method-assign]
         await plane.settle(600.0)
         assert world.values == {"a": "1"}
+
+    play(tmp_path, scenario, traits=Traits(pushes=1))
+
+
+def test_a_retry_beyond_the_budget_costs_no_place_for_pushes(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        world.behave["a"] = lambda target, push: Outcome(Result.FAILED, "no connection")
+        await plane.publish(thing("a", "1"))
+        plane.enforcer._lanes[THING].budget = RetryBudget(capacity=0.0, per_second=0.0001)
+        await clock.sleep(60)
+        assert plane.condition("a").reason == Reason.RETRY_BUDGET
+        del world.behave["a"]
+        plane.enforcer._lanes[THING].budget = RetryBudget()
+        await plane.publish(thing("a", "2"))
+        await plane.settle(600.0)
+        assert world.values == {"a": "2"}
 
     play(tmp_path, scenario, traits=Traits(pushes=1))

@@ -138,6 +138,8 @@ class Conduct:
             return  # which the witness tells
         content = self._witness.assets(operation.content).get(operation.asset)
         self._keeps_its_word(operation)
+        if decision.diff is not None and decision.diff.look_again is not None:
+            self._broken("I9", f"{operation.asset} is pushed although it recovers by itself")
         if not self._witness.jumped:
             self._pauses(operation)
             self._stands(operation)

@@ -101,6 +101,24 @@ class Governing:
         for name in CALENDARS:
             self.assets[name] = self._made(name, {"all": True}, override=True)
 
+    def freeze(self, id: str) -> None:
+        """Hold back one thing until `thaw`."""
+        self.assets["freeze-1"] = self._made("freeze-1", {"ids": [id]}, until=None)
+
+    def thaw(self) -> None:
+        """Take that out again."""
+        self.assets.pop("freeze-1", None)
+
+    def limit_all(self) -> None:
+        """One limit counts all pushes together."""
+        self.assets["rate-1"] = self._made("rate-1", {"all": True}, group_by=[])
+
+    def limit_halves(self) -> None:
+        """Two limits, each of one half of the things, count by the same group."""
+        self.assets["rate-1"] = self._made("rate-1", {"ids": ["t[0-3]"]}, group_by=["type"])
+        fields = {"pushes": 3, "per": "2m", "group_by": ["type"]}
+        self.assets["rate-2"] = self._made("rate-2", {"ids": ["t[4-7]"]}, **fields)
+
     def hold_team(self, team: str) -> None:
         """Hold back what has the label of a team, one way or another."""
         name = self._dice.pick(("freeze-1", "observe", "calendar-1"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from lehr.testing.sim.encounters import Encounters
 from lehr.testing.sim.lull import Lull
 from lehr.testing.sim.people import People
 from lehr.testing.sim.quiet import Quiet
@@ -67,7 +68,7 @@ class History:
         people = People(scene, lull)
         await scene.open()
         dice, taken = scene.dice, 0
-        steps = [*people.steps(), *Trouble(scene, people, lull).steps()]
+        steps = [*people.steps(), *Trouble(scene, people, lull).steps(), *Encounters(scene, lull).steps()]
         while taken < scene.manners.steps or len(scene.trace.events) < LEAST_EVENTS:
             taken += 1
             await scene.alive(dice.pick(steps))

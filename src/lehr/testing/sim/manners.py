@@ -47,7 +47,7 @@ def manners(dice: Dice) -> Manners:
         not gentle and dice.happens(0.3),
         dice.pick(tuple(Fencing)),
         dice.pick((1, 2, 8)),
-        dice.number(16, 36),
+        dice.number(24, 46),
         dice.pick((0.0, 0.0, 0.05, 0.5, 2.0)),
         dice.pick((0.0, 0.0, 1.0)),
         dice.happens(0.2),

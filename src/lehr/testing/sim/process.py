@@ -96,6 +96,7 @@ class Process:
         self.name = name
         self.host = Host(name)
         self.store = SimulatedStore(site.folder / "state.sqlite", site.observe)
+        self.store.broken = site.production.broken
         self.plugin = SimulatedPlugin(site.production, site.clock, site.traits)
         self.generation = InlineGeneration(site.registry, site.clock)
         self.committing = Slow(site.clock, site.commits)

@@ -350,7 +350,8 @@ class SimulatedPlugin(AssetPlugin):
             case PushFault.RAISE:
                 raise ValueError("a mistake in the plugin" + production.garble)
             case PushFault.NONSENSE:
-                return "no outcome at all"  # type: ignore[return-value]
+                nonsense = ("no outcome at all", Outcome("marvellous"))  # type: ignore[arg-type]
+                return production.dice.pick(nonsense)  # type: ignore[return-value]
             case PushFault.HANG:
                 await self._clock.sleep(10 * PUSH_TIMEOUT)
             case PushFault.PARTIAL:

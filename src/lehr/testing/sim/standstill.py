@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 
 from lehr.model.asset import Asset
-from lehr.model.control import ControlKind
+from lehr.model.control import Control, ControlKind
 from lehr.model.decision import Condition, Decision, Status, Verdict
 from lehr.model.diff import Goal
 from lehr.model.reason import Reason
@@ -101,7 +101,7 @@ def _hold(  # noqa: C901 - one case for each reason
             yield "I7", "nothing refers to it"
         case Reason.APPROVAL_NEEDED if _approved(scene, last, decision, now):
             yield "I7", "it is approved"
-        case Reason.DIFF_FAILED if _sees_again(scene, id, condition):
+        case Reason.DIFF_FAILED | Reason.OUTCOME_UNKNOWN if _sees_again(scene, id, condition):
             yield "I7", "what it could not be compared without is there"
         case Reason.PUSH_STALLED | Reason.PUSHED_STILL_DIFFERENT if _asked_in_vain(scene, id, condition):
             yield "I7", "a person has asked for a retry since its last push began"
@@ -143,7 +143,11 @@ def _near_settled(scene: Scene, id: str) -> bool:
 def _sees_again(scene: Scene, id: str, condition: Condition) -> bool:
     """Whether the asset that it is reached through has settled, so that a look would succeed."""
     other = scene.production.blind.get(id)
-    if other is None or condition.message != blinded_by(other) or id in scene.production.look_faults:
+    if (
+        other is None
+        or not condition.message.endswith(blinded_by(other))
+        or id in scene.production.look_faults
+    ):
         return False
     settled = scene.process.condition(other)
     last = scene.witness.last(id)
@@ -226,7 +230,8 @@ def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complai
     assets = witness.assets()
     if condition.status is Status.ORPHANED and id in assets:
         yield "I8", "intent has it"
-    if witness.standing(ControlKind.PIN, last, scene.clock.now()) is not None:
+    if (pin := witness.standing(ControlKind.PIN, last, scene.clock.now())) is not None:
+        yield from _pinned(scene, pin, last, condition)
         return
     if condition.status is Status.TURNED_DOWN and witness.turndown(last) is None:
         yield "I7", "its turndown is taken back"
@@ -234,3 +239,15 @@ def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complai
         observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
         if observed != wish and witness.turndown(last) is None:
             yield "I7", f"it is {observed!r} in production, not {wish!r}"
+
+
+def _pinned(scene: Scene, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
+    """I7: who is done is done with what its pin names."""
+    witness, id = scene.witness, last.id
+    assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
+    if condition.status is not Status.CONVERGED or not scene.manners.gentle or not _whole(assets, id):
+        return
+    observed, wish = scene.production.values.get(id), wished(assets, id, scene.site.registry)
+    turned_down = any(witness.turndown(asset) is not None for asset in (last, assets[id]))
+    if observed != wish and not turned_down:
+        yield "I7", f"it is pinned to {pin.incarnation}, and {observed!r} in production, not {wish!r}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from lehr.base.errors import LehrError, TransientError
 from lehr.model.damage import Advance, Damage, TypesOf
-from lehr.model.writes import Write
+from lehr.model.writes import LeaseLostError, Write
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.world import Crash
 
@@ -32,12 +32,15 @@ class SimulatedStore:
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
+        deposed: True once a commit was told that the lease is lost; broken: what it did against that.
     """
 
     def __init__(self, path: Path, committed: Committed) -> None:
         """`committed` is told of all that has become durable."""
         self._path = path
         self._store = SqliteStore(path)
+        assert self._store._writer is not None
+        self._store._writer.execute("PRAGMA busy_timeout = 0")  # nobody else goes on while this one waits
         self._committed = committed
         self._lagging: SqliteStore | None = None
         self.out_of_order = False
@@ -48,6 +51,8 @@ class SimulatedStore:
         self.dies: str | None = None
         self.died = asyncio.Event()
         self.commits = 0
+        self.deposed = False
+        self.broken: list[str] = []
         self.before: Callable[[int, Sequence[Write]], None] = lambda number, writes: None
         self.intent: Any = _Reads("intent", self)
         self.records: Any = _Reads("records", self)
@@ -81,8 +86,14 @@ class SimulatedStore:
         if self.dies == "within":
             self._tear(writes)
             self.die()
-        with self._full(statements if fails else None):
-            answers = self._store.commit(writes)
+        if self.deposed:
+            self.broken.append("I5: a process goes on writing after it was told that its lease is lost")
+        try:
+            with self._full(statements if fails else None):
+                answers = self._store.commit(writes)
+        except LeaseLostError:
+            self.deposed = True
+            raise
         self._committed(writes, answers)
         if self.dies == "after":
             self.die()

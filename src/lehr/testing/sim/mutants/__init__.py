@@ -16,11 +16,10 @@ A mutation is a file `NAME.patch`:
 
 `Bug` is the class of bugs that it stands for, `Thought` what somebody who wrote it may have had in
 mind, `Breaks` the invariant of the architecture that does not hold any more, and `Found` the case that
-last found it, which is played first: a history, else a scenario, else a test of the repository for what
-no simulation can see. A file of somebody else's needs none of these lines: whatever `diff -u` or
+last found it, which is played first: a history, else a scenario, else a test of the repository. Where a bug
+lies in what histories do not simulate, `# Outside: claims` names that; nine in ten of the others must be
+found by histories alone. A file of somebody else's needs none of these lines: whatever `diff -u` or
 `git diff` writes can be judged.
-
-In `holes` are bugs that nothing finds yet. They are not played; they say where to widen the histories next.
 
 The package is copied into a folder of its own, the copy is changed, and the suite runs against the
 copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the

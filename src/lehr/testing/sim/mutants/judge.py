@@ -109,13 +109,20 @@ async def sound(played: Sequence[str], clock: Clock, jobs: int) -> list[str]:
 
 
 async def judge(
-    mutation: Mutation, played: Sequence[str], clock: Clock, jobs: int = 1, longest: float = LONGEST
+    mutation: Mutation,
+    played: Sequence[str],
+    clock: Clock,
+    jobs: int = 1,
+    longest: float = LONGEST,
+    *,
+    from_scratch: bool = False,
 ) -> Finding:
     """Play what found `mutation` last, then the cases `played` in `jobs` processes, until one goes wrong.
 
     Of several, the finding names the first, so that it is the same each time.
 
     Args:
+        from_scratch: play what found it last only after those of `played`, unless it lies outside of them.
         longest: seconds that a case may compute; one that takes longer goes wrong.
 
     Raises:
@@ -126,7 +133,8 @@ async def judge(
     case: str | None = None
     violations: tuple[str, ...] = ()
     with mutated(mutation) as folder:
-        for cases_of in (hinted(mutation), played):
+        last = hinted(mutation)
+        for cases_of in (played, last) if from_scratch and not mutation.outside else (last, played):
             hunt = _Hunt(folder, cases_of, longest)
             await hunt.all(jobs)
             tried += hunt.tried
@@ -259,7 +267,12 @@ async def _whole(stream: asyncio.StreamReader | None) -> str:
 
 
 async def judge_all(
-    mutations: Sequence[Mutation], played: Sequence[str], clock: Clock, jobs: int
+    mutations: Sequence[Mutation],
+    played: Sequence[str],
+    clock: Clock,
+    jobs: int,
+    *,
+    from_scratch: bool = False,
 ) -> AsyncIterator[Finding]:
     """Judge many, `jobs` at a time, in whatever order they end."""
     free = asyncio.Semaphore(jobs)
@@ -267,7 +280,7 @@ async def judge_all(
     async def one(mutation: Mutation) -> Finding:
         async with free:
             try:
-                return await judge(mutation, played, clock)
+                return await judge(mutation, played, clock, from_scratch=from_scratch)
             except PatchError as error:
                 return Finding(mutation.name, mutation.bug, None, (), 0, 0.0, str(error))
 

@@ -11,7 +11,7 @@ from lehr.testing.sim.mutants.patch import FilePatch, PatchError, read
 
 PATCHES = Path(__file__).parent / "patches"
 
-_WORD = re.compile(r"# (Bug|Thought|Breaks|Found): (.*)")
+_WORD = re.compile(r"# (Bug|Thought|Breaks|Outside|Found): (.*)")
 _PACKAGE = "lehr/"
 _JUDGE = "lehr/testing/"
 
@@ -23,6 +23,7 @@ class Mutation(msgspec.Struct, frozen=True):
         bug: the class of bugs that it stands for; empty if nobody says.
         thought: what its author may have had in mind.
         breaks: the invariant that does not hold any more.
+        outside: what no history simulates and the bug lies in; empty if histories should find it.
         found: the case that last found it, played first: `seed 17`, `scenario NAME`, `test tests/...`.
         files: what it changes; paths begin with `lehr/`.
     """
@@ -31,6 +32,7 @@ class Mutation(msgspec.Struct, frozen=True):
     bug: str
     thought: str
     breaks: str
+    outside: str
     found: str
     files: tuple[FilePatch, ...]
 
@@ -64,8 +66,8 @@ def mutation(text: str, name: str) -> Mutation:
             raise PatchError(f"{file.path} is no module of the package `lehr`", fix="change src/lehr alone")
         if file.path.startswith(_JUDGE):
             raise PatchError(f"{file.path} is of those that judge", fix="change what they judge")
-    bug, thought, breaks, found = (_said(text, word) for word in ("Bug", "Thought", "Breaks", "Found"))
-    return Mutation(name, bug, thought, breaks, found, files)
+    said = {word.lower(): _said(text, word) for word in ("Bug", "Thought", "Breaks", "Outside", "Found")}
+    return Mutation(name, files=files, **said)
 
 
 def _said(text: str, word: str) -> str:
