@@ -179,13 +179,13 @@ def test_what_comes_back_while_its_claims_are_given_up_claims_them_again(tmp_pat
         await moving.published()
         stands(moving, REMOVED)
         declare(moving, "c r {}", "a p {}")
-        publish = moving.publisher._publish
+        publish = moving.publisher.steps["publish"]
 
-        async def meanwhile(work: object) -> None:
+        async def meanwhile(judged: Judged) -> Begun | Ended:
             await moving.claims.release(PARTITION, [AssetId("a")])  # as a turn that has begun before
-            await publish(work)  # type: ignore[arg-type]
+            return await publish(judged)
 
-        moving.publisher._publish = meanwhile  # type: ignore[method-assign]
+        moving.publisher.steps["publish"] = meanwhile
         await moving.published()
         assert holders(moving) == {"p": "a", "r": "c"}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
 
-import msgspec
 import structlog
 from msgspec.structs import replace
 
@@ -13,9 +13,7 @@ from lehr import __version__
 from lehr.base.blocking import Blocking
 from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
-from lehr.base.digest import short
 from lehr.base.errors import LehrError
-from lehr.base.text import described
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, Partition
 from lehr.model.attempt import Attempt, Publication
@@ -23,15 +21,18 @@ from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
 from lehr.model.types import Registry, addon_names
 from lehr.model.writes import Publish, RecordAttempt, Refused, Write
-from lehr.publish.claims import Claimed, claim_anything, claims_of, register_unusable, take, take_up
+from lehr.publish import problems
+from lehr.publish.claims import claim_anything, claims_of, register_unusable, take, take_up
 from lehr.publish.database_answers import consult
 from lehr.publish.declaring import types_for
 from lehr.publish.moved import Moved
 from lehr.publish.overtakable_generation import generated_unless_overtaken
 from lehr.publish.predecessor import StoredPredecessor
 from lehr.publish.problem_positions import Locator, with_excerpts
-from lehr.sdk.claims import Claims, Conflict
-from lehr.sdk.generation import Generated, Generation, OvertakenError
+from lehr.publish.stages import Begun, Compared, Consulted, Ended, Generated, Judged, Read, advance
+from lehr.sdk.claims import Claims
+from lehr.sdk.generation import Generated as Output
+from lehr.sdk.generation import Generation, OvertakenError
 from lehr.sdk.source import (
     REMARK,
     RefusedRevisionError,
@@ -42,7 +43,7 @@ from lehr.sdk.source import (
     revisions_of,
 )
 from lehr.sdk.store import Store
-from lehr.sdk.validator import BEYOND_SOURCE, Answers, Limits, LookUp
+from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
 log = structlog.get_logger()
@@ -58,34 +59,18 @@ _LEHR = SourceRevision("lehr", __version__)
 Ask = Callable[[Write], Awaitable[object]]
 
 
-class _Pass(msgspec.Struct):
-    """What a pass has come to so far."""
-
-    at: float
-    may_be_overtaken: bool = False
-    snapshot: Snapshot | None = None
-    refused: tuple[SourceRevision, ...] = ()
-    generated: Generated | None = None
-    candidate: Candidate | None = None
-    changes: tuple[AssetChange, ...] = ()
-    answers: Answers = {}
-    claimed: Claimed = {}
-    conflicts: Sequence[Conflict] = ()
-    proposal: DeltaProposal | None = None
-    incarnation: Incarnation | None = None
-    diagnostics: tuple[Diagnostic, ...] = ()
-    publication: Publication | None = None
-    seconds: dict[str, float] = {}
+Step = Callable[[Any], Awaitable[Begun | Ended]]
+"""Takes one stage of a pass to the next, or ends the pass."""
 
 
 class Publisher:
     """Publishes what a source declares, for one partition.
 
     `refresh` may not run twice at a time.
-    """
 
-    STEPS = ("read", "generate", "compare", "consult", "validate", "confirm", "claim", "publish")
-    """The steps of a pass, by the names of their methods. A step may end the pass."""
+    Attributes:
+        steps: of a pass, by name, in their order.
+    """
 
     def __init__(
         self,
@@ -123,6 +108,16 @@ class Publisher:
         self._claims = claims
         self._moved = Moved(claims, partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
+        self.steps: dict[str, Step] = {
+            "read": self._read,
+            "generate": self._generate,
+            "compare": self._compare,
+            "consult": self._consult,
+            "validate": self._validate,
+            "confirm": self._confirm,
+            "claim": self._claim,
+            "publish": self._publish,
+        }
 
     async def refresh(self) -> Attempt:
         """Take one pass over the newest revision. Problems are in the answer, not raised.
@@ -131,45 +126,49 @@ class Publisher:
             TransientError: the store is out of order.
         """
         for left in reversed(range(_MOST_OVERTAKEN + 1)):
+            begun = Begun(at=self._clock.now(), may_be_overtaken=left > 0)
+            seconds: dict[str, float] = {}
             try:
-                work = await self._pass(may_be_overtaken=left > 0)
+                ended = await self._pass(begun, seconds)
                 break
             except OvertakenError:
                 if not left:
                     raise
         if self._moved is not None:
             await self._moved.settle()
-        await self._remark(work)
-        attempt = self._attempt(work)
+        attempt = self._attempt(begun.at, await self._with_remarks(ended), seconds)
         await self._keep(attempt)
         return attempt
 
-    async def _pass(self, *, may_be_overtaken: bool) -> _Pass:
-        work = _Pass(self._clock.now(), may_be_overtaken, seconds={})
-        for name in self.STEPS:
+    async def _pass(self, begun: Begun, seconds: dict[str, float]) -> Ended:
+        """Take the steps until one ends the pass; note in `seconds` how long each took."""
+        stage = begun
+        for name, step in self.steps.items():
             began = self._clock.monotonic()
             try:
-                await getattr(self, f"_{name}")(work)
+                reached = await step(stage)
             except DamagedError as error:
-                self._end(work, Publication.UNREADABLE, _damaged(error))
+                reached = _end(stage, Publication.UNREADABLE, problems.damaged(error))
             except LehrError:
                 raise
             except Exception as error:
                 # What a source or generator says must not end the process, and with it all healing.
                 log.exception("a pass over the source broke", step=name)
-                self._end(work, Publication.UNREADABLE, _broken(name, error))
-            work.seconds[name] = self._clock.monotonic() - began
-            if work.publication is not None:
-                break
-        return work
+                reached = _end(stage, Publication.UNREADABLE, problems.broken(name, error))
+            seconds[name] = self._clock.monotonic() - began
+            if isinstance(reached, Ended):
+                return reached
+            stage = reached
+        raise AssertionError("the last step ends a pass")
 
-    async def _remark(self, work: _Pass) -> None:
+    async def _with_remarks(self, ended: Ended) -> Ended:
         """Add what the source has to say besides."""
-        if isinstance(self._source, Remarks):
-            remarks = await self._blocking.run(getattr, self._source, "remarks")
-            # What a revision was refused for is told again, with what was remarked at that time.
-            kept = (item for item in work.diagnostics if item.code != REMARK)
-            work.diagnostics = (*kept, *remarks)
+        if not isinstance(self._source, Remarks):
+            return ended
+        remarks = await self._blocking.run(getattr, self._source, "remarks")
+        # What a revision was refused for is told again, with what was remarked at that time.
+        kept = (item for item in ended.diagnostics if item.code != REMARK)
+        return replace(ended, diagnostics=(*kept, *remarks))
 
     async def _keep(self, attempt: Attempt) -> None:
         before = self._store.records.attempt(self._partition)
@@ -180,77 +179,73 @@ class Publisher:
         if not same:
             await self._ask(RecordAttempt(replace(attempt, changed=())))
 
-    def _attempt(self, work: _Pass) -> Attempt:
-        assert work.publication is not None
-        if work.snapshot is not None and work.generated is not None:
-            work.diagnostics = with_excerpts(work.diagnostics, work.snapshot)
+    def _attempt(self, at: float, ended: Ended, seconds: dict[str, float]) -> Attempt:
         # Reads may not find yet what was just written.
-        newest = work.incarnation or self._store.intent.newest(self._partition)
+        newest = ended.incarnation or self._store.intent.newest(self._partition)
+        diagnostics = ended.diagnostics
+        if ended.generated_from is not None:
+            diagnostics = with_excerpts(diagnostics, ended.generated_from)
         return Attempt(
             partition=self._partition,
-            at=work.at,
-            publication=work.publication,
-            sources=work.refused if work.snapshot is None else _sources(work.snapshot),
+            at=at,
+            publication=ended.publication,
+            sources=ended.sources,
             sequence=0 if newest is None else newest.sequence,
-            changed=tuple(change.id for change in work.changes),
-            diagnostics=tuple(in_order(work.diagnostics)),
-            seconds=work.seconds,
+            changed=tuple(change.id for change in ended.changes),
+            diagnostics=tuple(in_order(diagnostics)),
+            seconds=seconds,
         )
 
     # --- the steps -----------------------------------------------------------------
 
-    async def _read(self, work: _Pass) -> None:
+    async def _read(self, begun: Begun) -> Read | Ended:
         """Read the newest revision; end here if it was dealt with already."""
         try:
-            work.snapshot = await self._blocking.run(self._source.newest)
+            snapshot = await self._blocking.run(self._source.newest)
         except RefusedRevisionError as error:
-            work.refused = (error.revision, _LEHR)
-            self._end(work, Publication.REFUSED, _not_taken(error))
-            return
+            refused = _end(begun, Publication.REFUSED, problems.not_taken(error))
+            return replace(refused, sources=(error.revision, _LEHR))
         except SourcesError as error:
-            if error.refused:
-                work.refused = (*error.refused, _LEHR)
             publication = Publication.REFUSED if error.refused else Publication.UNREADABLE
-            self._end(work, publication, *with_excerpts(error.diagnostics, error.declaring))
-            return
+            ended = _end(begun, publication, *with_excerpts(error.diagnostics, error.declaring))
+            return replace(ended, sources=(*error.refused, _LEHR) if error.refused else ())
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, _not_read(self._source.name, error))
-            return
+            return _end(begun, Publication.UNREADABLE, problems.not_read(self._source.name, error))
+        read = advance(begun, Read, snapshot=snapshot)
         last = self._store.records.attempt(self._partition)
-        if last is None or last.sources != _sources(work.snapshot) or last.sequence != self._newest():
-            return  # what an incarnation came from may not be recorded, and the source may have gone back
+        if last is None or last.sources != _sources(snapshot) or last.sequence != self._newest():
+            return read  # where an incarnation came from may not be recorded; the source may have gone back
         if any(item.code in BEYOND_SOURCE for item in errors(last.diagnostics)):
-            return  # a claim may have been given up, a path moved, a value entered into a database
+            return read  # a claim may have been given up, a path moved, a value entered into a database
         if last.publication is Publication.REFUSED:
-            self._end(work, Publication.REFUSED, *last.diagnostics)
-        elif last.publication is not Publication.UNREADABLE:
-            self._end(work, Publication.UNCHANGED)
+            return _end(read, Publication.REFUSED, *last.diagnostics)
+        if last.publication is not Publication.UNREADABLE:
+            return _end(read, Publication.UNCHANGED)
+        return read
 
     def _newest(self) -> int:
         """Sequence of the newest incarnation; 0 if there is none."""
         newest = self._store.intent.newest(self._partition)
         return 0 if newest is None else newest.sequence
 
-    async def _generate(self, work: _Pass) -> None:
-        assert work.snapshot is not None
+    async def _generate(self, read: Read) -> Generated | Ended:
         try:
-            generated = await self._generated(work.snapshot, work.may_be_overtaken)
+            output = await self._generated(read.snapshot, read.may_be_overtaken)
         except OvertakenError:
             raise
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, _not_generated(error))
-            return
-        work.generated = generated
-        self._touch(generated.touched)
-        work.diagnostics = generated.diagnostics
-        if generated.partition not in (None, self._partition):
-            work.diagnostics += (_other_partition(self._partition, str(generated.partition)),)
-        if errors(work.diagnostics):
-            self._refuse(work)
-        else:
-            self._registry.declare(types_for(generated, self._store.intent, self._partition))
+            return _end(read, Publication.UNREADABLE, problems.not_generated(error))
+        self._touch(output.touched)
+        diagnostics = output.diagnostics
+        if output.partition not in (None, self._partition):
+            diagnostics += (problems.other_partition(self._partition, str(output.partition)),)
+        generated = advance(read, Generated, output=output, diagnostics=diagnostics)
+        if errors(diagnostics):
+            return _end(generated, Publication.REFUSED, *diagnostics)
+        self._registry.declare(types_for(output, self._store.intent, self._partition))
+        return generated
 
-    async def _generated(self, snapshot: Snapshot, may_be_overtaken: bool) -> Generated:
+    async def _generated(self, snapshot: Snapshot, may_be_overtaken: bool) -> Output:
         if not may_be_overtaken:
             return await self._generation.generate(snapshot)
         return await generated_unless_overtaken(
@@ -264,147 +259,139 @@ class Publisher:
         else:
             self._unpublished |= touched
 
-    async def _compare(self, work: _Pass) -> None:
+    async def _compare(self, generated: Generated) -> Compared:
         """Find how the candidate differs from the newest incarnation, in O(touched)."""
         # In a thread, as is judging: a million assets take many seconds, in which others go on.
-        await self._blocking.run(self._difference, work)
+        return await self._blocking.run(self._difference, generated)
 
-    def _difference(self, work: _Pass) -> None:
-        generated = work.generated
-        assert generated is not None
-        assert work.snapshot is not None
+    def _difference(self, generated: Generated) -> Compared:
         predecessor = StoredPredecessor(self._store, self._registry, self._partition)
-        work.changes = tuple(self._changes(predecessor, generated))
-        work.candidate = Candidate(
+        changes = tuple(self._changes(predecessor, generated.output))
+        candidate = Candidate(
             self._partition,
             predecessor.sequence,
-            _sources(work.snapshot),
-            generated.generators,
-            tuple(change.after for change in work.changes if change.after is not None),
-            tuple(change.id for change in work.changes if change.after is None),
-            _types(predecessor, work.changes),
+            _sources(generated.snapshot),
+            generated.output.generators,
+            tuple(change.after for change in changes if change.after is not None),
+            tuple(change.id for change in changes if change.after is None),
+            _types(predecessor, changes),
         )
+        return advance(generated, Compared, candidate=candidate, changes=changes)
 
-    def _changes(self, predecessor: StoredPredecessor, generated: Generated) -> list[AssetChange]:
+    def _changes(self, predecessor: StoredPredecessor, output: Output) -> list[AssetChange]:
         ids = self._unpublished
         if ids is None:
             before = {head.id: head.digest for head in self._store.intent.heads(self._partition)}
-            after = generated.assets
+            after = output.assets
             ids = {id for id, asset in after.items() if before.get(id) != asset.digest}
             ids |= before.keys() - after.keys()
-        found = (predecessor.change(id, generated.assets.get(id)) for id in sorted(ids))
+        found = (predecessor.change(id, output.assets.get(id)) for id in sorted(ids))
         return [change for change in found if not _same(change.before, change.after)]
 
-    async def _consult(self, work: _Pass) -> None:
-        assert work.generated is not None
-        limits = work.generated.limits or Limits()
-        work.answers = await consult(limits, work.changes, self._look_up)
-        if self._claims is None or not await self._blocking.run(claim_anything, work.changes, self._registry):
-            return
+    async def _consult(self, compared: Compared) -> Consulted | Ended:
+        changes = compared.changes
+        answers = await consult(compared.output.limits or Limits(), changes, self._look_up)
+        consulted = advance(compared, Consulted, answers=answers)
+        if self._claims is None or not await self._blocking.run(claim_anything, changes, self._registry):
+            return consulted
         assert self._moved is not None
         try:
             await take_up(self._claims, self._partition, self._store, self._registry, self._blocking)
-            work.claimed = await self._blocking.run(claims_of, work.changes, self._registry)
-            work.conflicts = await self._moved.conflicts(work.claimed)
+            claimed = await self._blocking.run(claims_of, changes, self._registry)
+            conflicts = await self._moved.conflicts(claimed)
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, register_unusable(error))
+            return _end(consulted, Publication.UNREADABLE, register_unusable(error))
+        return replace(consulted, claimed=claimed, conflicts=conflicts)
 
-    async def _validate(self, work: _Pass) -> None:
-        await self._blocking.run(self._judge, work)
+    async def _validate(self, consulted: Consulted) -> Judged | Ended:
+        return await self._blocking.run(self._judge, consulted)
 
-    def _judge(self, work: _Pass) -> None:
-        assert work.candidate is not None
-        assert work.generated is not None
-        assert work.snapshot is not None
-        work.proposal = DeltaProposal(
+    def _judge(self, consulted: Consulted) -> Judged | Ended:
+        proposal = DeltaProposal(
             self._partition,
             self._registry,
-            work.generated.limits or Limits(),
-            work.changes,
+            consulted.output.limits or Limits(),
+            consulted.changes,
             StoredPredecessor(self._store, self._registry, self._partition),
-            Locator(work.snapshot),
-            work.answers,
-            work.conflicts,
+            Locator(consulted.snapshot),
+            consulted.answers,
+            consulted.conflicts,
         )
-        judgement = judge(work.proposal)
-        work.diagnostics += tuple(judgement.diagnostics)
-        work.candidate = replace(work.candidate, acknowledged=judgement.acknowledged)
-        if errors(work.diagnostics):
-            self._refuse(work)
-            if any(item.code == NOT_ASKED for item in errors(work.diagnostics)):
-                work.publication = Publication.UNREADABLE  # which is tried again: the database may come back
+        judgement = judge(proposal)
+        diagnostics = (*consulted.diagnostics, *judgement.diagnostics)
+        if errors(diagnostics):
+            ended = _end(consulted, Publication.REFUSED, *diagnostics)
+            if any(item.code == NOT_ASKED for item in errors(diagnostics)):
+                # It is tried again: the database may come back.
+                ended = replace(ended, publication=Publication.UNREADABLE)
+            return ended
+        candidate = replace(consulted.candidate, acknowledged=judgement.acknowledged)
+        consulted = replace(consulted, candidate=candidate, diagnostics=diagnostics)
+        return advance(consulted, Judged, proposal=proposal)
 
-    async def _confirm(self, work: _Pass) -> None:
+    async def _confirm(self, judged: Judged) -> Judged | Ended:
         """Have a clean build confirm every new turndown. Invariants: I4, I11."""
-        assert work.generated is not None
-        assert work.snapshot is not None
-        if not await self._blocking.run(_ask_for_turndown, work.changes):
-            return
+        if not await self._blocking.run(_ask_for_turndown, judged.changes):
+            return judged
         generation = self._clean()
         try:
-            clean = await generation.generate(work.snapshot)
+            clean = await generation.generate(judged.snapshot)
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, _not_generated(error))
-            return
+            return _end(judged, Publication.UNREADABLE, problems.not_generated(error))
         finally:
             await generation.close()
-        differing = _differing(work.generated.assets, clean.assets)
+        differing = _differing(judged.output.assets, clean.assets)
         if differing or errors(clean.diagnostics):
-            work.diagnostics += (_not_confirmed(differing),)
-            self._refuse(work)
+            problem = problems.not_confirmed(differing)
+            return _end(judged, Publication.REFUSED, *judged.diagnostics, problem)
+        return judged
 
-    async def _claim(self, work: _Pass) -> None:
+    async def _claim(self, judged: Judged) -> Judged | Ended:
         """Keep other partitions from publishing the same claims, from now on."""
-        if self._claims is None or not work.claimed:
-            return
-        problem = await take(self._claims, self._partition, work.claimed)
-        if problem is not None:
-            self._end(work, Publication.UNREADABLE, problem)
+        if self._claims is None or not judged.claimed:
+            return judged
+        problem = await take(self._claims, self._partition, judged.claimed)
+        return judged if problem is None else _end(judged, Publication.UNREADABLE, problem)
 
-    async def _publish(self, work: _Pass) -> None:
+    async def _publish(self, judged: Judged) -> Ended:
         """Make it the newest incarnation."""
-        candidate = work.candidate
-        assert candidate is not None
-        assert work.proposal is not None
-        assert work.snapshot is not None
+        candidate = judged.candidate
         if candidate.changes_nothing and candidate.base:
             self._unpublished = set()
-            self._end(work, Publication.UNCHANGED, *work.diagnostics)
-            return
+            return _end(judged, Publication.UNCHANGED, *judged.diagnostics)
         try:
-            await self._blocking.run(self._source.keep, work.snapshot.revision)
+            await self._blocking.run(self._source.keep, judged.snapshot.revision)
         except LehrError as error:
-            self._end(work, Publication.UNREADABLE, _not_read(self._source.name, error))
-            return
+            return _end(judged, Publication.UNREADABLE, problems.not_read(self._source.name, error))
         write = Publish(
             candidate,
-            work.proposal.mentions,
+            judged.proposal.mentions,
             tuple(name for name, item in self._registry.types.items() if item.governs),
             self._clock.now(),  # a turndown stands from here on, not since the pass began
-            work.proposal.claims,
+            judged.proposal.claims,
         )
         answer = await self._ask(write)
         if isinstance(answer, Refused):
-            self._end(work, Publication.UNREADABLE, _overtaken(answer))
-            return
+            return _end(judged, Publication.UNREADABLE, problems.overtaken(answer))
         assert isinstance(answer, Incarnation)
-        work.incarnation = answer
         if self._moved is not None:
-            self._moved.note(work.changes)
+            self._moved.note(judged.changes)
         self._unpublished = set()
-        self._end(work, Publication.PUBLISHED, *work.diagnostics)
+        return replace(_end(judged, Publication.PUBLISHED, *judged.diagnostics), incarnation=answer)
 
-    # --- how a pass ends -----------------------------------------------------------
 
-    def _refuse(self, work: _Pass) -> None:
-        work.changes = ()
-        self._end(work, Publication.REFUSED, *work.diagnostics)
-
-    def _end(self, work: _Pass, publication: Publication, *diagnostics: Diagnostic) -> None:
-        work.publication = publication
-        work.diagnostics = diagnostics
-        if publication in _UNPUBLISHED and not errors(diagnostics):
-            work.diagnostics += (_without_reason(),)
+def _end(stage: Begun, publication: Publication, *diagnostics: Diagnostic) -> Ended:
+    """A pass that has come to `stage` ends."""
+    if publication in _UNPUBLISHED and not errors(diagnostics):
+        diagnostics = (*diagnostics, problems.without_reason())
+    refused = publication is Publication.REFUSED
+    return Ended(
+        publication=publication,
+        diagnostics=diagnostics,
+        sources=_sources(stage.snapshot) if isinstance(stage, Read) else (),
+        changes=stage.changes if isinstance(stage, Compared) and not refused else (),
+        generated_from=stage.snapshot if isinstance(stage, Generated) else None,
+    )
 
 
 def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
@@ -435,72 +422,3 @@ def _turned_down(asset: Asset | None) -> bool:
 
 def _differing(one: Mapping[AssetId, Asset], other: Mapping[AssetId, Asset]) -> list[AssetId]:
     return sorted(id for id in one.keys() | other.keys() if not _same(one.get(id), other.get(id)))
-
-
-def _not_taken(error: RefusedRevisionError) -> Diagnostic:
-    return Diagnostic(
-        code="PUB007",
-        what=error.what,
-        why=error.why,
-        fix=error.fix,
-        subject=f"{error.revision.source} at {short(error.revision.revision)}",
-    )
-
-
-def _not_read(name: str, error: LehrError) -> Diagnostic:
-    return Diagnostic(
-        code="PUB001",
-        what=error.what,
-        why=error.why,
-        fix=error.fix or "Lehr tries again by itself",
-        subject=name,
-    )
-
-
-def _broken(step: str, error: Exception) -> Diagnostic:
-    return Diagnostic(
-        code="PUB006",
-        what=f"Lehr failed in the step `{step}`: {type(error).__name__}: {described(error)}",
-        why="this is a defect of Lehr; the last incarnation stays in force",
-        fix="report it with the log of `lehr run`, which has the traceback; Lehr tries again",
-    )
-
-
-def _damaged(error: DamagedError) -> Diagnostic:
-    return Diagnostic(code="PUB010", what=error.what, why=error.why, fix=error.fix)
-
-
-def _without_reason() -> Diagnostic:
-    return Diagnostic(
-        code="PUB011",
-        what="the change is not published, and no step says why",
-        why="this is a defect of Lehr; the last incarnation stays in force",
-        fix="report it with the log of `lehr run`; `lehr validate --clean` may say more",
-    )
-
-
-def _not_generated(error: LehrError) -> Diagnostic:
-    return Diagnostic(code="PUB002", what=error.what, why=error.why, fix=error.fix)
-
-
-def _other_partition(expected: str, found: str) -> Diagnostic:
-    return Diagnostic(
-        code="PUB003",
-        what=f"the workspace names partition {found}, but this state belongs to {expected}",
-        why="assets of one partition must never be taken for those of another",
-        fix=f"name it {expected} again in lehr.yaml, or use another state folder",
-        subject="lehr.yaml",
-    )
-
-
-def _overtaken(refused: Refused) -> Diagnostic:
-    return Diagnostic(code="PUB004", what="another process published first", why=refused.message)
-
-
-def _not_confirmed(differing: list[AssetId]) -> Diagnostic:
-    return Diagnostic(
-        code="PUB005",
-        what=f"a clean build makes other assets than this one: {', '.join(differing[:5]) or 'none'}",
-        why="it asks for turndowns, and nothing is taken out of production on a doubtful build",
-        fix="a generator depends on something it does not declare; make its output repeatable",
-    )

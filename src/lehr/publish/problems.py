@@ -1,0 +1,90 @@
+"""Why a pass published nothing, as diagnostics. Pure."""
+
+from __future__ import annotations
+
+from lehr.base.diagnostics import Diagnostic
+from lehr.base.digest import short
+from lehr.base.errors import LehrError
+from lehr.base.text import described
+from lehr.model.asset import AssetId
+from lehr.model.damage import DamagedError
+from lehr.model.writes import Refused
+from lehr.sdk.source import RefusedRevisionError
+
+
+def not_taken(error: RefusedRevisionError) -> Diagnostic:
+    """A revision cannot be taken."""
+    return Diagnostic(
+        code="PUB007",
+        what=error.what,
+        why=error.why,
+        fix=error.fix,
+        subject=f"{error.revision.source} at {short(error.revision.revision)}",
+    )
+
+
+def not_read(name: str, error: LehrError) -> Diagnostic:
+    """The source `name` cannot be read."""
+    return Diagnostic(
+        code="PUB001",
+        what=error.what,
+        why=error.why,
+        fix=error.fix or "Lehr tries again by itself",
+        subject=name,
+    )
+
+
+def broken(step: str, error: Exception) -> Diagnostic:
+    """A step of the pass failed by a defect."""
+    return Diagnostic(
+        code="PUB006",
+        what=f"Lehr failed in the step `{step}`: {type(error).__name__}: {described(error)}",
+        why="this is a defect of Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`, which has the traceback; Lehr tries again",
+    )
+
+
+def damaged(error: DamagedError) -> Diagnostic:
+    """What the pass needs of the store is damaged."""
+    return Diagnostic(code="PUB010", what=error.what, why=error.why, fix=error.fix)
+
+
+def without_reason() -> Diagnostic:
+    """A step ended the pass and did not say why."""
+    return Diagnostic(
+        code="PUB011",
+        what="the change is not published, and no step says why",
+        why="this is a defect of Lehr; the last incarnation stays in force",
+        fix="report it with the log of `lehr run`; `lehr validate --clean` may say more",
+    )
+
+
+def not_generated(error: LehrError) -> Diagnostic:
+    """No assets could be generated."""
+    return Diagnostic(code="PUB002", what=error.what, why=error.why, fix=error.fix)
+
+
+def other_partition(expected: str, found: str) -> Diagnostic:
+    """The workspace belongs to another partition."""
+    return Diagnostic(
+        code="PUB003",
+        what=f"the workspace names partition {found}, but this state belongs to {expected}",
+        why="assets of one partition must never be taken for those of another",
+        fix=f"name it {expected} again in lehr.yaml, or use another state folder",
+        subject="lehr.yaml",
+    )
+
+
+def overtaken(refused: Refused) -> Diagnostic:
+    """The store did not take the publication."""
+    return Diagnostic(code="PUB004", what="another process published first", why=refused.message)
+
+
+def not_confirmed(differing: list[AssetId]) -> Diagnostic:
+    """A clean build does not confirm a turndown."""
+    return Diagnostic(
+        code="PUB005",
+        what=f"a clean build makes other assets than this one: {', '.join(differing[:5]) or 'none'}",
+        why="it asks for turndowns, and nothing is taken out of production on a doubtful build",
+        fix="a generator depends on something it does not declare; make its output repeatable",
+    )
