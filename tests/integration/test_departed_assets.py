@@ -13,6 +13,7 @@ from lehr.model.attempt import Publication
 from lehr.model.decision import Condition, Decision, Status
 from lehr.model.diff import Goal
 from lehr.model.writes import Record
+from lehr.publish.stages import Begun, Ended, Judged
 from tests.integration.test_publisher import PARTITION, Moving, codes, moving
 
 DOWN = "{lehr.Turndown: {reason: renamed, fence_seconds: 600}}"
