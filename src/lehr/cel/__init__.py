@@ -12,8 +12,7 @@ maps in an order of its own, another each time; so lists are made of maps by clo
 
 | module | what |
 |---|---|
-| `google` | the one place that knows its library, imported with the first expression |
-| `messages` | what its messages mean |
+| `google` | the one place that knows its library and its messages, imported with the first expression |
 | `tree` | its syntax tree |
 | `closures`, `operators` | from the tree to functions |
 """

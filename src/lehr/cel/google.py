@@ -1,13 +1,13 @@
-"""Google's implementation of CEL, behind as much of it as we need."""
+"""Google's implementation of CEL, behind as much of it as we need; and its messages in plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cel_expr_python import cel
 
-from lehr.cel.messages import plain, problems
 from lehr.cel.operators import NoAnswerError
 from lehr.cel.tree import CONTAINER
 
@@ -54,3 +54,70 @@ def compile_text(text: str, variables: Sequence[str]) -> Compiled:
         return Compiled(environment.compile(text))
     except RuntimeError as error:
         raise ValueError(problems(str(error))) from error
+
+
+_STATUS = re.compile(r"^(?:[A-Z_]+: )?(?:ERROR: )?(?:<input>:-1:-1: )?| \[[A-Z_]+\]$")
+"""What the library puts around a message: the code of its status; a place where there is none."""
+
+_PROBLEM = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(\d+):(\d+): (.*)$", re.MULTILINE)
+_MOST = 5
+"""Problems of one expression that are told."""
+
+_MEANT = {"=": "==", "&": "&&", "|": "||", "=>": ">=", "and": "&&", "or": "||"}
+"""What people write who come from other languages, and what it is in CEL."""
+
+
+def problems(text: str) -> str:
+    """What is wrong with an expression, in the order of its text; the same only where it is first."""
+    found: dict[str, tuple[int, int]] = {}
+    for line, column, problem in _PROBLEM.findall(text):
+        place, told = (int(line), int(column)), plain(problem)
+        found[told] = min(place, found.get(told, place))
+    by_place = sorted(found.items(), key=lambda one: one[1])
+    lines = [f"{line}:{column}: {problem}" for problem, (line, column) in by_place]
+    more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
+    return "; ".join([*lines[:_MOST], *more]) or plain(text)
+
+
+def plain(message: str) -> str:
+    """The first line of a message."""
+    line = message.partition("\n")[0].replace(f" (in container '{CONTAINER}')", "")
+    bare = _STATUS.sub("", line).strip()
+    for pattern, say in _WORDS:
+        found = pattern.fullmatch(bare)
+        if found is not None:
+            return say(found)
+    return bare
+
+
+def _not_expected(found: re.Match[str]) -> str:
+    what = found[1].strip()
+    return f"`{what}` is not expected here{_hint(what)}"
+
+
+def _not_understood(found: re.Match[str]) -> str:
+    what = found[1].strip()
+    if what.startswith(("'", '"', "`")):
+        return f"the text that begins with {what} has no end, or a \\ that means nothing"
+    return f"`{what}` is not understood{_hint(what)}"
+
+
+def _hint(what: str) -> str:
+    return f": write `{_MEANT[what]}`" if what in _MEANT else ""
+
+
+_INPUT = "(?:mismatched|extraneous) input"
+
+_WORDS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
+    (re.compile(pattern), say)
+    for pattern, say in (
+        ("Syntax error: mismatched input '<EOF>' expecting '(.*)'", "`{0[1]}` is missing at the end".format),
+        ("Syntax error: missing '(.*)' at '<EOF>'", "`{0[1]}` is missing at the end".format),
+        ("Syntax error: missing '(.*)' at '.*'", "`{0[1]}` is missing before this".format),
+        ("Syntax error: mismatched input '<EOF>' .*", "it ends where something ought to follow".format),
+        (f"Syntax error: {_INPUT} '(.*)' expecting .*", _not_expected),
+        ("Syntax error: no viable alternative at input '(.*)'", _not_expected),
+        ("Syntax error: token recognition error at: '(.*)'", _not_understood),
+        ('Key not found in map : "(.*)"', "no such key: {0[1]}".format),
+    )
+)

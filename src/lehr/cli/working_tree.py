@@ -19,8 +19,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
 from lehr.publish.claims import compare
 from lehr.publish.database_answers import consult
-from lehr.publish.declaring import types_for
-from lehr.publish.predecessor import StoredPredecessor
+from lehr.publish.predecessor import StoredPredecessor, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.query.compare import changes_between
 from lehr.query.repeatable import misremembered, unrepeatable

@@ -13,7 +13,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.decision import LEFT, Status
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry, addon_names
-from lehr.publish.departed import leaving
+from lehr.publish.predecessor import leaving
 from lehr.sdk.claims import Claims, Conflict, NoRegisterError
 from lehr.sdk.store import Store
 

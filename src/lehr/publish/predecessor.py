@@ -1,4 +1,4 @@
-"""The newest incarnation, as validators see it."""
+"""The newest incarnation, as validators see it; and what of it outlives it: departed assets, former types."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Collection, Container, Iterable, Mapping
 
 from msgspec.structs import replace
 
+from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey, Partition
 from lehr.model.damage import DamagedError
+from lehr.model.decision import LEFT
+from lehr.model.declared import TYPE, declared_type, declared_types
 from lehr.model.incarnation import AssetChange
 from lehr.model.selector import Selector
-from lehr.model.types import Mention, Registry
-from lehr.publish.departed import leaving
-from lehr.sdk.store import Store
+from lehr.model.types import AnyType, Mention, Registry, addon_names
+from lehr.sdk.generation import Generated
+from lehr.sdk.store import Records, Store, StoredIntent
 
 _MOST_READ = 10_000
 
@@ -113,3 +116,33 @@ class StoredPredecessor:
         if newest.types or not newest.assets:
             return newest.types
         return Counter(head.type for head in self._intent.heads(self._partition))
+
+
+def leaving(intent: StoredIntent, records: Records, registry: Registry, key: AssetKey) -> Asset | None:
+    """The last version of an asset whose turndown continues, although intent has let go of it.
+
+    Only to be asked about assets that intent does not have. None for one that was removed or let go.
+    """
+    last = intent.last(key)
+    if last is None or TURNDOWN not in addon_names(last[0]) or registry.inert(last[0].type):
+        return None
+    standing = records.standing(key)
+    # One that never had a turn was never in production.
+    return None if standing is None or standing.condition.status in LEFT else last[0]
+
+
+def types_for(generated: Generated, intent: StoredIntent | None, partition: Partition) -> list[AnyType]:
+    """The types that a candidate declares, and those of its predecessor that it does not declare any more.
+
+    What goes together with its type must still be known for what it was.
+
+    Args:
+        intent: where the predecessor is; None for none.
+    """
+    newest = None if intent is None else intent.newest(partition)
+    known: dict[str, AnyType] = {}
+    if intent is not None and newest is not None:
+        before = map(declared_type, intent.assets(partition, newest.sequence, (TYPE,)))
+        known.update((item.name, item) for item in before)
+    known.update((item.name, item) for item in declared_types(generated.assets, generated.types))
+    return list(known.values())

@@ -24,10 +24,9 @@ from lehr.model.writes import Publish, RecordAttempt, Refused, Write
 from lehr.publish import problems
 from lehr.publish.claims import claim_anything, claims_of, register_unusable, take, take_up
 from lehr.publish.database_answers import consult
-from lehr.publish.declaring import types_for
 from lehr.publish.moved import Moved
 from lehr.publish.overtakable_generation import generated_unless_overtaken
-from lehr.publish.predecessor import StoredPredecessor
+from lehr.publish.predecessor import StoredPredecessor, types_for
 from lehr.publish.problem_positions import Locator, with_excerpts
 from lehr.publish.stages import Begun, Compared, Consulted, Ended, Generated, Judged, Read, advance
 from lehr.sdk.claims import Claims

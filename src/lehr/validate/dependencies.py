@@ -1,18 +1,22 @@
-"""Dependencies can be waited for."""
+"""Dependencies can be waited for: they are no circle, their rules are understood, their versions reached."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from lehr.base.diagnostics import Diagnostic, Severity
-from lehr.model.addons import DEPENDS_ON, TURNDOWN
+from lehr.base.versions import precedes
+from lehr.cel import compile_condition
+from lehr.model.addons import DEPENDS_ON, RULE_VARIABLES, TURNDOWN, DependsOn
 from lehr.model.asset import Asset, AssetId
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Mention, addon_names
-from lehr.validate.proposal import DeltaProposal
+from lehr.validate.proposal import AssetView, DeltaProposal
 
 _POINTER = f"/addons/{DEPENDS_ON}"
 _MOST_NAMED = 20
+_VERSION_FIELD = b'"version":'
 
 
 def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
@@ -144,3 +148,67 @@ def _on_turned_down(proposal: DeltaProposal, asset: Asset, mention: Mention) -> 
         at=proposal.place(asset, mention.path),
         severity=Severity.WARNING,
     )
+
+
+def rule_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
+    """VAL006: every rule compiles. Whether it answers is known only when it is asked."""
+    asset = view.change.after
+    addon = None if asset is None else view.registry.addon(asset, DEPENDS_ON, DependsOn)
+    if asset is None or addon is None:
+        return
+    for place, rule in enumerate(addon.rules):
+        try:
+            compile_condition(rule.allow, RULE_VARIABLES)
+        except ValueError as error:
+            yield Diagnostic(
+                code="VAL006",
+                what=f"the rule of `{asset.id}` on `{rule.asset}` cannot be understood",
+                why=str(error),
+                fix="write it in CEL over `mine` and `theirs`: theirs.empty || mine.capacity > 0",
+                subject=asset.id,
+                at=view.place(asset, f"/addons/{DEPENDS_ON}/rules/{place}/allow"),
+            )
+
+
+def needed_version_is_never_reached(proposal: DeltaProposal) -> Iterator[Diagnostic]:
+    """VAL005: no asset needs a version that is above the one that intent gives.
+
+    Only types whose payload has a `version` can be judged before production is asked.
+    """
+    asked: set[tuple[AssetId, AssetId]] = set()
+    for asset, mention in proposal.changed_mentions():
+        yield from _judge(proposal, asset, mention.target, asked)
+    for change in proposal.changes():
+        if _version(change.before) != _version(change.after):
+            for asset, _mention in proposal.mentioned_by(change.id):
+                yield from _judge(proposal, asset, change.id, asked)
+
+
+def _version(asset: Asset | None) -> Any:
+    """What intent gives; None when it gives none."""
+    if asset is None or _VERSION_FIELD not in asset.body:
+        return None
+    return asset.document()["payload"].get("version")
+
+
+def _judge(
+    proposal: DeltaProposal, asset: Asset, target: AssetId, asked: set[tuple[AssetId, AssetId]]
+) -> Iterator[Diagnostic]:
+    if (asset.id, target) in asked:
+        return
+    asked.add((asset.id, target))
+    addon = proposal.registry.addon(asset, DEPENDS_ON, DependsOn)
+    given = _version(proposal.asset(target))
+    if addon is None or given is None:
+        return
+    for place, need in enumerate(addon.versions):
+        if need.asset == target and precedes(str(given), need.at_least):
+            pointer = f"/addons/{DEPENDS_ON}/versions/{place}/at_least"
+            yield Diagnostic(
+                code="VAL005",
+                what=f"`{asset.id}` needs version {need.at_least} of `{target}`, which gets {given}",
+                why="it would wait for ever: a newer version is not asked for by anybody",
+                fix=f"give `{target}` version {need.at_least}, or need less",
+                subject=asset.id,
+                at=proposal.place(asset, pointer),
+            )

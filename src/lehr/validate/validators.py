@@ -11,19 +11,22 @@ from lehr.sdk.validator import Scope
 from lehr.validate.acknowledgements import acknowledge, acknowledgement_is_spent
 from lehr.validate.claims import claimed_elsewhere, claimed_twice, leads_into_protected
 from lehr.validate.databases import database_is_not_asked, unknown_to_database
-from lehr.validate.dependencies import depends_in_circle, depends_on_turned_down, stops_following
+from lehr.validate.dependencies import (
+    depends_in_circle,
+    depends_on_turned_down,
+    needed_version_is_never_reached,
+    rule_is_not_understood,
+    stops_following,
+)
 from lehr.validate.disappearance import disappeared, let_go_is_present, type_changed
-from lehr.validate.encrypted import encrypted_file_missing
 from lehr.validate.externals import external_can_change
 from lehr.validate.guards import asset_grows_too_much, emptied, grows_too_much, shrinks_too_much
 from lehr.validate.policies import policy_is_broken, policy_is_not_understood, policy_selects_no_type
 from lehr.validate.proposal import AssetView, DeltaProposal
-from lehr.validate.references import reference_missing, reference_of_wrong_type
-from lehr.validate.rules import rule_is_not_understood
+from lehr.validate.references import encrypted_file_missing, reference_missing, reference_of_wrong_type
 from lehr.validate.secrets import value_looks_secret
 from lehr.validate.selections import selects_nothing
 from lehr.validate.values import values_blank_or_jump
-from lehr.validate.versions import needed_version_is_never_reached
 
 
 class OfAsset(NamedTuple):

@@ -10,7 +10,7 @@ from lehr.base.blocking import Inline
 from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import AssetId, Partition
 from lehr.model.incarnation import AssetChange
-from lehr.publish.declaring import types_for
+from lehr.publish.predecessor import types_for
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Limits
 from lehr.testing.samples import MemorySnapshot

@@ -11,8 +11,7 @@ from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
 from lehr.sdk.validator import Limits
 from lehr.validate import DeltaProposal, MappingPredecessor
-from lehr.validate.rules import rule_is_not_understood
-from lehr.validate.versions import needed_version_is_never_reached
+from lehr.validate.dependencies import needed_version_is_never_reached, rule_is_not_understood
 
 REGISTRY = Registry((), ADDONS)
 
