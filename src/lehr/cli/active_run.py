@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from lehr.base.errors import LehrError
 from lehr.cli import words
-from lehr.cli.stored import named_server, running_report, state_folder
+from lehr.cli.named_server import named_server
+from lehr.cli.stored import running_report, state_folder
 
 if TYPE_CHECKING:
     from lehr.http.connection import Server

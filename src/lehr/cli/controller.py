@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lehr.cli.stored import named_server, named_store, partition_option, state_folder, state_option
+from lehr.cli.named_server import named_server
+from lehr.cli.stored import named_store, partition_option, state_folder, state_option
 
 if TYPE_CHECKING:
     from lehr.cli.ending import Ending

@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from lehr.cli.asking import Asked
-from lehr.cli.stored import named_server, open_reading
+from lehr.cli.named_server import named_server
+from lehr.cli.stored import open_reading
 from lehr.cli.terminal import printable
 
 if TYPE_CHECKING:

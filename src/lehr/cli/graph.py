@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lehr.base.errors import LehrError
+from lehr.cli.named_server import named_server
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import (
-    named_server,
     open_reading,
     partition_option,
     registry,

@@ -18,6 +18,7 @@ import click
 from lehr import __version__
 from lehr.base.errors import LehrError
 from lehr.cli.lazy import Lazy, LazyGroup
+from lehr.cli.named_server import SERVER_VARIABLE, keep_server
 
 DIFFERENCES = 3
 _INTERRUPTED = 130
@@ -86,8 +87,6 @@ SECTIONS: Mapping[str, Mapping[str, Lazy]] = {
 """All commands, in the order in which `lehr --help` shows them."""
 
 
-SERVER_VARIABLE = "LEHR_SERVER"
-
 READING = frozenset(
     {"status", "why", "get", "describe", "blame", "graph", "types", "explain", "diff", "wait", "controller"}
 )
@@ -141,8 +140,6 @@ def cli(ctx: click.Context, server: str | None) -> None:
         )
     server = server or os.environ.get(SERVER_VARIABLE)
     if server and command in READING:
-        from lehr.cli.stored import keep_server
-
         keep_server(ctx, server)
 
 

@@ -10,9 +10,9 @@ import click
 
 from lehr.cli import documents, terminal, words
 from lehr.cli.active_run import run_state
+from lehr.cli.named_server import named_server
 from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import (
-    named_server,
     open_reading,
     partition_option,
     running_report,

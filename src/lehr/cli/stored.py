@@ -13,7 +13,7 @@ import click
 
 from lehr import wiring
 from lehr.base.errors import LehrError
-from lehr.cli.main import SERVER_VARIABLE
+from lehr.cli.named_server import SERVER_VARIABLE, keep_server, named_server
 from lehr.control.state_folder import (
     UNUSED,
     default_state,
@@ -36,9 +36,6 @@ STORE_VARIABLE = "LEHR_STORE"
 
 _STORE = "lehr.store"
 """In the context of a command."""
-
-_SERVER = "lehr.server"
-"""The same."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -87,17 +84,6 @@ def named_store() -> str | None:
     """The store that the command names, or the environment. It may hold a password: never to be shown."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_STORE)
-
-
-def keep_server(ctx: click.Context, url: str) -> None:
-    """Have the command read from a server."""
-    ctx.meta[_SERVER] = url
-
-
-def named_server() -> str | None:
-    """URL of the server that the command is to read from, if any."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_SERVER)
 
 
 def has_store(state: Path) -> bool:
@@ -300,7 +286,7 @@ def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) 
     """Asset ids that start with what was typed; none when the state cannot be read."""
     named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
     ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
-    ctx.meta[_SERVER] = ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE)
+    keep_server(ctx, ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE))
     try:
         with (
             ctx.scope(cleanup=False),

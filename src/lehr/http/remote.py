@@ -1,4 +1,4 @@
-"""A store that is read over HTTP: what `lehr.http.server` serves, as a `lehr.store.Store`.
+"""A store that is read over HTTP: what `lehr.http.server` serves, as a `lehr.sdk.store.Store`.
 
 So every command that reads works elsewhere as it does here. One connection, which is kept; nothing is
 cached, and nothing is written.
@@ -62,7 +62,7 @@ def _of(partition: Partition, name: str = "") -> str:
 
 
 class RemoteIntent:
-    """`lehr.store.StoredIntent` over HTTP."""
+    """`lehr.sdk.store.StoredIntent` over HTTP."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -179,7 +179,7 @@ class RemoteIntent:
 
 
 class RemoteRecords:
-    """`lehr.store.Records` over HTTP. What stands at a moment stands at the server's."""
+    """`lehr.sdk.store.Records` over HTTP. What stands at a moment stands at the server's."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -246,7 +246,7 @@ class RemoteRecords:
 
 
 class RemoteStore:
-    """`lehr.store.Store` over HTTP, for reading."""
+    """`lehr.sdk.store.Store` over HTTP, for reading."""
 
     def __init__(self, url: str) -> None:
         """As `Server`."""

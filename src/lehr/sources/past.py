@@ -17,7 +17,7 @@ _MIRRORS = "sources"
 
 
 class PastRevision:
-    """A revision that was kept when an incarnation was made from it. Implements `lehr.query.blame.Past`."""
+    """A revision that was kept when an incarnation was made from it. Implements `lehr.query.joined.Past`."""
 
     def __init__(self, mirror: Mirror, revision: SourceRevision, target: str) -> None:
         """Read the commit or tree `target` of `mirror`, which `revision` names."""

@@ -37,7 +37,7 @@ __all__ = ["Address", "PostgresStore"]
 
 
 class PostgresStore:
-    """`lehr.store.CheckableStore` in a PostgreSQL database.
+    """`lehr.sdk.store.CheckableStore` in a PostgreSQL database.
 
     `commit` may run in another thread than the reads, but never in two at a time.
     """

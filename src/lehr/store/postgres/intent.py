@@ -84,7 +84,7 @@ _OF_TYPES = " AND c.type = ANY(:types)"
 
 
 class PostgresIntent:
-    """`lehr.store.StoredIntent` over sessions of `readers`."""
+    """`lehr.sdk.store.StoredIntent` over sessions of `readers`."""
 
     def __init__(self, readers: Readers) -> None:
         self._reading = readers.session

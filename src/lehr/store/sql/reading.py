@@ -37,7 +37,7 @@ _FIND_STANDINGS = f"{_STANDS} ORDER BY asset"
 
 
 class SqlRecords:
-    """`lehr.store.Records` over sessions that `reading` opens."""
+    """`lehr.sdk.store.Records` over sessions that `reading` opens."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading

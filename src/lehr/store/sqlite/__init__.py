@@ -28,7 +28,7 @@ _PAGES = 2000
 
 
 class SqliteStore:
-    """`lehr.store.Store` in a SQLite file.
+    """`lehr.sdk.store.Store` in a SQLite file.
 
     Reads may run in any thread, and `commit` in another, but never in two at a time.
     """

@@ -86,7 +86,7 @@ _BY_TYPE = "INDEXED BY asset_current_type"
 
 
 class SqliteIntent:
-    """`lehr.store.StoredIntent` over a connection of its own."""
+    """`lehr.sdk.store.StoredIntent` over a connection of its own."""
 
     def __init__(self, db: Connection, path: Path) -> None:
         self._db = db

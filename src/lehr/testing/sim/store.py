@@ -20,7 +20,7 @@ Committed = Callable[[Sequence[Write], Sequence[Any]], None]
 
 
 class SimulatedStore:
-    """One control plane's `lehr.store.Store` in the state file that they share.
+    """One control plane's `lehr.sdk.store.Store` in the state file that they share.
 
     Attributes:
         out_of_order: commits raise `TransientError`.

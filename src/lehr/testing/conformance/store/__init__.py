@@ -1,4 +1,4 @@
-"""The rules of `lehr.store.Store`, for any store.
+"""The rules of `lehr.sdk.store.Store`, for any store.
 
 In: a function that opens an empty store, and the same store again. Out: `AssertionError` naming
 the rule that it breaks. A test makes a fresh `Subject` for each rule and runs it:

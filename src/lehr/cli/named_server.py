@@ -1,0 +1,21 @@
+"""The server that a command is to read from, as it is named for all commands."""
+
+from __future__ import annotations
+
+import click
+
+SERVER_VARIABLE = "LEHR_SERVER"
+
+_SERVER = "lehr.server"
+"""In the context of a command."""
+
+
+def keep_server(ctx: click.Context, url: str | None) -> None:
+    """Have the command read from a server; None for none."""
+    ctx.meta[_SERVER] = url
+
+
+def named_server() -> str | None:
+    """URL of the server that the command is to read from, if any."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(_SERVER)
