@@ -330,6 +330,19 @@ def open_store(state: Path, named: str | None = None, *, read_only: bool = False
     return store_of(state / STATE_FILE, named, read_only=read_only)
 
 
+@contextlib.contextmanager
+def empty_store() -> Iterator[CheckableStore]:
+    """A store without anything in it, for what is asked where there is no state. It is gone afterwards."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
+        store = open_store(Path(folder))
+        try:
+            yield store
+        finally:
+            store.close()
+
+
 def has_store(state: Path) -> bool:
     """Whether a state folder has a store, or knows where it is."""
     from lehr.store.opening import has_store

@@ -54,7 +54,7 @@ def test_what_is_published_can_be_asked_about_by_every_command(shop: Workspace, 
     assert "nothing is wrong" in shop.lehr("store", "check").out
     assert "postgresql://" in shop.lehr("doctor").out
     shop.declare_file("motd", "hello\n")
-    assert "motd (lehr.File): pushed" in shop.lehr("plan", str(shop.repository)).out
+    assert "motd (lehr.File): will be pushed" in shop.lehr("plan", str(shop.repository)).out
     shop.commit()
     assert shop.once().code == 0
     assert "hello" in shop.lehr("diff", "1", "2").out

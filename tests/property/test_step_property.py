@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lehr.base.digest import digest
-from lehr.enforce.pinning import Pinning
 from lehr.enforce.state import (
     Admitted,
     Again,
@@ -40,6 +39,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Verdict
 from lehr.model.diff import NO_DIFF, Goal
 from lehr.model.operation import Outcome, Progress, Result
+from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Finish, Record, Refused, Touch, Write
 from lehr.testing.virtual import EPOCH

@@ -16,7 +16,7 @@ from lehr.cli.output import output_option, show_document, yaml_text
 from lehr.cli.stored import STATE_VARIABLE, registry
 
 if TYPE_CHECKING:
-    from lehr.cli.adopting import Draft
+    from lehr.dry_run.drafts import Draft
     from lehr.generate.engine.workspace import Workspace
     from lehr.sdk.plugin import AssetPlugin
 
@@ -125,14 +125,16 @@ async def _drafts(
     type_name: str, query: Sequence[str], folder: Path, state: Path | None, read: Workspace
 ) -> list[Draft]:
     from lehr import wiring
-    from lehr.cli.adopting import drafts_of
+    from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
     from lehr.cli.logs import configure_logs
+    from lehr.dry_run.drafts import drafts_of
 
     configure_logs(verbose=False, as_json=False)
     plugins = wiring.plugins(deployment_of(str(folder), state, kind="directory"))
     try:
-        return await drafts_of(_serving(type_name, plugins), query, read.partition, registry())
+        plugin = _serving(type_name, plugins)
+        return await drafts_of(plugin, query, read.partition, registry(), SystemClock())
     finally:
         for plugin in plugins:
             await plugin.close()

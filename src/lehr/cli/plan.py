@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,15 +18,16 @@ from lehr.cli.output import output_option, print_lines, show_document
 from lehr.cli.stored import registry, workspace_state_option
 
 if TYPE_CHECKING:
-    from lehr.cli.planning import Planned
+    from lehr.dry_run.planner import Planned
     from lehr.model.asset import Partition
     from lehr.sdk.store import Store
 
 _COLOURS = {
-    "pushed": "green",
+    "will be pushed": "green",
     "waits": "yellow",
     "needs approval": "red",
     "held": "yellow",
+    "orphaned": "yellow",
     "not known": "red",
 }
 
@@ -46,7 +48,9 @@ _COLOURS = {
 def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> None:
     """Compare the workspace in DIR with production, and show what Lehr would do. Nothing is changed.
 
-    The plugins look at production as they do before a push; checks, freezes and pins are asked.
+    It runs the first turn of every asset as `lehr run` would after a start, with the files here as the newest
+    incarnation, up to the push. Where several assets want what is left of a limit, they get it in the order
+    of their ids.
     """
     import asyncio
 
@@ -63,46 +67,50 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
 
 async def _plan(directory: Path, state: Path | None) -> list[Planned]:
     from lehr import wiring
+    from lehr.base.chance import Chance
     from lehr.base.clock import SystemClock
     from lehr.cli.deployment import deployment_of
     from lehr.cli.diagnostics import render
     from lehr.cli.logs import configure_logs
-    from lehr.cli.planning import Circumstance, Planner
     from lehr.cli.validate import beside, claims_beside, require_valid, show_notes
     from lehr.cli.working_tree import look_at
+    from lehr.dry_run.candidate import CandidateIntent
+    from lehr.dry_run.planner import Planner
     from lehr.publish.claims import NOT_COMPARED
+    from lehr.sdk.runtime import Runtime
 
     configure_logs(verbose=False, as_json=False)
-    with beside(directory, state) as store:
-        tree = await look_at(directory, store, registry(), claims=claims_beside(directory, state))
+    with beside(directory, state) as there, contextlib.ExitStack() as opened:
+        tree = await look_at(directory, there, registry(), claims=claims_beside(directory, state))
         require_valid(tree)
         show_notes(tree)
         for item in tree.diagnostics:
             if item.code == NOT_COMPARED:
                 click.echo(render((item,), colour=terminal.coloured(sys.stderr)), err=True)
         assert tree.partition is not None
-        sequence = _sequence(store, tree.partition)
-        around = Circumstance(tree.partition, tree.registry, store, sequence, SystemClock().now())
+        _require_same(there, tree.partition)
+        store = there or opened.enter_context(wiring.empty_store())
+        clock = SystemClock()
+        runtime = Runtime(tree.partition, store, tree.registry, clock, Chance())
+        candidate = CandidateIntent(
+            store.intent, tree.partition, tree.newest, tree.assets, tree.changes, tree.registry, clock.now()
+        )
         plugins = wiring.plugins(deployment_of(str(directory), state, kind="directory"))
         try:
-            return await Planner(tree.assets, around, plugins, wiring.checks()).plan()
+            return await Planner(runtime, candidate, plugins, wiring.checks()).plan()
         finally:
             for plugin in plugins:
                 await plugin.close()
 
 
-def _sequence(store: Store | None, partition: Partition) -> int:
-    if store is None:
-        return 0
-    known = store.intent.partitions()
+def _require_same(store: Store | None, partition: Partition) -> None:
+    known = [] if store is None else store.intent.partitions()
     if known and partition not in known:
         raise LehrError(
             f"the workspace is of partition {partition}, and the state of {', '.join(known)}",
             code="CLI120",
             fix="name the right state with --state",
         )
-    newest = store.intent.newest(partition)
-    return 0 if newest is None else newest.sequence
 
 
 def _tell(planned: list[Planned]) -> Iterator[str]:
@@ -114,7 +122,8 @@ def _tell(planned: list[Planned]) -> Iterator[str]:
         goal = "" if item.goal == "present" else f", to be {item.goal}"
         fate = terminal.style(item.fate, _COLOURS[item.fate])
         yield f"{item.id} ({item.type}{goal}): {fate}"
-        yield from (f"  because    {terminal.printable(line)}" for line in item.why)
+        if item.fate != "will be pushed":
+            yield f"  because    {terminal.printable(item.message or item.reason)}"
         yield from differences(item.diff)
     counts = Counter(str(item.fate) for item in planned)
     yield ", ".join(f"{count:,} {fate}" for fate, count in sorted(counts.items())) or "no assets"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from lehr.base.diagnostics import Diagnostic
-    from lehr.cli.examples import Declared, Trial
+    from lehr.dry_run.examples import Declared, Trial
 
 _WORKSPACE_FILE = "lehr.yaml"
 
@@ -43,7 +43,7 @@ def test(path: Path, form: str) -> None:
     make are known.
     """
     from lehr.base.errors import LehrError
-    from lehr.cli.examples import tried, untried
+    from lehr.dry_run.examples import tried, untried
 
     declared = _declared(path)
     _require_none(declared.diagnostics)
@@ -80,7 +80,7 @@ def _shape() -> Shape[Trial]:
 
 
 def _declared(path: Path) -> Declared:
-    from lehr.cli.examples import declared_in_files
+    from lehr.dry_run.examples import declared_in_files
 
     if (path / _WORKSPACE_FILE).is_file():
         return _declared_in_workspace(path)
@@ -91,8 +91,8 @@ def _declared_in_workspace(directory: Path) -> Declared:
     """The policies of a workspace; that its assets break them does not keep examples from being tried."""
     import asyncio
 
-    from lehr.cli.examples import Declared, locating
     from lehr.cli.working_tree import look_at
+    from lehr.dry_run.examples import Declared, locating
     from lehr.model.policy import POLICY
     from lehr.validate.policies import BROKEN, NO_ANSWER
 

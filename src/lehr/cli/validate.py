@@ -117,7 +117,7 @@ def require_valid(tree: WorkingTree) -> None:
 
 
 def _said(tree: WorkingTree, clean: bool, kept: Path | None) -> str:
-    against = f", against {tree.compared_with}" if tree.compared_with else ""
+    against = f", against {tree.newest.name}" if tree.newest else ""
     same = ", the same in two builds from nothing" if clean else ""
     same += " and in one with what was kept" if kept else ""
     return f"partition {tree.partition} is valid: {words.counted(len(tree.assets), 'asset')}{against}{same}"

@@ -15,7 +15,7 @@ from lehr.cli.deployment import deployment_of
 from lehr.control.state_folder import default_state
 from lehr.generate.engine.memo import copied
 from lehr.model.asset import Asset, AssetId, Partition
-from lehr.model.incarnation import AssetChange
+from lehr.model.incarnation import AssetChange, Incarnation
 from lehr.model.types import Registry
 from lehr.publish.claims import compare
 from lehr.publish.database_answers import consult
@@ -43,7 +43,7 @@ class WorkingTree:
     Attributes:
         partition: None when `lehr.yaml` cannot be read.
         assets: all that it declares; means nothing when there are errors.
-        compared_with: name of the incarnation that it was validated against; None for none.
+        newest: header of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
         registry: types, with those that the workspace declares.
         generators: in the order in which they run.
@@ -54,7 +54,7 @@ class WorkingTree:
         self,
         snapshot: Snapshot,
         generated: Generated,
-        compared_with: str | None,
+        newest: Incarnation | None,
         changes: tuple[AssetChange, ...],
         diagnostics: tuple[Diagnostic, ...],
         registry: Registry,
@@ -65,7 +65,7 @@ class WorkingTree:
         self.partition: Partition | None = generated.partition
         self.assets: Mapping[AssetId, Asset] = generated.assets
         self.generators = generated.declared
-        self.compared_with = compared_with
+        self.newest = newest
         self.changes = changes
         self.diagnostics = with_excerpts(in_order(diagnostics), snapshot)
 
@@ -191,5 +191,4 @@ async def _validated(
         partition, registry, limits, changes, predecessor, locator, answers, compared.conflicts
     )
     diagnostics = (*generated.diagnostics, *validate(proposal), *compared.warnings)
-    against = newest.name if newest else None
-    return WorkingTree(snapshot, generated, against, changes, diagnostics, registry, compared.notes)
+    return WorkingTree(snapshot, generated, newest, changes, diagnostics, registry, compared.notes)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from lehr.base.digest import Digest
 from lehr.enforce.failing import FAILURES, brief, raise_if_ours, storable
 from lehr.enforce.governance import Governance
-from lehr.enforce.neighbours import UNDER_WAY
+from lehr.enforce.neighbours import UNDER_WAY, Neighbours
 from lehr.enforce.state import View
 from lehr.model.asset import Asset, AssetId
 from lehr.model.control import Control
 from lehr.model.decision import Reservation, Verdict
-from lehr.model.diff import Diff
+from lehr.model.diff import Diff, Goal
 from lehr.model.reason import Reason
 from lehr.model.types import Registry
 from lehr.sdk.check import CheckPlugin, CheckRequest, Referrer
@@ -36,52 +36,60 @@ class Looking:
 
     def __init__(
         self,
-        registry: Registry,
+        view: View,
         governance: Governance,
+        neighbours: Neighbours,
         records: Records,
-        now: float,
-        look: Callable[[AssetId], Awaitable[tuple[Diff, Digest | None] | None]],
-        refer: Callable[[], list[Referrer]],
+        looks: Callable[[AssetId], None] = lambda id: None,
+        differs: Callable[[AssetId], None] = lambda id: None,
     ) -> None:
-        """Read for one turn.
+        """Read for the turn of `view`, which `governance` governs.
 
         Args:
-            look: compares another asset; it answers with its digest in the newest incarnation.
-            refer: finds who refers to the asset of the turn.
+            looks: called with each asset before it is looked at.
+            differs: called with each that differs.
         """
-        self._registry = registry
+        self._view = view
         self._governance = governance
+        self._neighbours = neighbours
         self._records = records
-        self._now = now
-        self._look = look
-        self._refer = refer
+        self._looks = looks
+        self._differs = differs
+        stays = view.goal is Goal.PRESENT
+        self._sequence = view.pinning.content if stays else view.governing
+        # What leaves waits for what others are to become, wherever a pin keeps them for now.
+        self._pins = governance.standing(view.now) if stays else ()
         self._looked: dict[AssetId, Diff | None] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
 
     @property
     def registry(self) -> Registry:
-        return self._registry
+        return self._neighbours.registry
 
     def governing(self, type: str) -> Sequence[Asset]:
         return self._governance.of_type(type)
 
     def controls(self) -> Sequence[Control]:
-        return self._governance.standing(self._now)
+        return self._governance.standing(self._view.now)
 
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
-        return self._records.usage(reservation, self._now)
+        return self._records.usage(reservation, self._view.now)
 
     async def diff(self, id: AssetId) -> Diff | None:
         if id not in self._looked:
-            found = await self._look(id)
+            # Before it is looked at: what settles while the turn goes on must not be missed.
+            self._looks(id)
+            found = await self._neighbours.look(id, self._sequence, self._view.governing)
             self._looked[id] = None if found is None else found[0]
+            if found is not None and not found[0].empty:
+                self._differs(id)
             # Who lets a push go although another is under way does not rest on its end.
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id]
 
     def referrers(self) -> Sequence[Referrer]:
-        return self._refer()
+        return self._neighbours.referrers(self._view.key.id, self._view.governing, self._pins)
 
 
 async def ask_all(

@@ -17,7 +17,6 @@ from lehr.enforce.following import Following, Heads
 from lehr.enforce.governance import Governance, load
 from lehr.enforce.lane import Lane
 from lehr.enforce.neighbours import Neighbours
-from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RememberedIntent, last_known
 from lehr.enforce.recovery import left_under_way, recover
 from lehr.enforce.slot import Activity, Slot
@@ -30,6 +29,7 @@ from lehr.model.asset import AssetId, AssetKey
 from lehr.model.declared import TYPE, declared_type
 from lehr.model.incarnation import Incarnation
 from lehr.model.operation import Operation, Outcome, Result
+from lehr.model.pinning import pin
 from lehr.model.selector import Selector
 from lehr.model.writes import Finish, KeepLease, LeaseLostError, TakeLease
 from lehr.sdk.check import CheckPlugin

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from lehr.base.digest import Digest
 from lehr.enforce.lane import Lane
-from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RecordingReader, RememberedIntent
 from lehr.enforce.slot import Slot
-from lehr.enforce.state import DiffFailed
+from lehr.enforce.state import Diffed, DiffFailed
 from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.control import Control
 from lehr.model.decision import Verdict
 from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.model.pinning import pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
@@ -27,7 +29,11 @@ UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 
 
 class Neighbours:
-    """The other assets of the partition, as the loops see them."""
+    """The assets of the partition, as the loops see them.
+
+    Attributes:
+        registry: types, to decode payloads and addons with.
+    """
 
     def __init__(
         self,
@@ -38,7 +44,7 @@ class Neighbours:
     ) -> None:
         """`slots` and `lanes` (by type) are the Enforcer's own, looked at as they are."""
         self._partition = runtime.partition
-        self._registry = runtime.registry
+        self.registry = runtime.registry
         self._intent = intent
         self._slots = slots
         self._lanes = lanes
@@ -64,24 +70,38 @@ class Neighbours:
         lane = self._lanes.get(asset.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
-        read = self.reader(sequence)
-        read.know(asset)
         target = Target(self._partition, id, asset.type, sequence, self._reached(asset))
-        found = await lane.diff(target, asset, read)
+        found, _read = await self.compare(lane, target)
         if isinstance(found, DiffFailed):
             return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
         return found.diff, newest
 
-    def reader(self, sequence: int) -> RecordingReader:
-        """Reads incarnation `sequence`, without what was removed from production by its turndown."""
-        return RecordingReader(self._intent, self._registry, self._partition, sequence, self._removed)
+    async def compare(self, lane: Lane[Slot], target: Target) -> tuple[Diffed | DiffFailed, RecordingReader]:
+        """What the plugin of `lane` finds, and what it read for that."""
+        asset = self._intent.asset(AssetKey(self._partition, target.id), target.incarnation)
+        read = self.reader(target.id, target.incarnation)
+        found = await lane.diff(target, asset, read)
+        if isinstance(found, DiffFailed) and asset is not None:
+            found = replace(found, refers_to=tuple(self.referred(asset)))
+        return found, read
+
+    def reader(self, id: AssetId, sequence: int) -> RecordingReader:
+        """Reads incarnation `sequence`, without what was removed from production by its turndown.
+
+        `id`, which it reads for, is there also after its removal.
+        """
+        read = RecordingReader(self._intent, self.registry, self._partition, sequence, self._removed)
+        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        if asset is not None:
+            read.know(asset)
+        return read
 
     def _removed(self, asset: Asset) -> bool:
         return self._reached(asset) is Goal.ABSENT
 
     def _reached(self, asset: Asset) -> Goal:
         """How far the turndown that `asset` asks for has come; PRESENT without one."""
-        if TURNDOWN not in addon_names(asset) or self._registry.inert(asset.type):
+        if TURNDOWN not in addon_names(asset) or self.registry.inert(asset.type):
             return Goal.PRESENT
         slot = self._slots.get(asset.id)
         if slot is None:
@@ -100,13 +120,13 @@ class Neighbours:
             if newest is not None and other != id and not self.has_left(other):
                 content = pin(newest, sequence, controls).content
                 asset = newest if content == sequence else self._intent.asset(key, content) or newest
-                mentions = tuple(item for item in self._registry.mentions(asset) if item.target == id)
+                mentions = tuple(item for item in self.registry.mentions(asset) if item.target == id)
                 found.append(Referrer(asset, mentions))
         return found
 
     def referred(self, asset: Asset) -> list[AssetId]:
         """The other assets that `asset` refers to, each once."""
-        targets = dict.fromkeys(mention.target for mention in self._registry.mentions(asset))
+        targets = dict.fromkeys(mention.target for mention in self.registry.mentions(asset))
         return [id for id in targets if id != asset.id]
 
     def has_left(self, id: AssetId) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from lehr.base.digest import Digest, digest_all
 from lehr.base.errors import StalledError
@@ -98,6 +98,14 @@ def last_known(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asse
         return make_asset(key.id, type, None, {}), 0
 
 
+class Assets(Protocol):
+    """Reads single assets."""
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        """As `StoredIntent.asset`."""
+        ...
+
+
 class RecordingReader:
     """`lehr.sdk.plugin.Reader` over the store.
 
@@ -109,7 +117,7 @@ class RecordingReader:
 
     def __init__(
         self,
-        intent: RememberedIntent,
+        intent: Assets,
         registry: Registry,
         partition: Partition,
         sequence: int,

@@ -8,12 +8,12 @@ import msgspec
 
 from lehr.base.digest import Digest
 from lehr.enforce.contest import NO_CONTEST, Contest
-from lehr.enforce.pinning import Pinning
 from lehr.enforce.turndown import Course
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.decision import Reservation, Verdict
 from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import LedgerEntry, Operation, Outcome, Progress
+from lehr.model.pinning import Pinning
 from lehr.model.writes import Admit, Refused, Write
 
 # --- state -------------------------------------------------------------------

@@ -18,7 +18,7 @@ from lehr.enforce.conclude import broken
 from lehr.enforce.failing import brief
 from lehr.enforce.governance import Governance
 from lehr.enforce.neighbours import Neighbours
-from lehr.enforce.reading import RecordingReader, RememberedIntent
+from lehr.enforce.reading import RememberedIntent
 from lehr.enforce.slot import Activity, PushUnderWay, Slot
 from lehr.enforce.state import (
     Admitted,
@@ -51,7 +51,7 @@ from lehr.model.diff import Diff, Goal, Target
 from lehr.model.operation import Outcome, Result
 from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Refused, Write
-from lehr.sdk.check import CheckPlugin, Referrer
+from lehr.sdk.check import CheckPlugin
 from lehr.sdk.runtime import Runtime
 
 log = structlog.get_logger()
@@ -247,13 +247,9 @@ class Turns:
             self._wakeups.wake_slot(slot, "checks, limits or freezes have changed", urgent=True)
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
-        read = self._reader(slot, target.incarnation)
-        asset = self._intent.asset(slot.key, target.incarnation)
-        event = await slot.lane.diff(target, asset, read)
+        event, read = await self._neighbours.compare(slot.lane, target)
         if isinstance(event, Diffed):
             self.looked_at = self._runtime.clock.now()
-        elif asset is not None:
-            event = replace(event, refers_to=tuple(self._neighbours.referred(asset)))
         others = read.others(slot.key.id)
         if others != slot.reads:
             self._wakeups.read(slot, others)
@@ -262,34 +258,14 @@ class Turns:
                 self._wakeups.wake_slot(slot, "intent has changed while it was looked at", urgent=True)
         return event
 
-    def _reader(self, slot: Slot, sequence: int) -> RecordingReader:
-        """For the asset of `slot`, which is read also after its removal."""
-        read = self._neighbours.reader(sequence)
-        asset = self._intent.asset(slot.key, sequence)
-        if asset is not None:
-            read.know(asset)
-        return read
-
     async def _check(self, slot: Slot, view: View, diff: Diff) -> Checked:
         assert slot.governance is not None
 
-        async def look(id: AssetId) -> tuple[Diff, Digest | None] | None:
-            # Before it is looked at: what settles while the turn goes on must not be missed.
+        def listen(id: AssetId) -> None:
             self._wakeups.listen(slot, (id,))
-            found = await self._neighbours.look(id, sequence, view.governing)
-            if found is not None and not found[0].empty:
-                self._wakeups.doubt(id)
-            return found
 
-        def refer() -> list[Referrer]:
-            return self._neighbours.referrers(slot.key.id, view.governing, controls)
-
-        stays = view.goal is Goal.PRESENT
-        sequence = view.pinning.content if stays else view.governing
-        # What leaves waits for what others are to become, wherever a pin keeps them for now.
-        controls = slot.governance.standing(view.now) if stays else ()
-        records = self._runtime.store.records
-        reader = Looking(self._runtime.registry, slot.governance, records, view.now, look, refer)
+        records, doubt = self._runtime.store.records, self._wakeups.doubt
+        reader = Looking(view, slot.governance, self._neighbours, records, listen, doubt)
         verdicts = await ask_all(self._checks, view, diff, reader)
         return Checked(
             verdicts,
@@ -344,7 +320,8 @@ class Turns:
 
     async def _push(self, slot: Slot, target: Target, push: PushUnderWay) -> None:
         try:
-            outcome = await slot.lane.push(target, self._reader(slot, target.incarnation), push)
+            read = self._neighbours.reader(slot.key.id, target.incarnation)
+            outcome = await slot.lane.push(target, read, push)
         except Exception as error:
             log.exception("a push broke", asset=slot.key.id)
             outcome = Outcome(Result.UNKNOWN, brief(error))

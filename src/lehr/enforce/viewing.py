@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from lehr.base.digest import canonical
 from lehr.enforce.ages import Ages
 from lehr.enforce.governance import Governance
-from lehr.enforce.pinning import pin
 from lehr.enforce.reading import RememberedIntent, last_of_type
 from lehr.enforce.slot import Slot
 from lehr.enforce.state import View
@@ -17,6 +16,7 @@ from lehr.enforce.turndown import Circumstances, Course, plan
 from lehr.model.addons import TURNDOWN, Turndown
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.diff import Goal
+from lehr.model.pinning import pin
 from lehr.model.types import addon_names
 from lehr.sdk.runtime import Runtime
 

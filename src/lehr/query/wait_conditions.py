@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -10,9 +10,10 @@ from lehr.base.diagnostics import errors
 from lehr.base.moments import Moment
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.attempt import Attempt, Publication
-from lehr.model.control import Control, ControlKind
+from lehr.model.control import Control
 from lehr.model.decision import Status
 from lehr.model.incarnation import Incarnation
+from lehr.model.pinning import pin
 from lehr.model.reason import Reason
 from lehr.query.asset_rows import INERT, Row
 from lehr.query.partition_view import Reading
@@ -136,24 +137,22 @@ def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
     A status alone may be older than the newest incarnation, or than a pin. So what was last
     applied to, or found in, production must have the content that is intended now.
     """
-    pins = _pins(reading)
-    return [row for row in found if not (row.settled and _as_intended_now(reading, row, pins))]
+    pin_of = _pinning(reading)
+    return [row for row in found if not (row.settled and _as_intended_now(reading, row, pin_of))]
 
 
 def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
     """Those of `found` whose pin keeps them at other content than the newest incarnation's."""
-    pins = _pins(reading)
-    if not pins:
-        return ()
+    pin_of = _pinning(reading)
     held = []
     for row in found:
         last = None if row.departed else reading.intent.last(AssetKey(reading.partition, row.id))
-        pin = None if last is None else _pin_of(last[0], pins)
-        if last is None or pin is None or pin.incarnation is None:
+        holds = None if last is None else pin_of(last[0])
+        if last is None or holds is None or holds.incarnation is None:
             continue
-        kept = _asset_at(reading, row.id, pin.incarnation)
+        kept = _asset_at(reading, row.id, holds.incarnation)
         if kept is None or kept.digest != last[0].digest:
-            held.append(HeldBack(row.id, pin.incarnation, pin.expires_at))
+            held.append(HeldBack(row.id, holds.incarnation, holds.expires_at))
     return tuple(held)
 
 
@@ -162,14 +161,10 @@ def not_at(found: Iterable[Row], status: Status) -> list[Row]:
     return [row for row in found if row.status not in (status, INERT)]
 
 
-def _pins(reading: Reading) -> list[Control]:
+def _pinning(reading: Reading) -> Callable[[Asset], Control | None]:
+    """Which pin holds an asset, by the rule that its turns go by."""
     _version, controls = reading.records.controls(reading.partition, reading.now)
-    return [control for control in controls if control.kind is ControlKind.PIN]
-
-
-def _pin_of(asset: Asset, pins: Sequence[Control]) -> Control | None:
-    """The last word counts."""
-    return next((pin for pin in reversed(pins) if pin.selector.matches(asset)), None)
+    return lambda asset: pin(asset, 0, controls).pin
 
 
 def _asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
@@ -179,7 +174,7 @@ def _asset_at(reading: Reading, id: AssetId, sequence: int) -> Asset | None:
         return None
 
 
-def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> bool:
+def _as_intended_now(reading: Reading, row: Row, pin_of: Callable[[Asset], Control | None]) -> bool:
     if row.status == INERT or row.departed:
         return True
     key = AssetKey(reading.partition, row.id)
@@ -187,12 +182,12 @@ def _as_intended_now(reading: Reading, row: Row, pins: Sequence[Control]) -> boo
     if entry is None or last is None:
         return False
     asset, came_with = last
-    pin = _pin_of(asset, pins)
-    if (pin is not None) is not (row.reason == Reason.PINNED):
+    holds = pin_of(asset)
+    if (holds is not None) is not (row.reason == Reason.PINNED):
         return False
     intended: Asset | None = asset
-    if pin is not None and pin.incarnation is not None:
-        intended = reading.intent.asset(key, pin.incarnation)
+    if holds is not None and holds.incarnation is not None:
+        intended = reading.intent.asset(key, holds.incarnation)
     elif entry.content >= came_with:
         return True
     applied = _asset_at(reading, row.id, entry.content)  # pruned: it was out of production, and has come back

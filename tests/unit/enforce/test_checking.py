@@ -12,9 +12,11 @@ from lehr.base.digest import Digest
 from lehr.base.errors import StalledError
 from lehr.enforce.checking import Looking, ask_all
 from lehr.enforce.governance import Governance
+from lehr.enforce.neighbours import Neighbours
 from lehr.model.asset import AssetId
 from lehr.model.decision import Verdict
 from lehr.model.diff import NO_DIFF, Diff
+from lehr.model.incarnation import Incarnation
 from lehr.model.reason import Reason
 from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest
 from lehr.sdk.store import Records
@@ -50,13 +52,21 @@ class Dependent(CheckPlugin):
         return []
 
 
-def looking(asked: list[AssetId]) -> Looking:
-    async def look(id: AssetId) -> tuple[Diff, Digest | None] | None:
-        asked.append(id)
+class Neighbourhood:
+    """Stands in for `Neighbours`."""
+
+    registry = registry()
+
+    async def look(self, id: AssetId, sequence: int, governing: int) -> tuple[Diff, Digest | None] | None:
         return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
 
-    nothing = cast(Governance, None), cast(Records, None)
-    return Looking(registry(), *nothing, EPOCH, look, list)
+
+def looking(asked: list[AssetId], differ: list[AssetId] | None = None) -> Looking:
+    governance = Governance(cast(Incarnation, None), {}, 0, (), (), ())
+    records = cast(Records, None)
+    neighbours = cast(Neighbours, Neighbourhood())
+    found: list[AssetId] = [] if differ is None else differ
+    return Looking(view(), governance, neighbours, records, asked.append, found.append)
 
 
 def ask(*checks: CheckPlugin) -> tuple[Verdict, ...]:
@@ -101,10 +111,12 @@ def test_a_check_that_fails_to_answer_waits_and_the_others_are_still_asked(
 def test_what_was_found_is_remembered_with_its_digest_and_looked_at_once() -> None:
     async def main() -> None:
         asked: list[AssetId] = []
-        reader = looking(asked)
+        differ: list[AssetId] = []
+        reader = looking(asked, differ)
         await ask_all([Dependent()], view(), SOME_DIFF, reader)
         assert reader.looked_at == {"quiet": "digest of quiet", "busy": "digest of busy"}
         assert asked == ["quiet", "busy", "absent"]
+        assert differ == ["busy"]
 
     run(main, seed=1)
 

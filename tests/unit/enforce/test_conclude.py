@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from lehr.enforce.conclude import conclude, decision_of, pushing_condition
-from lehr.enforce.pinning import Pinning
 from lehr.enforce.state import Commit, Phase, Rest, State, Trouble, Turn
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Status, Verdict
 from lehr.model.operation import DONE
+from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
 from lehr.model.writes import Finish, Record, Touch
 from lehr.testing.virtual import EPOCH

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from lehr.enforce.pinning import pin
 from lehr.model.control import ControlKind
+from lehr.model.pinning import pin
 from lehr.model.selector import Selector
 from tests.unit.enforce.turns import ASSET, control
 

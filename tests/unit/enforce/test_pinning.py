@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lehr.enforce.pinning import Pinning, pin
 from lehr.model.control import ControlKind
+from lehr.model.pinning import Pinning, pin
 from tests.unit.enforce.turns import ASSET, DIFF, OTHER_DIFF, control
 
 FIRST = control(ControlKind.PIN, "c1", incarnation=3)

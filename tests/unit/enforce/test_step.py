@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from lehr.base.digest import digest
-from lehr.enforce.pinning import Pinning
 from lehr.enforce.state import (
     CALM,
     Admitted,
@@ -41,6 +40,7 @@ from lehr.model.control import ControlKind
 from lehr.model.decision import Condition, Reservation, Status, Verdict
 from lehr.model.diff import NO_DIFF, Diff, Goal
 from lehr.model.operation import DONE, Outcome, Progress, Result
+from lehr.model.pinning import Pinning
 from lehr.model.reason import Reason
 from lehr.model.writes import Adopt, Finish, Record, Refused, Touch
 from lehr.testing.virtual import EPOCH

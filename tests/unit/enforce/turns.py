@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from lehr.base.digest import Digest, digest
-from lehr.enforce.pinning import Pinning
 from lehr.enforce.state import Begin, Diffed, Effect, Event, State, View
 from lehr.enforce.step import step
 from lehr.enforce.turndown import Course
@@ -15,6 +14,7 @@ from lehr.model.asset import AssetId, AssetKey
 from lehr.model.control import Control, ControlKind
 from lehr.model.diff import Change, Diff, Effects, Goal
 from lehr.model.operation import LedgerEntry, Operation
+from lehr.model.pinning import Pinning
 from lehr.model.selector import Selector
 from lehr.testing.virtual import EPOCH
 from lehr.testing.world import PARTITION, THING, thing

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import msgspec
 
+from lehr.base.clock import Clock
 from lehr.base.diagnostics import Position
 from lehr.base.errors import LehrError
-from lehr.cli.planning import WorkingTreeReader
+from lehr.enforce.lane import Lane
+from lehr.enforce.reading import RecordingReader
+from lehr.enforce.state import DiffFailed
 from lehr.generate.typing.conversion import convert
-from lehr.model.asset import Asset, AssetId, Partition, make_asset
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition, make_asset
 from lehr.model.diff import Target
 from lehr.model.incarnation import AssetChange
 from lehr.model.types import Registry
@@ -51,14 +53,14 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 async def drafts_of(
-    plugin: AssetPlugin, query: Sequence[str], partition: Partition, registry: Registry
+    plugin: AssetPlugin, query: Sequence[str], partition: Partition, registry: Registry, clock: Clock
 ) -> list[Draft]:
     """What `plugin` finds, each draft judged: it must be valid, hold no secret, and differ in nothing.
 
     Raises:
         LehrError: the plugin cannot discover, or failed.
     """
-    judge = _Judge(plugin, partition, registry)
+    judge = _Judge(plugin, partition, registry, clock)
     try:
         return [await judge.draft(found) async for found in plugin.discover(query, partition)]
     except LehrError:
@@ -71,9 +73,20 @@ def _is_option(word: object) -> TypeGuard[str]:
     return isinstance(word, str) and word.startswith("-") and "=" not in word
 
 
+async def _no_turn(asset: Asset) -> None:
+    """Drafts have none."""
+
+
+class _Nothing:
+    """All else that a draft may read: nothing, as it stands alone."""
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        return None
+
+
 class _Judge:
-    def __init__(self, plugin: AssetPlugin, partition: Partition, registry: Registry) -> None:
-        self._plugin = plugin
+    def __init__(self, plugin: AssetPlugin, partition: Partition, registry: Registry, clock: Clock) -> None:
+        self._lane: Lane[Asset] = Lane(plugin, clock, _no_turn)
         self._partition = partition
         self._registry = registry
 
@@ -97,16 +110,12 @@ class _Judge:
     async def _differing(self, asset: Asset) -> str:
         """What a push of the asset would change; empty for nothing."""
         target = Target(self._partition, asset.id, asset.type, _INCARNATION)
-        versions = self._plugin.versions
-        reader = WorkingTreeReader({asset.id: asset}, self._registry, _INCARNATION, versions)
-        try:
-            async with asyncio.timeout(self._plugin.traits.diff_timeout):
-                diff = await self._plugin.diff(target, reader)
-        except TimeoutError:
-            return "looking at it again took too long"
-        except LehrError as error:
-            return str(error)
-        paths = ", ".join(change.path for change in diff.changes)
+        read = RecordingReader(_Nothing(), self._registry, self._partition, _INCARNATION)
+        read.know(asset)
+        found = await self._lane.diff(target, asset, read)
+        if isinstance(found, DiffFailed):
+            return found.message
+        paths = ", ".join(change.path for change in found.diff.changes)
         return f"production would be changed: {paths}" if paths else ""
 
     def _without_secrets(self, value: Any, key: str = "payload") -> Any:

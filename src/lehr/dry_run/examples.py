@@ -11,8 +11,8 @@ import msgspec
 from lehr.base.diagnostics import Diagnostic, Position, errors
 from lehr.base.documents import SUFFIXES
 from lehr.base.errors import LehrError
-from lehr.cli.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
 from lehr.compiled_policies.rules import CompiledPolicy, Finding
+from lehr.dry_run.example_effects import Difference, Given, Locate, PolicyEffects, compared, problems_of
 from lehr.generate.typing.asset_files import place_of, read_assets
 from lehr.generate.typing.conversion import convert
 from lehr.generate.typing.unset_fields import left_out

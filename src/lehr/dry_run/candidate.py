@@ -1,0 +1,106 @@
+"""The incarnation that a workspace would become: read as if it were published."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lehr.base.digest import Digest
+from lehr.model.asset import Asset, AssetId, AssetKey, Partition
+from lehr.model.incarnation import AssetChange, Incarnation
+from lehr.model.types import Registry, addon_names
+from lehr.sdk.store import Head, StoredIntent
+
+_NOBODY_KNOWS = Digest("candidate")
+
+
+class CandidateIntent:
+    """What turns read of `lehr.sdk.store.StoredIntent`: published intent, and one incarnation more.
+
+    Where the workspace changes nothing, there is none more, as nothing would be published.
+
+    Attributes:
+        newest: header of the newest incarnation.
+    """
+
+    def __init__(
+        self,
+        published: StoredIntent,
+        partition: Partition,
+        newest: Incarnation | None,
+        assets: Mapping[AssetId, Asset],
+        changes: Iterable[AssetChange],
+        registry: Registry,
+        now: float,
+    ) -> None:
+        """Lay a workspace over what was published.
+
+        Args:
+            newest: what the workspace is compared with; None before the first.
+            assets: all that it declares; `changes`: how they differ from `newest`.
+            now: wall-clock seconds, at which it would be published.
+        """
+        self._published = published
+        self._partition = partition
+        self._assets = assets
+        self._changes = {change.id: change for change in changes}
+        self._registry = registry
+        if newest is None or self._changes:
+            sequence = 1 if newest is None else newest.sequence + 1
+            unknown = _NOBODY_KNOWS
+            newest = Incarnation(partition, sequence, unknown, unknown, (), unknown, now, len(assets))
+            self._published_last = sequence - 1
+        else:
+            self._published_last = newest.sequence
+        self.newest = newest
+        self.versions = published.versions  # of what has departed, whose last version was published
+
+    def incarnation(self, partition: Partition, sequence: int) -> Incarnation | None:
+        """As `StoredIntent.incarnation`; here as below, that of the workspace is known, too."""
+        if sequence > self._published_last:
+            return self.newest
+        return self._published.incarnation(partition, sequence)
+
+    def asset(self, key: AssetKey, sequence: int) -> Asset | None:
+        if sequence >= self.newest.sequence:
+            return self._assets.get(key.id)
+        return self._published.asset(key, sequence)
+
+    def assets(self, partition: Partition, sequence: int, types: Sequence[str]) -> Iterator[Asset]:
+        wanted = frozenset(types)
+        return (asset for _id, asset in sorted(self._assets.items()) if asset.type in wanted)
+
+    def heads(self, partition: Partition, ids: Iterable[AssetId] | None = None) -> Iterator[Head]:
+        for _id, asset in sorted(self._assets.items()):
+            yield Head(asset.id, asset.type, asset.digest)
+
+    def last(self, key: AssetKey) -> tuple[Asset, int] | None:
+        asset = self._assets.get(key.id)
+        if asset is not None and key.id in self._changes:
+            return asset, self.newest.sequence
+        return self._published.last(key)
+
+    def next_change(self, key: AssetKey, sequence: int) -> int | None:
+        found = self._published.next_change(key, sequence)
+        if found is None and key.id in self._changes and sequence < self.newest.sequence:
+            return self.newest.sequence
+        return found
+
+    def addon_since(self, key: AssetKey, addon: str) -> float | None:
+        if (asset := self._assets.get(key.id)) is not None and addon not in addon_names(asset):
+            return None
+        since = self._published.addon_since(key, addon)
+        return self.newest.created_at if since is None and asset is not None else since
+
+    def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
+        found = {*self._published.once_mentioned_by(key), *self._mentioned_by.get(key.id, ())}
+        return sorted(found)
+
+    @functools.cached_property
+    def _mentioned_by(self) -> dict[AssetId, list[AssetId]]:
+        """Who of the changed assets refers to an asset."""
+        found: dict[AssetId, list[AssetId]] = {}
+        for change in self._changes.values():
+            for mention in () if change.after is None else self._registry.mentions(change.after):
+                found.setdefault(mention.target, []).append(change.id)
+        return found

@@ -1,0 +1,75 @@
+"""Admission of pushes that are only supposed: one after the other, each with what those before it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lehr.base.digest import Digest
+from lehr.enforce.governance import Governance
+from lehr.model.admission import PartitionRow, holder, refusal
+from lehr.model.asset import AssetId, Partition
+from lehr.model.control import Control
+from lehr.model.damage import DamagedError
+from lehr.model.decision import Reservation
+from lehr.model.reason import Reason
+from lehr.model.writes import Admit, Refused
+from lehr.sdk.store import Records
+
+
+class Supposed:
+    """`lehr.model.admission.Grounds` over a candidate. It remembers what it admits, and writes nothing."""
+
+    def __init__(
+        self,
+        governance: Governance,
+        records: Records,
+        epoch: int,
+        digest_of: Callable[[AssetId], Digest | None],
+        is_pushing: Callable[[AssetId], bool],
+    ) -> None:
+        """Admit to what `governance` governs.
+
+        Args:
+            digest_of: digest of an asset in the candidate.
+            is_pushing: whether a push of an asset was started before, and may be under way.
+        """
+        self._governance = governance
+        self._records = records
+        self._epoch = epoch
+        self._digest_of = digest_of
+        self._is_pushing = is_pushing
+        self._taken: dict[str, dict[str, float]] = {}
+
+    def admit(self, write: Admit) -> Refused | None:
+        """What `Store.commit` would answer."""
+        try:
+            refused = refusal(write, self)
+        except DamagedError as error:
+            return Refused(Reason.DAMAGED, str(error))
+        if refused is None:
+            for item in write.reservations:
+                taken = self._taken.setdefault(item.key, {})
+                taken[holder(item, write.operation)] = write.operation.started_at
+        return refused
+
+    def partition(self, name: Partition) -> PartitionRow:
+        governed = self._governance
+        return PartitionRow(name, governed.sequence, governed.digest, governed.controls_version, self._epoch)
+
+    def newest_digest(self, partition: Partition, id: AssetId) -> Digest | None:
+        return self._digest_of(id)
+
+    def is_being_pushed(self, partition: Partition, id: AssetId) -> bool:
+        return self._is_pushing(id)
+
+    def controls(self, partition: Partition, now: float) -> Sequence[Control]:
+        return self._governance.standing(now)
+
+    def usage(self, limit: Reservation, now: float, but: str) -> tuple[int, float | None]:
+        used, until = self._records.usage(limit, now, but)
+        for taker, at in self._taken.get(limit.key, {}).items():
+            # Who has a share in the store already takes no other one.
+            if taker != but and self._records.usage(limit, now, taker) == self._records.usage(limit, now):
+                used += 1
+                until = until if limit.window is None or until is not None else at + limit.window
+        return used, until
