@@ -24,7 +24,7 @@ from lehr.generate.engine.client import GenerationWorker
 from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.writes import Write
-from lehr.publish import Publisher
+from lehr.publish.publisher import Publisher
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("bench")

@@ -30,9 +30,9 @@ from lehr.model.operation import LedgerEntry
 from lehr.model.types import Registry
 from lehr.model.writes import Adopt, Publish, RecordAttempt
 from lehr.plugins.file.payload import File
-from lehr.publish import Publisher
 from lehr.publish.claims import Compared, compare
 from lehr.publish.predecessor import StoredPredecessor
+from lehr.publish.publisher import Publisher
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.protected import Protected

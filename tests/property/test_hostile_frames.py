@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.generate.engine.build import Build
+from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.memory import Memory
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator
@@ -115,7 +116,7 @@ def test_whatever_a_fork_answers_the_worker_goes_on(
     def fetch(paths: list[str]) -> Iterator[bytes]:
         yield from (FILES[path].encode() for path in paths)
 
-    build = Build(registry(), fetch, Run(SandboxLimits(), SystemClock(), fork, fork, other))
+    build = Build(registry(), fetch, Run(SandboxLimits(), SystemClock(), fork, fork, other), Memo())
     snapshot = MemorySnapshot(dict(FILES))
     memory = Memory()
     told = memory.changed(snapshot)

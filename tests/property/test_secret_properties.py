@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lehr.base.clock import SystemClock
 from lehr.base.digest import digest_bytes
 from lehr.generate.engine.build import Build
+from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import Changed, SandboxLimits
 from lehr.model.asset import Asset, AssetId
@@ -34,7 +35,7 @@ class Worker:
         self.assets: dict[AssetId, Asset] = {}
         self._files: Files = {}
         registry = Registry([AssetType("test.Account", Account)])
-        self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()))
+        self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()), Memo())
 
     def build(self, files: Files) -> None:
         before, self._files = self._files, files

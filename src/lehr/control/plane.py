@@ -28,8 +28,8 @@ from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.types import Registry
 from lehr.model.writes import Write
-from lehr.publish import Publisher
 from lehr.publish.problem_positions import with_excerpts
+from lehr.publish.publisher import Publisher
 from lehr.query.run_state import History, RunState
 from lehr.sdk.check import CheckPlugin
 from lehr.sdk.claims import Claims

@@ -7,7 +7,3 @@ Architecture invariants: the steps stand in one list, `Publisher.steps`; a refus
 revision leaves the last good incarnation in force; nothing here touches production or asks for
 its state.
 """
-
-from lehr.publish.publisher import Publisher
-
-__all__ = ["Publisher"]

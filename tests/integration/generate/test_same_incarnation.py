@@ -13,7 +13,7 @@ from lehr.base.clock import SystemClock
 from lehr.model.asset import Partition
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
-from lehr.publish import Publisher
+from lehr.publish.publisher import Publisher
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("test")

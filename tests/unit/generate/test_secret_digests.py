@@ -10,6 +10,7 @@ import msgspec
 from lehr.base.clock import SystemClock
 from lehr.base.digest import digest_bytes
 from lehr.generate.engine.build import Build
+from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import Built, Changed, SandboxLimits
 from lehr.model.secret import Secret
@@ -28,7 +29,7 @@ class Workspace:
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
         registry = Registry([AssetType("test.Account", Account)])
-        self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()))
+        self._build = Build(registry, self._fetch, Run(SandboxLimits(), SystemClock()), Memo())
 
     def change(self, files: Mapping[str, str | None]) -> Built:
         self._contents.update({path: text.encode() for path, text in files.items() if text is not None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -13,7 +14,6 @@ from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.assembly import PLAIN, TYPES, Assembly, Unit
 from lehr.generate.engine.generators import Generators
-from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.type_files import TypeFiles
 from lehr.generate.engine.verification import Elsewhere, Verification
@@ -33,6 +33,9 @@ from lehr.generate.typing.secret_digests import Sealing
 from lehr.generate.typing.type_declarations import types_in
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
+
+if TYPE_CHECKING:
+    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
 
 Fetch = Callable[[list[str]], Iterator[bytes]]
 """Contents of files, in the order of the paths."""
@@ -57,12 +60,12 @@ class Build:
         registry: Registry,
         fetch: Fetch,
         run: Run,
-        memo: Memo | None = None,
+        memo: Memo,
         elsewhere: Elsewhere | None = None,
     ) -> None:
         self._registry = registry
         self._run = run
-        self._memo = memo or Memo()
+        self._memo = memo
         self._fetch = fetch
         self._files: dict[str, FileEntry] = {}
         self._sealing = Sealing(registry, self._files)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from lehr.base.diagnostics import Diagnostic, Position, Severity, errors
 from lehr.base.digest import digest_all, digest_bytes
 from lehr.base.documents import MAX_BYTES
 from lehr.generate.engine.assembly import ALL, Assembly, Unit
-from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.records import output_of
 from lehr.generate.engine.runs import Run
 from lehr.generate.engine.schedule import Generator, generator_of, in_order
@@ -24,6 +24,9 @@ from lehr.model.provenance import DeclaredGenerator
 from lehr.model.types import Registry
 from lehr.sdk.generator import AssetView, Reads, SourceFile
 from lehr.sdk.source import FileEntry
+
+if TYPE_CHECKING:
+    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 """Size of the largest file, or set of files, that one call may be given."""

@@ -9,7 +9,7 @@ generator changes: what is in force may be either, so nothing is published on it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -17,7 +17,6 @@ from lehr.base.chance import Chance
 from lehr.base.diagnostics import Diagnostic, errors
 from lehr.generate.engine.assembly import ALL, Assembly, Unit
 from lehr.generate.engine.generators import Generators
-from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.output_difference import difference
 from lehr.generate.engine.records import output_of
 from lehr.generate.engine.runs import Run
@@ -27,6 +26,9 @@ from lehr.generate.sandbox.authors import Answer
 from lehr.generate.typing.problems import quoted
 from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
+
+if TYPE_CHECKING:
+    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
 
 MOST_ITEMS = 64
 """Inputs that are given to a generator again, after one answer."""

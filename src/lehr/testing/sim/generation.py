@@ -11,6 +11,7 @@ import msgspec
 
 from lehr.base.clock import Clock
 from lehr.generate.engine.build import Build
+from lehr.generate.engine.memo import Memo
 from lehr.generate.engine.memory import Memory
 from lehr.generate.engine.runs import Run
 from lehr.generate.outcome.protocol import SandboxLimits
@@ -35,7 +36,7 @@ class InlineGeneration:
         self._dreamt: frozenset[AssetId] = frozenset()
         self._memory = Memory()
         self._snapshot: Snapshot | None = None
-        self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here, _run_here))
+        self._build = Build(registry, self._fetch, Run(SandboxLimits(), clock, _run_here, _run_here), Memo())
 
     def _fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
         assert self._snapshot is not None
