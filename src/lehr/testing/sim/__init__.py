@@ -9,7 +9,8 @@ architecture were broken, if any. The same seed gives the same run, bit by bit.
 | `source`, `generation`, `store` | where intent is edited, built and kept, with faults |
 | `production`, `faults`, `things` | what is managed, of any asset type, and all that goes wrong with it |
 | `history`, `scene`, `manners`, `dice` | random histories from a seed |
-| `people`, `intent`, `edits`; `trouble`; `quiet` | what people do in them, what goes wrong, the end |
+| `people`, `intent`, `edits`; `trouble`; `encounters` | what people do in them, what goes wrong, what meets |
+| `quiet` | the end of a history, in which all must come to rest |
 | `script`, `script_play` and beside them | scenarios as text, played and compared |
 | `witness`, `conduct`, `verdict` | what must hold at every step, between steps, and at the end |
 | `lull`, `standstill` | what must hold while nothing happens |
