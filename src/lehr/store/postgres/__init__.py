@@ -22,7 +22,7 @@ from typing import Any
 from lehr.base.errors import StalledError
 from lehr.model.damage import Advance, Damage, TypesOf
 from lehr.model.writes import Publish, Write
-from lehr.store.postgres import migrations, publishing
+from lehr.store.postgres import publishing, tables
 from lehr.store.postgres.address import Address
 from lehr.store.postgres.connecting import Connector
 from lehr.store.postgres.errors import DAMAGE
@@ -54,7 +54,7 @@ class PostgresStore:
         self._readers = Readers(connector)
         try:
             with self._readers.session() as db:
-                migrations.require_version(migrations.version_of(db.connection, address), address)
+                tables.require_version(tables.version_of(db.connection, address), address)
         except BaseException:
             self.close()
             raise

@@ -4,7 +4,7 @@ Text sorts by code point (`COLLATE "C"`), as everywhere in Lehr, whatever the da
 """
 
 VERSION = 1
-"""Whoever raises it adds the step that leads to it to `lehr.store.postgres.migrations`."""
+"""Raised by every change of the tables: a store of another version is refused."""
 
 STATEMENTS = """
 CREATE TABLE partition (

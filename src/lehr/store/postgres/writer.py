@@ -13,7 +13,7 @@ import psycopg
 from lehr.base.backoff import delay
 from lehr.base.chance import Chance
 from lehr.base.errors import StalledError, TransientError
-from lehr.store.postgres import migrations
+from lehr.store.postgres import tables
 from lehr.store.postgres.connecting import Connection, Connector, alive
 from lehr.store.postgres.errors import translated
 from lehr.store.postgres.session import PostgresSession
@@ -43,10 +43,10 @@ class Writer:
     """
 
     def __init__(self, connector: Connector) -> None:
-        """Connect, and make the tables or bring them up to date.
+        """Connect, and make the tables if they are not there.
 
         Raises:
-            TransientError, StalledError: see `Connector.connect` and `migrations.prepare`.
+            TransientError, StalledError: see `Connector.connect` and `tables.prepare`.
         """
         self._connector = connector
         self._address = address = connector.address
@@ -61,7 +61,7 @@ class Writer:
             raise
         try:
             with translated(address):
-                migrations.prepare(self._connection, address)
+                tables.prepare(self._connection, address)
                 self._id = self._registered()
                 self._introduce()
         except BaseException:

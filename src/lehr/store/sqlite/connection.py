@@ -13,7 +13,7 @@ import msgspec
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.model.damage import DamagedError
-from lehr.store.sqlite import migrations, schema
+from lehr.store.sqlite import schema
 
 BUSY_SECONDS = 5.0
 
@@ -44,8 +44,6 @@ class Connection(sqlite3.Connection):
 
 def connect(path: Path, *, read_only: bool = False) -> Connection:
     """Open the state file, making it if it is not there (unless `read_only`).
-
-    Opened for writing, one of an older version is brought up to date (`lehr.store.sqlite.migrations`).
 
     Durability: WAL with `synchronous=FULL`, so a commit that returned survives a crash of the
     machine.
@@ -78,7 +76,7 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
         try:
             connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
             if not _empty(connection):
-                _check_kind(connection, path, read_only=read_only)
+                _check_kind(connection, path)
             elif read_only:
                 raise StalledError(
                     f"state file {path} is empty", code="STO144", why="nothing was written yet", fix=_BEGIN
@@ -89,8 +87,7 @@ def connect(path: Path, *, read_only: bool = False) -> Connection:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
                 _create(connection)
-                migrations.migrate(connection, path)
-            _check_kind(connection, path, read_only=read_only)
+            _check_kind(connection, path)
         except BaseException:
             connection.close()
             raise
@@ -126,7 +123,7 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     if _number(connection, "application_id") != _APPLICATION:
         raise StalledError(
             f"{path} is not a state file of Lehr",
@@ -134,20 +131,13 @@ def _check_kind(connection: sqlite3.Connection, path: Path, *, read_only: bool) 
             why="it is a database of another program",
             fix="name another state folder with --state, or move that file away",
         )
-    found = migrations.version_of(connection)
-    if found == schema.VERSION or (not read_only and migrations.can_be_migrated(found)):
-        return
-    what = f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}"
-    if migrations.can_be_migrated(found):
+    found = _number(connection, "user_version")
+    if found != schema.VERSION:
         raise StalledError(
-            what,
-            code="STO146",
-            why="an older Lehr wrote it, and this command only reads",
-            fix="start `lehr run` with this Lehr: it brings the file up to date, and leaves a copy beside it",
+            f"state file {path} has version {found}, this Lehr reads version {schema.VERSION}",
+            code="STO147",
+            fix="run the Lehr that wrote it, or move the state folder away to start anew",
         )
-    raise StalledError(
-        what, code="STO147", fix="run the Lehr that wrote it, or move the state folder away to start anew"
-    )
 
 
 @contextlib.contextmanager

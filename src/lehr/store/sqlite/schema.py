@@ -1,7 +1,7 @@
 """Tables of the SQLite store."""
 
 VERSION = 1
-"""Whoever raises it adds the step that leads to it to `lehr.store.sqlite.migrations`."""
+"""Raised by every change of the tables: a store of another version is refused."""
 
 STATEMENTS = """
 CREATE TABLE partition (

@@ -1,15 +1,10 @@
-"""Making the tables, and bringing those of an older version up to date: forward only, whole or not at all.
+"""Makes the tables, and refuses those of another version.
 
 In: a connection to a database, and the schema that is ours. Out: the tables of `schema.VERSION` in it.
-Whoever comes at the same time waits, and finds them made.
-
-Architecture invariant: a step is never changed once it was released. What a newer version needs is a
-step of its own. There is no copy of what was: back the database up before a newer Lehr is started.
+A second process that starts at the same time waits, and finds them made.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from lehr.base.errors import StalledError
 from lehr.store.postgres import schema
@@ -17,25 +12,18 @@ from lehr.store.postgres.address import Address
 from lehr.store.postgres.connecting import Connection
 from lehr.store.postgres.locks import lock_key
 
-STEPS: Mapping[int, str] = {}
-"""What leads from a version to the next: statements, by the version that they start from."""
-
 
 def prepare(connection: Connection, address: Address) -> None:
-    """Make the tables, or bring them up to date.
+    """Make the tables, if they are not there.
 
     Raises:
-        StalledError: the schema is another program's, or of a newer Lehr.
+        StalledError: the schema is another program's, or of another version of Lehr.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key("tables")])
         found = version_of(connection, address)
         if found is None:
             _make(connection, address)
-        elif found < schema.VERSION and found in STEPS:
-            for version in range(found, schema.VERSION):
-                connection.execute(STEPS[version].encode())
-            connection.execute("UPDATE version SET number = %s", [schema.VERSION])
         else:
             require_version(found, address)
 
@@ -79,15 +67,11 @@ def require_version(found: int | None, address: Address) -> None:
             why="nothing was written yet",
             fix="run `lehr run` once, or name the store with --store",
         )
-    what = f"the store at {address.place} has version {found}, this Lehr reads version {schema.VERSION}"
-    if found < schema.VERSION:
-        raise StalledError(
-            what,
-            code="STO133",
-            why="an older Lehr made it, and this command only reads",
-            fix="back the database up and start `lehr run` with this Lehr: it brings the tables up to date",
-        )
-    raise StalledError(what, code="STO134", fix="use the Lehr that made it, or a newer one")
+    raise StalledError(
+        f"the store at {address.place} has version {found}, this Lehr reads version {schema.VERSION}",
+        code="STO134",
+        fix="use the version of Lehr that made it",
+    )
 
 
 def _make(connection: Connection, address: Address) -> None:
