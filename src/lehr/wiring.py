@@ -24,8 +24,8 @@ import msgspec
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from lehr.control.mirror_upkeep import Tidying
     from lehr.control.plane import Parts
-    from lehr.control.tidying import Tidying
     from lehr.model.asset import Asset
     from lehr.model.declared_sources import PartitionPlace, SqlPlace
     from lehr.model.incarnation import SourceRevision
@@ -404,7 +404,7 @@ def _tidying(state: Path) -> Tidying:
     import functools
 
     from lehr.base.blocking import Threads
-    from lehr.control.tidying import Tidying
+    from lehr.control.mirror_upkeep import Tidying
     from lehr.sources import forget, pack
 
     return Tidying(functools.partial(forget, state), functools.partial(pack, state), Threads("tidying", 1))

@@ -17,9 +17,9 @@ from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError, StalledError, TransientError
 from lehr.control.commander import Commander
+from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.control.retention import Retention, keep_pruned
 from lehr.control.server import CarryOut
-from lehr.control.tidying import Tidying, tidy_up
 from lehr.enforce.committer import Committer
 from lehr.enforce.endings import defect_of
 from lehr.enforce.enforcer import Enforcer

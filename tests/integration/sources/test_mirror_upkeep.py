@@ -11,7 +11,7 @@ from typing import Any
 
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
-from lehr.control.tidying import Tidying, tidy_up
+from lehr.control.mirror_upkeep import Tidying, tidy_up
 from lehr.model.incarnation import SourceRevision
 from lehr.sources import DirectorySource, forget, pack
 from lehr.testing.virtual import VirtualClock, run
