@@ -189,7 +189,7 @@ class People:
         lost = scene.intent.files().keys() - contents.keys()
         harmless = lost and not any(scene.intent.path(id) in lost for id in scene.intent.kept())
         harmless = harmless and broken is not edits.named_but_gone
-        if revision in scene.witness.revisions or harmless:
+        if revision in scene.witness.revisions or harmless or contents == scene.intent.files():
             return  # somebody may have meant that
         scene.witness.revisions[revision] = None
         scene.repository.edit(contents, f"the source is broken: {broken.__name__}")
