@@ -1,0 +1,26 @@
+"""Errors are asked for by their code: what a message says may change, its code does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lehr.base.errors import LehrError
+
+
+@contextmanager
+def raises(
+    code: str, kind: type[LehrError] = LehrError, *, match: str | None = None
+) -> Iterator[pytest.ExceptionInfo[Any]]:
+    """The block ends with the error that has this code.
+
+    Args:
+        kind: its class, where that says what is done about it (`TransientError`: tried again).
+        match: a regular expression for what the error has to name, such as a path.
+    """
+    with pytest.raises(kind, match=match) as caught:
+        yield caught
+    assert caught.value.code == code, f"not {code}, but {caught.value.code}: {caught.value}"
