@@ -31,6 +31,7 @@ from lehr.testing.conformance.store.subject import (
     key,
     publication,
 )
+from tests.codes import raises
 
 # The first three share a bucket of the digest.
 IDS = [*[f"a{n}" for n in range(20_000) if bucket_of(AssetId(f"a{n}")) == 7][:3], "b", "c", "d"]
@@ -132,7 +133,7 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     def changes_are_what_differs(self, pair: tuple[int, int]) -> None:
         before, after = (number % len(self.history) for number in pair)
         if {before, after} & self.gone:
-            with pytest.raises(PrunedError):
+            with raises("SDK106", PrunedError):
                 list(self.store.intent.changes(PARTITION, before, after))
             return
         old, new = self.history[before], self.history[after]
@@ -148,9 +149,9 @@ class StoreOfIncarnations(RuleBasedStateMachine):
     def every_incarnation_is_what_it_was(self) -> None:
         for sequence, expected in enumerate(self.history):
             if sequence in self.gone:
-                with pytest.raises(PrunedError):
+                with raises("SDK106", PrunedError):
                     contents(self.store, sequence)
-                with pytest.raises(PrunedError):
+                with raises("SDK106", PrunedError):
                     self.store.intent.asset(key(IDS[0]), sequence)
                 continue
             assert contents(self.store, sequence) == [expected[id] for id in sorted(expected)]

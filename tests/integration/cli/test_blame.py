@@ -13,7 +13,6 @@ import pytest
 from lehr import wiring
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
-from lehr.base.errors import LehrError
 from lehr.cli.blame import document, text
 from lehr.cli.stored import open_reading
 from lehr.model.asset import Partition
@@ -27,6 +26,7 @@ from lehr.sdk.generation import Generation
 from lehr.sdk.source import Source
 from lehr.store.sqlite import SqliteStore
 from tests.checksums import seal
+from tests.codes import raises
 
 PLAIN = """\
 # The page that greets.
@@ -265,12 +265,12 @@ def test_the_chain_goes_on_through_assets_down_to_the_file_that_people_wrote(pla
 
 
 def test_a_field_that_is_not_there_is_an_error_that_names_those_that_are(place: Place) -> None:
-    with pytest.raises(LehrError, match="has no field") as told:
+    with raises("QRY102") as told:
         place.blame("page", "payload.contents")
     assert "payload.content" in told.value.why
-    with pytest.raises(LehrError, match="shop@1 has no asset blog/file"):
+    with raises("QRY101", match="shop@1.*blog/file"):
         place.blame("blog/file", None, "1")
-    with pytest.raises(LehrError, match="has no asset pge"):
+    with raises("QRY121", match="pge"):
         place.blame("pge")
 
 

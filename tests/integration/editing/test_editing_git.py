@@ -18,6 +18,7 @@ from lehr.base.diagnostics import Diagnostic
 from lehr.base.errors import StalledError, TransientError
 from lehr.editing import Add, Change, Check, Commit, Compute, EditError, Replace, edit
 from lehr.sdk.source import Snapshot
+from tests.codes import raises
 
 TEXT = "# The site.\nreplicas: 3   # three\nimage: web:1\n"
 FILE = "assets/web.yaml"
@@ -239,7 +240,7 @@ def test_a_commit_in_the_same_work_tree_that_comes_in_between_is_kept(work: Repo
 def test_a_value_that_somebody_else_changes_in_between_is_theirs(bare: Repository, scheme: str) -> None:
     check = meanwhile(lambda: bare.commit(FILE, TEXT.replace("3 ", "4 ")))
     changes = [Replace(file=FILE, path="replicas", value=5)]
-    with pytest.raises(EditError) as error:
+    with raises("EDT005", EditError) as error:
         edit(
             f"{scheme}{bare.path}",
             changes,
@@ -316,7 +317,7 @@ def test_several_changes_are_one_commit_or_none(work: Repository, tmp_path: Path
         Add(file="b.json", path="b", value=2),
     ]
     bad: list[Change] = [*good, Replace(file="b.json", path="c", value=1)]
-    with pytest.raises(EditError):
+    with raises("EDT002", EditError):
         edit(str(work.path), bad, "bad", state=tmp_path, clock=SystemClock())
     assert work.count() == 2
     made = edit(str(work.path), good, "good", state=tmp_path, clock=SystemClock())
@@ -331,7 +332,7 @@ def test_all_that_is_wrong_is_said_at_once(work: Repository, tmp_path: Path) -> 
         Replace(file="nowhere.yaml", path="a", value=4),
         Replace(file=FILE, path="image", value=4),
     ]
-    with pytest.raises(EditError) as error:
+    with raises("EDT002", EditError) as error:
         edit(str(work.path), changes, "bad", state=tmp_path, clock=SystemClock())
     assert [item.code for item in error.value.diagnostics] == ["EDT002", "EDT009", "EDT004"]
 
@@ -370,7 +371,7 @@ def test_what_a_check_finds_keeps_the_edit_back(work: Repository) -> None:
 def test_a_file_that_is_not_committed_is_not_there(work: Repository) -> None:
     work.write("assets/new.yaml", "a: 1\n")
     changes = [Replace(file="assets/new.yaml", path="a", value=2)]
-    with pytest.raises(EditError) as error:
+    with raises("EDT009", EditError) as error:
         edit(str(work.path), changes, "m", state=work.path.parent, clock=SystemClock())
     assert error.value.diagnostics[0].code == "EDT009"
 
@@ -378,7 +379,7 @@ def test_a_file_that_is_not_committed_is_not_there(work: Repository) -> None:
 @pytest.mark.parametrize("file", ["../x.yaml", "/etc/x.yaml", ".git/config.yaml", "a//b.yaml", ""])
 def test_a_path_out_of_the_source_is_refused(work: Repository, file: str) -> None:
     changes = [Replace(file=file, path="a", value=2)]
-    with pytest.raises(StalledError, match="no path inside"):
+    with raises("EDT119", StalledError):
         edit(str(work.path), changes, "m", state=work.path.parent, clock=SystemClock())
 
 
@@ -387,7 +388,7 @@ def test_a_symbolic_link_is_never_followed(work: Repository) -> None:
     work.git("add", "-A")
     work.git("commit", "-q", "-m", "link")
     changes = [Replace(file="link.yaml", path="replicas", value=2)]
-    with pytest.raises(StalledError, match="symbolic link"):
+    with raises("EDT112", StalledError):
         edit(str(work.path), changes, "m", state=work.path.parent, clock=SystemClock())
 
 
@@ -424,7 +425,7 @@ def test_where_commits_are_to_be_signed_they_are_or_are_not_made(work: Repositor
 
 def test_a_lock_that_another_git_command_holds_is_waited_out_by_the_caller(work: Repository) -> None:
     (work.path / ".git" / "index.lock").touch()
-    with pytest.raises(TransientError, match="another git command"):
+    with raises("EDT105", TransientError):
         change(work)
     assert (work.path / FILE).read_text() == TEXT
     (work.path / ".git" / "index.lock").unlink()
@@ -458,7 +459,7 @@ def test_a_push_that_the_other_side_declines_says_what_it_says(bare: Repository)
 
 
 def test_a_repository_that_is_not_there_is_transient(tmp_path: Path) -> None:
-    with pytest.raises(TransientError, match="not there"):
+    with raises("SRC126", TransientError):
         change(str(tmp_path / "nowhere.git"))
 
 

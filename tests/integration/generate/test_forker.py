@@ -7,13 +7,12 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-
 from lehr.base.blocking import Inline
 from lehr.base.errors import TransientError
 from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated
 from lehr.testing.samples import MemorySnapshot
+from tests.codes import raises
 
 REGISTRY = "lehr.testing.samples:registry"
 CURIOUS = """
@@ -64,7 +63,7 @@ def test_when_the_forker_dies_everything_is_made_anew() -> None:
         worker = GenerationWorker(REGISTRY, Inline())
         await worker.generate(snapshot(a="first"))
         os.kill(forker_of(worker), signal.SIGKILL)
-        with pytest.raises(TransientError, match="worker died"):
+        with raises("GEN102", TransientError):
             await worker.generate(snapshot(a="second"))
         again = await worker.generate(snapshot(a="second"))
         await worker.close()

@@ -22,6 +22,7 @@ from lehr.model.incarnation import Acknowledgement
 from lehr.sdk.generation import Generated
 from lehr.sdk.validator import Jump, NotSecret
 from lehr.testing.samples import MemorySnapshot
+from tests.codes import raises
 
 Files = dict[str, str | bytes]
 
@@ -738,7 +739,7 @@ def test_a_worker_that_was_killed_is_started_again_and_says_everything_anew() ->
             await worker.generate(MemorySnapshot(files))
             assert worker.pid is not None
             os.kill(worker.pid, signal.SIGKILL)
-            with pytest.raises(TransientError, match="died"):
+            with raises("GEN102", TransientError):
                 await worker.generate(MemorySnapshot(files))
             made = await worker.generate(MemorySnapshot({**files, "assets/b.yaml": service("b")}))
             assert (set(made.assets), made.touched) == ({"a", "b"}, None)
@@ -779,7 +780,7 @@ def test_a_worker_that_does_not_answer_is_ended_and_started_again() -> None:
     async def main() -> None:
         worker = GenerationWorker(REGISTRY, Inline(), answer_seconds=1.0)
         try:
-            with pytest.raises(TransientError, match="no answer"):
+            with raises("GEN101", TransientError):
                 await worker.generate(MemorySnapshot(files))
             made = await worker.generate(MemorySnapshot({**files, "generators/g.py": IMPORTS + GOOD}))
             assert set(made.assets) == {"a"}
@@ -793,7 +794,7 @@ def test_a_registry_that_cannot_be_imported_is_named_in_the_error() -> None:
     async def main() -> None:
         worker = GenerationWorker("lehr.testing.samples:nothing", Inline())
         try:
-            with pytest.raises(TransientError, match="nothing"):
+            with raises("GEN102", TransientError, match="nothing"):
                 await worker.generate(MemorySnapshot({"lehr.yaml": WORKSPACE}))
         finally:
             await worker.close()

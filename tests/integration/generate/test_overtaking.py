@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-import pytest
-
 from lehr.base.blocking import Inline
 from lehr.generate.engine.client import GenerationWorker
 from lehr.sdk.generation import Generated, Overtakable, OvertakenError
 from lehr.testing.samples import MemorySnapshot
+from tests.codes import raises
 
 SLOW = """
 from lehr.sdk.generator import *
@@ -56,7 +55,7 @@ async def overtaken(worker: GenerationWorker, under_way: Reading) -> None:
     await under_way.at_last.wait()
     await asyncio.sleep(1.0)
     worker.overtake()
-    with pytest.raises(OvertakenError):
+    with raises("SDK101", OvertakenError):
         await task
 
 

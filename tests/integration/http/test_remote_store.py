@@ -22,6 +22,7 @@ from lehr.query.filters import Filter
 from lehr.query.partition_view import Reading
 from lehr.sdk.store import PrunedError, Span, Store
 from lehr.testing.conformance.store.subject import NOW, OTHER, PARTITION, THING, asset, key, publication
+from tests.codes import raises
 from tests.integration.http.served import served
 
 Ask = Callable[[Store], Any]
@@ -112,7 +113,7 @@ def test_operations_are_not_said_to_be_intact_by_who_cannot_know(tmp_path: Path)
     async def main() -> None:
         async with served(tmp_path) as server:
             there = RemoteStore(server.running.url)
-            with pytest.raises(StalledError, match="cannot be verified over HTTP"):
+            with raises("HTP120", StalledError):
                 there.records.damaged_operations(PARTITION)
             there.close()
 
@@ -206,7 +207,7 @@ def test_more_than_is_told_at_a_time_is_not_taken_for_all(
             there = RemoteStore(server.running.url)
             two = await asyncio.to_thread(there.intent.incarnations, PARTITION, 2)
             assert [header.sequence for header in two] == [5, 4]
-            with pytest.raises(LehrError, match="more than 2"):
+            with raises("HTP122", match="more than 2"):
                 await asyncio.to_thread(there.intent.incarnations, PARTITION, 3)
             there.close()
 
@@ -218,9 +219,9 @@ def test_nothing_is_written_and_what_is_not_there_is_told(tmp_path: Path) -> Non
         async with served(tmp_path) as server:
             fill(server.store)
             there = RemoteStore(server.running.url)
-            with pytest.raises(StalledError, match="for reading only"):
+            with raises("HTP121", StalledError):
                 there.commit([Prune(PARTITION, keep=1, before=0.0)])
-            with pytest.raises(LehrError, match="no partition two"):
+            with raises("QRY113", match="two"):
                 await asyncio.to_thread(there.intent.newest, Partition(OTHER))
             there.close()
 

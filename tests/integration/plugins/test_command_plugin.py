@@ -29,6 +29,7 @@ from lehr.plugins.command.process import Excerpt
 from lehr.sdk.secrets import Hidden, SecretValue
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
+from tests.codes import raises
 from tests.integration.plugins import talk, troubles
 
 REGISTRY = Registry(TYPES)
@@ -169,13 +170,13 @@ def test_for_absence_the_codes_change_places(tmp_path: Path) -> None:
 
 def test_without_remove_there_is_no_turndown(tmp_path: Path) -> None:
     for act in (diff, push):
-        with pytest.raises(StalledError, match="no `remove`"):
+        with raises("CMD103", StalledError):
             act(tmp_path, Goal.ABSENT)
 
 
 @pytest.mark.parametrize(("check", "says"), [("exit 2", "exit code 2"), ("kill -9 $$", "signal 9 .Killed")])
 def test_any_other_end_of_a_check_is_a_failure(check: str, says: str, tmp_path: Path) -> None:
-    with pytest.raises(TransientError, match=f"{says}.*oops"):
+    with raises("CMD101", TransientError, match=f"{says}.*oops"):
         diff(tmp_path, check=f"echo oops >&2; {check}")
 
 
@@ -237,21 +238,21 @@ def test_what_cannot_be_started_stalls_with_a_fix(fields: dict[str, Any], says: 
     (tmp_path / "plain").write_text("#!/bin/sh\n")
     (tmp_path / "garbage").write_bytes(b"\0\1\2garbage")
     (tmp_path / "garbage").chmod(0o755)
-    with pytest.raises(StalledError, match=says):
+    with raises("CMD105", StalledError, match=says):
         push(tmp_path, **fields)
     assert leftovers(tmp_path) == []
 
 
 def test_a_push_that_cannot_be_noted_is_not_started(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("in the way")
-    with pytest.raises(TransientError, match="state directory"):
+    with raises("CMD104", TransientError):
         push(tmp_path, apply=("touch", "started"))
     assert not (tmp_path / "started").exists()
 
 
 def test_a_check_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     clock = TimeIsUpWhen(tmp_path / "pid")
-    with pytest.raises(TransientError, match="did not end in time"):
+    with raises("CMD101", TransientError, match="did not end in time"):
         diff(tmp_path, clock=clock, check="echo $$ > pid; exec sleep 600", check_timeout_seconds=TIME)
     assert not alive(pid_in(tmp_path / "pid"))
 
@@ -491,7 +492,7 @@ def test_a_secret_in_the_output_of_a_push_is_hidden(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_no_variable_can_hold_is_for_a_person(tmp_path: Path) -> None:
-    with pytest.raises(StalledError, match="NUL"):
+    with raises("SDK104", StalledError):
         outcome_with_secret(tmp_path, "true", "env:NUL")
     assert not list((tmp_path / "state").rglob("*.lock"))
 

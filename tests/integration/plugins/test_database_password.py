@@ -12,7 +12,6 @@ import pytest
 
 from lehr.base.blocking import Inline
 from lehr.base.clock import SystemClock
-from lehr.base.errors import LehrError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.secret import Secret
 from lehr.model.types import Registry
@@ -20,6 +19,7 @@ from lehr.plugins.database.payload import DATABASE_SCHEMA, TYPES, Column, Databa
 from lehr.plugins.database.plugin import DatabasePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, target_of
+from tests.codes import raises
 from tests.postgres import PostgresServer
 
 REGISTRY = Registry(TYPES)
@@ -96,7 +96,7 @@ def test_a_wrong_password_is_named_as_such_without_telling_it(server: PostgresSe
         wanted = asset(server)
         await plugin.diff(target_of(wanted), FixedReader([wanted], REGISTRY))
 
-    with pytest.raises(LehrError) as error:
+    with raises("DBS118") as error:
         asyncio.run(look("canary-wrong"))
     assert "password" in str(error.value)
     assert "canary" not in str(error.value)

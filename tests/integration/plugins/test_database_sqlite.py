@@ -22,6 +22,7 @@ from lehr.plugins.database.payload import DATABASE_SCHEMA, TYPES, Column, Databa
 from lehr.plugins.database.plugin import DatabasePlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.codes import raises
 from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
@@ -152,7 +153,7 @@ def test_a_change_is_whole_or_not_at_all(column: Column, tmp_path: Path) -> None
     apply(tmp_path, intent())
     sql(tmp_path, "INSERT INTO plays VALUES (1, 'Hamlet')")
     before = everything(tmp_path)
-    with pytest.raises(StalledError):
+    with raises("DBS129", StalledError):
         push(tmp_path, intent(with_columns(a=Column("text"), b=column), version=2))
     assert everything(tmp_path) == before
 
@@ -161,10 +162,10 @@ def test_what_destroys_needs_the_approval_of_exactly_that(tmp_path: Path) -> Non
     apply(tmp_path, intent(with_columns(a=Column("text")), version=2))
     shown = diff(tmp_path, intent())
     assert shown.effects.destructive
-    with pytest.raises(TransientError, match="approved"):
+    with raises("DBS109", TransientError):
         push(tmp_path, intent())
     sql(tmp_path, 'ALTER TABLE plays ADD COLUMN "b""; DROP TABLE plays; --" text')
-    with pytest.raises(TransientError, match="approved"):
+    with raises("DBS109", TransientError):
         push(tmp_path, intent(), shown)
     apply(tmp_path, intent())
     gone = intent(Table(absent=True))
@@ -176,7 +177,7 @@ def test_a_column_that_is_there_is_not_changed(tmp_path: Path) -> None:
     apply(tmp_path, intent())
     wider = Table({**PLAYS.columns, "title": Column("text")}, ["id"])
     assert paths(diff(tmp_path, intent(wider))) == ["tables/plays/columns/title/nullable"]
-    with pytest.raises(StalledError, match="in place"):
+    with raises("DBS124", StalledError):
         push(tmp_path, intent(wider))
 
 
@@ -191,20 +192,19 @@ def test_what_sqlite_has_not_stalls(table: Table, tmp_path: Path) -> None:
 
 
 def test_a_file_is_made_only_when_that_is_asked_for_and_never_by_a_look(tmp_path: Path) -> None:
-    with pytest.raises(StalledError) as caught:
+    with raises("DBS103", StalledError):
         diff(tmp_path, intent(create_database=False))
-    assert "create_database" in caught.value.fix
     assert paths(diff(tmp_path, intent())) == ["database", "version"]
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(StalledError, match="directory"):
+    with raises("DBS125", StalledError):
         push(tmp_path, intent(connection="sqlite:nowhere/plays.sqlite"))
 
 
 def test_a_file_that_is_no_database_stalls_and_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("The play's the thing\n" * 100)
-    with pytest.raises(StalledError, match="database"):
+    with raises("DBS129", StalledError):
         diff(tmp_path, intent())
-    with pytest.raises(StalledError, match="database"):
+    with raises("DBS129", StalledError):
         push(tmp_path, intent())
     assert (tmp_path / FILE).read_text().startswith("The play's the thing")
 
@@ -218,6 +218,6 @@ def test_whoever_writes_makes_a_push_give_up_soon(tmp_path: Path) -> None:
     apply(tmp_path, intent())
     with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(TransientError, match="now"):
+        with raises("DBS128", TransientError):
             push(tmp_path, intent(version=2))
     apply(tmp_path, intent(version=2))

@@ -29,6 +29,7 @@ from lehr.plugins.file.plugin import FilePlugin
 from lehr.sdk.protected import Protected
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, FixedSecrets, push_of, target_of
+from tests.codes import raises
 from tests.integration.plugins import troubles
 
 REGISTRY = Registry(TYPES)
@@ -223,21 +224,21 @@ def test_what_is_no_file_neither_blocks_nor_is_touched(
     make(tmp_path / "x")
     before = tree(tmp_path)
     assert paths(diff(tmp_path, file_at("x"), goal)) == ["type"]
-    with pytest.raises(StalledError, match="by hand"):
+    with raises("FIL107", StalledError):
         push(tmp_path, file_at("x"), goal)
     assert tree(tmp_path) == before
 
 
 def test_parents_are_made_unless_intent_says_not(tmp_path: Path) -> None:
     push(tmp_path, file_at("a/b/c"))
-    with pytest.raises(StalledError, match="make_parents"):
+    with raises("FIL108", StalledError):
         push(tmp_path, File(path="x/y", content="", make_parents=False))
     assert not (tmp_path / "x").exists()
 
 
 def test_a_file_where_a_directory_should_be_stalls(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("file")
-    with pytest.raises(StalledError, match="no directory"):
+    with raises("FIL104", StalledError, match="no directory"):
         push(tmp_path, file_at("a/b"))
     assert diff(tmp_path, file_at("a/b"), Goal.ABSENT).empty
 
@@ -275,7 +276,7 @@ def test_a_push_under_way_elsewhere_is_not_disturbed(tmp_path: Path) -> None:
     other = os.open(tmp_path / ".a.lehr-tmp", os.O_WRONLY | os.O_CREAT)
     try:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(TransientError, match="another push"):
+        with raises("FIL104", TransientError, match="another push"):
             push(tmp_path, file_at("a"))
         assert (tmp_path / ".a.lehr-tmp").exists()
     finally:
@@ -295,7 +296,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     push(tmp_path, file_at("a", "old"))
-    with largest_file(1000), pytest.raises(TransientError, match="File too large"):
+    with largest_file(1000), raises("FIL104", TransientError, match="File too large"):
         push(tmp_path, file_at("a", "new" * 1000))
     assert os.listdir(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "old"
@@ -308,7 +309,7 @@ def test_a_full_disk_is_said_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyP
     full = os.open("/dev/full", os.O_WRONLY)
     try:
         monkeypatch.setattr("os.write", lambda _, data: real(full, data))
-        with pytest.raises(TransientError, match=r"No space left .*free space"):
+        with raises("FIL104", TransientError, match=r"No space left .*free space"):
             push(tmp_path, file_at("a", "new"))
     finally:
         os.close(full)
@@ -333,7 +334,7 @@ def test_the_systems_errors_are_translated(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr("os.rename", refuse)
-    with pytest.raises(kind, match=os.strerror(number)):
+    with raises("FIL104", kind, match=os.strerror(number)):
         push(tmp_path, file_at("a"))
     assert os.listdir(tmp_path) == []
 
@@ -352,7 +353,7 @@ def unprivileged() -> Iterator[None]:
 
 def test_a_directory_that_may_not_be_written_stalls(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
-    with unprivileged(), pytest.raises(StalledError, match="permissions"):
+    with unprivileged(), raises("FIL104", StalledError, match="permissions"):
         push(tmp_path, file_at("closed/a"))
 
 
@@ -376,7 +377,7 @@ def test_an_owner_that_intent_does_not_name_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_owner_that_does_not_exist_stalls(tmp_path: Path) -> None:
-    with pytest.raises(StalledError, match="no user no-such-user"):
+    with raises("FIL105", StalledError, match="no-such-user"):
         push(tmp_path, File(path="a", content="x", owner="no-such-user"))
     assert os.listdir(tmp_path) == []
 
@@ -466,7 +467,7 @@ def test_nothing_is_changed_in_a_protected_folder(tmp_path: Path, path: str, goa
         (tmp_path / file).write_text("ours")
     before, asset = tree(tmp_path), asset_of(file_at(path))
     target = target_of(asset, goal)
-    with pytest.raises(StalledError, match="is in the"):
+    with raises("FIL109", StalledError, match="is in the"):
         asyncio.run(
             protecting(tmp_path, tmp_path / "state").push(
                 target, FixedReader([asset], REGISTRY), push_of(target)
@@ -480,7 +481,7 @@ def test_no_folder_is_made_in_a_protected_one(tmp_path: Path) -> None:
     asset = asset_of(file_at("state/a/b/c"))
     target = target_of(asset, Goal.PRESENT)
     plugin = protecting(tmp_path, tmp_path / "state")
-    with pytest.raises(StalledError):
+    with raises("FIL109", StalledError):
         asyncio.run(plugin.push(target, FixedReader([asset], REGISTRY), push_of(target)))
     assert os.listdir(tmp_path / "state") == []
 

@@ -23,6 +23,7 @@ from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.sdk.plugin import Found
 from lehr.testing.plugins import FixedReader, push_of, target_of
+from tests.codes import raises
 from tests.ports import free_ports
 
 REGISTRY = Registry(TYPES)
@@ -101,7 +102,7 @@ def test_what_cannot_be_rebuilt_from_what_runs_is_not_offered_as_it_is(state: Pa
 
 def test_another_partition_s_programs_are_not_found(state: Path) -> None:
     apply(state, asset_of(Process(command=SLEEP)))
-    with pytest.raises(StalledError, match="no program matches shop/web"):
+    with raises("PRO101", StalledError, match="shop/web"):
         drafts(state, "shop/web", partition="another")
 
 
@@ -125,5 +126,5 @@ def test_what_others_have_started_is_described_and_cannot_be_taken_over(state: P
 
 
 def test_a_port_that_nobody_listens_on_is_refused(state: Path) -> None:
-    with pytest.raises(StalledError, match="nobody listens"):
+    with raises("PRO119", StalledError):
         drafts(state, str(free_ports(1)))

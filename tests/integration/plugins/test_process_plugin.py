@@ -32,6 +32,7 @@ from lehr.plugins.process.payload import PROCESS, TYPES, Port, Process
 from lehr.plugins.process.plugin import ProcessPlugin
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
+from tests.codes import raises
 from tests.integration.plugins import troubles
 from tests.ports import free_ports
 
@@ -378,7 +379,7 @@ def test_a_supervisord_that_hangs_is_a_transient_error(
     (supervisord,) = site.supervisords()
     procfs.send(supervisord, signal.SIGSTOP)
     try:
-        with pytest.raises(TransientError, match="does not answer"):
+        with raises("PRO118", TransientError):
             site.diff(asset)
         outcome = site.push(asset)
         assert outcome.result is Result.FAILED

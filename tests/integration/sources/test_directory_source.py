@@ -17,6 +17,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sources import DirectorySource
 from lehr.sources.scan import Stamp, read_file
+from tests.codes import raises
 
 
 class Later(SystemClock):
@@ -146,7 +147,7 @@ def test_a_change_while_reading_is_transient_and_never_a_mixture(
     source = DirectorySource(root, tmp_path / "archive.git", clock=clock)
     before = source.newest()
     clock.meddle = lambda: change(path)
-    with pytest.raises(TransientError, match="changed while it was being read"):
+    with raises("SRC143", TransientError):
         source.newest()
     assert before.read("assets/a.yaml") == b"id: a\n"
     assert source.newest().revision != before.revision
@@ -205,7 +206,7 @@ def test_a_directory_that_disappears_is_transient_and_may_come_back(
 ) -> None:
     snapshot = source.newest()
     root.rename(root.with_name("away"))
-    with pytest.raises(TransientError, match="is not there"):
+    with raises("SRC139", TransientError):
         source.newest()
     root.with_name("away").rename(root)
     assert source.newest().revision == snapshot.revision

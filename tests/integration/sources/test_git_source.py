@@ -16,6 +16,7 @@ from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError
 from lehr.model.incarnation import SourceRevision
 from lehr.sources import GitSource
+from tests.codes import raises
 
 Tree = dict[str, str]
 
@@ -162,7 +163,7 @@ def test_a_repository_whose_objects_are_missing_is_damaged_and_not_without_the_b
     objects = origin.path / ".git" / "objects"
     objects.rename(objects.with_name("elsewhere"))
     objects.mkdir()
-    with pytest.raises(TransientError, match="cannot be read"):
+    with raises("SRC128", TransientError):
         source.newest()
 
 
@@ -171,7 +172,7 @@ def test_a_revision_that_was_never_seen_says_so(origin: Origin, source: GitSourc
     source.newest()
     assert "cannot be read any more" in stalled(lambda: source.at(SourceRevision(source.name, "1" * 40)))
     assert "cannot be read any more" in stalled(lambda: source.at(SourceRevision(source.name, "nonsense")))
-    with pytest.raises(TransientError, match="could not be kept"):
+    with raises("SRC120", TransientError):
         source.keep(SourceRevision(source.name, "1" * 40))
 
 
@@ -181,7 +182,7 @@ def test_a_repository_that_disappears_is_transient_and_may_come_back(
     origin.commit({"a": "1"})
     snapshot = source.newest()
     origin.path.rename(tmp_path / "away")
-    with pytest.raises(TransientError, match="is not there"):
+    with raises("SRC126", TransientError):
         source.newest()
     assert snapshot.read("a") == b"1"
     (tmp_path / "away").rename(origin.path)
@@ -204,7 +205,7 @@ def test_a_damaged_mirror_is_an_error_and_never_a_part(origin: Origin, tmp_path:
     mirror = tmp_path / "state" / "mirror.git"
     tree = origin.run("rev-parse", "HEAD:a")
     (mirror / "objects" / tree[:2] / tree[2:]).unlink()
-    with pytest.raises(TransientError, match="cannot be read"):
+    with raises("SRC157", TransientError):
         follow(origin.path, tmp_path).newest().files()
 
 
@@ -214,7 +215,7 @@ def test_what_is_no_repository_or_has_nothing_to_read_says_so(origin: Origin, tm
     assert "not a git repository" in stalled(follow(tmp_path / "plain", tmp_path).newest)
     (tmp_path / "file").write_text("")
     assert "not a git repository" in stalled(follow(tmp_path / "file", tmp_path).newest)
-    with pytest.raises(TransientError, match="is not there"):
+    with raises("SRC126", TransientError):
         follow(tmp_path / "nowhere", tmp_path).newest()
 
 
@@ -361,7 +362,7 @@ def test_a_fetch_that_hangs_is_killed(tmp_path: Path) -> None:
             source = GitSource(
                 "example.invalid:intent.git", tmp_path / "m.git", clock=SystemClock(), timeout=seconds
             )
-            with pytest.raises(TransientError, match="did not finish within"):
+            with raises("SRC107", TransientError):
                 source.newest()
     assert has_ended(int(noted.read_text()))
 

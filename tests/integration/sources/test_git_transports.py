@@ -17,6 +17,7 @@ import pytest
 from lehr.base.clock import SystemClock
 from lehr.base.errors import StalledError, TransientError
 from lehr.sources import GitSource
+from tests.codes import raises
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -94,7 +95,7 @@ def test_a_repository_is_read_over_https(
 def test_a_server_whose_certificate_nobody_knows_is_not_read(
     server: tuple[str, Path], tmp_path: Path
 ) -> None:
-    with pytest.raises(TransientError, match="could not be fetched") as caught:
+    with raises("SRC115", TransientError) as caught:
         follow(server[0], tmp_path).newest()
     assert "certificate" in caught.value.why
 
@@ -121,6 +122,5 @@ def test_a_host_that_refuses_us_is_a_matter_for_a_person(
     ssh.write_text(_SSH)
     ssh.chmod(0o755)
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
-    with pytest.raises(StalledError, match="git may not read") as caught:
+    with raises("SRC113", StalledError):
         follow(f"ssh://stranger@example.org{repository}", tmp_path).newest()
-    assert "key" in caught.value.fix

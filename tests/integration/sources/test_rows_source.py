@@ -19,6 +19,7 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.model.declared_sources import SqlPlace
 from lehr.plugins.database.databases import rows
 from lehr.sources.rows import RowsSource
+from tests.codes import raises
 from tests.postgres import PostgresServer
 
 QUERY = "SELECT name, size FROM cluster"
@@ -87,7 +88,7 @@ def test_the_revision_is_that_of_the_rows_and_each_that_was_kept_can_be_read_for
     inventory.unlink()
     again = source("sqlite:inventory.sqlite", tmp_path)
     assert json.loads(again.at(first).read("rows.json"))[0] == {"name": "eu", "size": 7}
-    with pytest.raises(StalledError, match="cannot be read any more"):
+    with raises("SRC102", StalledError):
         again.at(second.revision)
 
 
@@ -95,11 +96,11 @@ def test_no_row_and_no_database_are_errors_and_never_an_empty_answer(tmp_path: P
     opened = source("sqlite:inventory.sqlite", tmp_path)
     opened.newest()
     change(inventory, "DELETE FROM cluster")
-    with pytest.raises(StalledError, match="gives no row"):
+    with raises("SRC132", StalledError):
         opened.newest()
     assert read(source("sqlite:inventory.sqlite", tmp_path, may_be_empty=True)) == []
     inventory.unlink()
-    with pytest.raises(TransientError, match="there is no database"):
+    with raises("DBS114", TransientError):
         opened.newest()
 
 
@@ -116,7 +117,7 @@ def test_more_rows_than_anybody_reviews_are_refused(tmp_path: Path) -> None:
     many = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100001) SELECT i AS name FROM n"
     )
-    with pytest.raises(StalledError, match="more than 100,000 rows"):
+    with raises("DBS122", StalledError, match="100,000"):
         source("sqlite:inventory.sqlite", tmp_path, query=many).newest()
 
 
@@ -157,7 +158,7 @@ def test_no_row_of_postgres_is_an_error_and_one_that_may_be_is_an_empty_list(
     server: PostgresServer, tmp_path: Path
 ) -> None:
     query = f"{QUERY} WHERE size > 100"
-    with pytest.raises(StalledError, match="gives no row"):
+    with raises("SRC132", StalledError):
         source(server.url("postgres"), tmp_path, query=query).newest()
     assert read(source(server.url("postgres"), tmp_path, query=query, may_be_empty=True)) == []
 

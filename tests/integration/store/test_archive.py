@@ -21,6 +21,7 @@ from lehr.model.writes import Import, Refused
 from lehr.store.archive import ArchiveError, open_archive, write_archive
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import NOW, PARTITION, THING, asset, commit, contents, published
+from tests.codes import raises
 
 TEXT = 'größe 名前 \U0001f9ca \u2028 \\ "'
 
@@ -112,7 +113,7 @@ def test_every_byte_that_changes_is_noticed(store: SqliteStore, tmp_path: Path) 
         changed = bytearray(line + last)
         changed[place] ^= 0x01
         path.write_bytes(first + changed)
-        with pytest.raises(ArchiveError), open_archive(path) as archive:
+        with raises("STO101", ArchiveError), open_archive(path) as archive:
             list(archive.assets())
 
 
@@ -125,7 +126,7 @@ def test_a_file_that_is_not_whole_is_refused_and_imports_nothing(
     before = state_of(store)
     for length in range(0, len(good), 7):
         path.write_bytes(good[:length])
-        with pytest.raises(ArchiveError) as caught:
+        with raises("STO101", ArchiveError) as caught:
             commit(store, Import(path, NOW))
         assert (str(path) in caught.value.what, bool(caught.value.why), bool(caught.value.fix)) == (True,) * 3
         assert state_of(store) == before
@@ -150,7 +151,7 @@ def test_what_is_left_out_put_in_or_turned_round_is_noticed(store: SqliteStore, 
         (first.replace(b'"assets":4', b'"assets":3'), one, two, three, odd, last),
     ):
         path.write_bytes(b"".join(lines))
-        with pytest.raises(ArchiveError):
+        with raises("STO101", ArchiveError):
             commit(store, Import(path, NOW))
         assert store.intent.imported() == []
 
@@ -166,11 +167,11 @@ def test_what_is_no_incarnation_is_refused_with_advice(store: SqliteStore, tmp_p
     }
     for content, why in cases.items():
         path.write_bytes(content)
-        with pytest.raises(ArchiveError) as caught:
+        with raises("STO101", ArchiveError) as caught:
             commit(store, Import(path, NOW))
         assert why in caught.value.why
         assert caught.value.fix
-    with pytest.raises(ArchiveError, match="No such file"):
+    with raises("STO101", ArchiveError, match="No such file"):
         commit(store, Import(tmp_path / "missing", NOW))
 
 
@@ -188,7 +189,7 @@ def test_a_header_names_what_can_be_an_incarnation(
 ) -> None:
     header = msgspec.structs.replace(incarnation(store), partition=Partition(partition), sequence=sequence)
     write_archive(tmp_path / "file", header, contents(store, 1))
-    with pytest.raises(ArchiveError) as caught:
+    with raises("STO101", ArchiveError) as caught:
         commit(store, Import(tmp_path / "file", NOW))
     assert why in caught.value.why
 
@@ -215,7 +216,7 @@ def test_what_no_lehr_writes_is_refused_whatever_its_digests_say(
         incarnation(store), assets=1, digest=incarnation_digest([(forged.id, forged.digest)])
     )
     write_archive(tmp_path / "file", header, [forged])
-    with pytest.raises(ArchiveError):
+    with raises("STO101", ArchiveError):
         commit(store, Import(tmp_path / "file", NOW))
     assert store.intent.imported() == []
 
@@ -249,7 +250,7 @@ def test_another_of_the_same_name_is_refused_unless_it_is_to_be_replaced(
 def test_what_is_not_what_its_digest_says_is_not_exported(store: SqliteStore, tmp_path: Path) -> None:
     header = incarnation(store)
     (tmp_path / "file").write_text("what was there before")
-    with pytest.raises(StalledError, match="not what its digest says"):
+    with raises("STO103", StalledError):
         write_archive(tmp_path / "file", header, contents(store, 1)[1:])
     assert (tmp_path / "file").read_text() == "what was there before"
     assert not list(tmp_path.glob("*half*"))
@@ -257,6 +258,6 @@ def test_what_is_not_what_its_digest_says_is_not_exported(store: SqliteStore, tm
 
 def test_where_nothing_can_be_written_that_is_said(store: SqliteStore, tmp_path: Path) -> None:
     header = incarnation(store)
-    with pytest.raises(StalledError, match="cannot be written") as caught:
+    with raises("STO102", StalledError) as caught:
         write_archive(tmp_path / "missing" / "file", header, contents(store, 1))
     assert caught.value.fix

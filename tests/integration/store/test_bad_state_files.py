@@ -37,6 +37,7 @@ from lehr.testing.conformance.store.subject import (
     published,
     request,
 )
+from tests.codes import raises
 
 NOBODY = 65_534
 
@@ -90,7 +91,7 @@ def test_what_is_no_state_file_is_refused_and_left_alone(
 ) -> None:
     path = tmp_path / "state.sqlite"
     path.write_bytes(content)
-    with pytest.raises(StalledError) as caught:
+    with raises("STO153", StalledError) as caught:
         SqliteStore(path, read_only=read_only)
     explained(caught.value, path)
     assert path.read_bytes() == content
@@ -101,7 +102,7 @@ def test_a_state_file_of_another_version_is_refused_and_left_alone(state: Path) 
         db.execute("PRAGMA user_version = 99")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = state.read_bytes()
-    with pytest.raises(StalledError, match="version 99") as caught:
+    with raises("STO147", StalledError, match="version 99") as caught:
         SqliteStore(state)
     assert caught.value.fix
     assert state.read_bytes() == before
@@ -110,7 +111,7 @@ def test_a_state_file_of_another_version_is_refused_and_left_alone(state: Path) 
 @pytest.mark.parametrize("kept", [0.99, 0.9, 0.7, 0.5, 0.3, 0.1, 0.02])
 def test_a_truncated_state_file_is_told_in_our_words(state: Path, kept: float) -> None:
     os.truncate(state, int(state.stat().st_size * kept))
-    with pytest.raises(StalledError) as caught, contextlib.closing(SqliteStore(state)) as store:
+    with raises("STO153", StalledError) as caught, contextlib.closing(SqliteStore(state)) as store:
         read_everything(store)
     explained(caught.value, state)
 
@@ -165,7 +166,7 @@ def test_rows_that_hold_nonsense_are_told_as_corrupt(state: Path) -> None:
             lambda: store.commit([publication(2, asset("a", "9"))]),
         ]
         for question in questions:
-            with pytest.raises(StalledError) as caught:
+            with raises("MOD101", StalledError) as caught:
                 question()
             explained(caught.value, state)
         assert records.open_operations(PARTITION) == []
@@ -205,7 +206,7 @@ def test_a_database_that_may_not_grow_is_told_as_full(state: Path) -> None:
     with contextlib.closing(SqliteStore(state)) as store:
         assert store._writer is not None
         store._writer.execute("PRAGMA max_page_count = 1")
-        with pytest.raises(TransientError, match="no room") as caught:
+        with raises("STO149", TransientError) as caught:
             store.commit([publication(2, *(asset(f"n{number}", "z" * 5000) for number in range(50)))])
         explained(caught.value, state)
         assert len(store.intent.incarnations(PARTITION, 10)) == 2
@@ -249,7 +250,7 @@ def test_while_another_process_writes_reading_goes_on_and_writing_is_refused(
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
     with contextlib.closing(SqliteStore(state)) as store:
         with locked_by_another_process(state):
-            with pytest.raises(TransientError, match="locked") as caught:
+            with raises("STO148", TransientError) as caught:
                 store.commit([TakeLease(PARTITION)])
             explained(caught.value, state)
             assert len(contents(store, 1)) == 4
@@ -303,7 +304,7 @@ def folder_of_nobody() -> Iterator[Path]:
 @pytest.mark.parametrize("name", ["state.sqlite", "new.sqlite"])
 def test_a_folder_that_may_not_be_written_to_is_named(folder_of_nobody: Path, name: str) -> None:
     path = folder_of_nobody / name
-    with pytest.raises(StalledError) as caught:
+    with raises("STO151", StalledError) as caught:
         SqliteStore(path)
     explained(caught.value, path)
 
@@ -318,19 +319,19 @@ def test_a_path_that_leads_nowhere_is_named(tmp_path: Path, path: str) -> None:
 
 def test_for_reading_only_nothing_is_made_and_nothing_is_written(state: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing.sqlite"
-    with pytest.raises(StalledError, match="there is no state file"):
+    with raises("STO142", StalledError):
         SqliteStore(missing, read_only=True)
     assert not missing.exists()
     with contextlib.closing(SqliteStore(state, read_only=True)) as store:
         assert len(contents(store, 1)) == 4
-        with pytest.raises(StalledError, match="for reading only"):
+        with raises("STO139", StalledError):
             store.commit([TakeLease(PARTITION)])
 
 
 def test_an_empty_file_has_no_state_to_read_yet(tmp_path: Path) -> None:
     path = tmp_path / "state.sqlite"
     path.touch()
-    with pytest.raises(StalledError, match="empty") as caught:
+    with raises("STO144", StalledError) as caught:
         SqliteStore(path, read_only=True)
     assert caught.value.fix
 
@@ -377,7 +378,7 @@ def test_a_write_that_breaks_a_rule_of_the_file_is_not_tried_for_ever(tmp_path: 
         at=1.0,
     )
     store.commit([SetControl(control)])
-    with pytest.raises(StalledError, match="refused a write"):
+    with raises("STO150", StalledError):
         store.commit([SetControl(control)])
     store.commit([LiftControl(Partition("p"), "one", 2.0)])
     store.close()

@@ -21,6 +21,7 @@ from lehr.store.postgres import Address, PostgresStore, connecting
 from lehr.store.postgres.claims import ClaimTable
 from lehr.store.registers import Registers
 from lehr.store.sqlite.claims import ClaimFile
+from tests.codes import raises
 from tests.integration.store.test_claims import BLOG, SHOP, conflicts, ids, release, take
 from tests.postgres import PostgresServer
 
@@ -212,7 +213,7 @@ def test_a_server_that_is_away_is_said_and_nothing_is_taken(
     take(one, SHOP, {"web": ["port:1"]})
     server.stop()
     try:
-        with pytest.raises(TransientError, match=r"the register of claims in postgresql.*does not answer"):
+        with raises("STO116", TransientError, match=r"the register of claims in postgresql.*does not answer"):
             take(one, SHOP, {"web": ["port:1", "port:2"]})
         assert held(file) == {"port:1": ("shop", "web")}
     finally:
@@ -231,7 +232,7 @@ def test_a_register_that_hangs_is_not_waited_for_without_an_end(
 
     async def asked() -> None:
         for _ in range(2):
-            with pytest.raises(TransientError, match="the register of claims does not answer"):
+            with raises("STO105", TransientError):
                 await claims.take(SHOP, ids({"web": ["port:1"]}), only=True)
         back.set()
         monkeypatch.setattr(claims_of_host, "_REGISTER_SECONDS", 15.0)
@@ -246,7 +247,7 @@ def test_a_schema_that_was_dropped_is_said_and_made_again(server: PostgresServer
     one = machine.of("one", table)
     take(one, SHOP, {"web": ["port:1"]})
     server.run("DROP SCHEMA lehr_claims CASCADE")
-    with pytest.raises(TransientError, match="somebody has dropped it"):
+    with raises("STO116", TransientError, match="somebody has dropped it"):
         take(one, SHOP, {"web": ["port:1"]})
     assert not take(one, SHOP, {"web": ["port:1"]})
     assert held(table) == {"port:1": ("shop", "web")}
@@ -258,7 +259,7 @@ def test_a_role_that_may_not_use_it_is_told_what_to_grant(
     take(machine.of("one", machine.table()), SHOP, {"web": ["port:1"]})
     server.run("CREATE ROLE ben LOGIN")
     bens = machine.table(address=Address(make_address().url.replace("user=plays", "user=ben")))
-    with pytest.raises(TransientError, match="schema lehr_claims is closed to this role") as caught:
+    with raises("STO116", TransientError, match="schema lehr_claims is closed to this role") as caught:
         take(machine.of("other", bens), BLOG, {"x": ["port:2"]})
     assert "USAGE on schema lehr_claims" in caught.value.fix
     server.run("GRANT USAGE ON SCHEMA lehr_claims TO ben")
@@ -273,13 +274,13 @@ def test_who_only_looks_makes_no_register(
     server: PostgresServer, machine: Machine, make_address: Make
 ) -> None:
     file = ClaimFile(machine.folder / "none" / "claims.sqlite", lambda _: True, read_only=True)
-    with pytest.raises(TransientError, match="there is no register of claims yet"):
+    with raises("STO141", TransientError):
         conflicts(machine.of("one", file), SHOP, {"web": ["port:1"]})
     assert not (machine.folder / "none").exists()
     server.run("CREATE DATABASE without_claims")
     address = Address(make_address().url.replace("dbname=postgres", "dbname=without_claims"))
     table = machine._kept(ClaimTable(address, "host", read_only=True))
-    with pytest.raises(TransientError, match="there is no register of claims yet"):
+    with raises("STO119", TransientError):
         conflicts(machine.of("one", table), SHOP, {"web": ["port:1"]})
     found = server.run("SELECT FROM pg_namespace WHERE nspname = 'lehr_claims'", database="without_claims")
     assert found == []
@@ -290,7 +291,7 @@ def test_who_only_looks_finds_what_others_hold_and_changes_nothing(machine: Mach
     looking = ClaimFile(machine.folder / "ana.sqlite", lambda _: True, read_only=True)
     [found] = conflicts(machine.of("other", looking), BLOG, {"x": ["port:1"]})
     assert found.holder.asset == "web"
-    with pytest.raises(TransientError, match="readonly database"):
+    with raises("STO140", TransientError, match="readonly database"):
         take(machine.of("other", looking), BLOG, {"x": ["port:2"]})
     looking.close()
 

@@ -27,6 +27,7 @@ from lehr.store.opening import is_gone
 from lehr.store.postgres import Address, PostgresStore
 from lehr.store.postgres.claims import ClaimTable
 from lehr.store.sqlite.claims import ClaimFile
+from tests.codes import raises
 
 SHOP, BLOG = Partition("shop"), Partition("blog")
 
@@ -386,7 +387,7 @@ def test_a_path_that_cannot_be_looked_at_is_said(host: Host, monkeypatch: pytest
     wanted = ids({"motd": ["file:motd"]})
     try:
         for asked in (claims.conflicts(SHOP, wanted), claims.take(SHOP, wanted, only=False)):
-            with pytest.raises(TransientError, match="paths that assets claim cannot be looked at"):
+            with raises("STO104", TransientError):
                 asyncio.run(asked)
     finally:
         back.set()

@@ -35,6 +35,7 @@ from lehr.testing.conformance.store.subject import (
     published,
     request,
 )
+from tests.codes import raises
 from tests.integration.store.conftest import fresh
 
 _LATER = NOW + 1e7
@@ -202,7 +203,7 @@ def test_what_a_push_reads_that_seems_to_have_ended_is_not_pruned(place: Place) 
     published(store, 2, asset("a", "3"))
     place.damage("UPDATE operation SET open = 0 WHERE id = 'o1'")
     for most in (1, 100):
-        with pytest.raises(DamagedError, match="operation o1"):
+        with raises("MOD101", DamagedError, match="operation o1"):
             prune(store, most=most)
     assert store.intent.asset(key("a"), 1) == asset("a", "1")
 
@@ -236,7 +237,7 @@ def test_a_share_that_seems_to_be_over_for_long_is_not_removed(place: Place) -> 
     admitted(store, request(store, "o1", reservations=(_RATE,)))
     place.damage("UPDATE reservation SET until = 5")
     prune(store)
-    with pytest.raises(DamagedError, match="share of rate"):
+    with raises("MOD101", DamagedError, match="share of rate"):
         store.records.usage(_RATE, NOW)
 
 
@@ -249,7 +250,7 @@ def test_an_incarnation_that_seems_not_to_be_pruned_is_not_read(place: Place) ->
     commit(place.store, Adopt(entry("a", content=1)))  # keeps the first
     prune(place.store)
     place.damage("UPDATE incarnation SET pruned = 0 WHERE sequence = 2")
-    with pytest.raises(DamagedError, match="@2 was pruned"):
+    with raises("MOD101", DamagedError, match="@2 was pruned"):
         place.store.intent.asset(key("a"), 2)
 
 
@@ -261,7 +262,7 @@ def test_an_addon_does_not_stand_for_longer_because_no_incarnation_seems_to_be_p
     prune(store)
     assert store.intent.addon_since(key("a"), "test.Addon") == NOW + 3
     place.damage("UPDATE incarnation SET pruned = 0 WHERE sequence = 2")
-    with pytest.raises(DamagedError, match="@2 was pruned"):
+    with raises("MOD101", DamagedError, match="@2 was pruned"):
         store.intent.addon_since(key("a"), "test.Addon")
 
 
@@ -270,7 +271,7 @@ def test_an_incarnation_that_seems_to_be_pruned_keeps_what_it_shows(place: Place
     for day in range(1, 5):
         published(store, day - 1, asset("a", str(day)), at=NOW + day)
     place.damage("UPDATE incarnation SET pruned = 1 WHERE sequence = 2")
-    with pytest.raises(DamagedError, match="@2 was pruned"):
+    with raises("MOD101", DamagedError, match="@2 was pruned"):
         prune(store)
     assert [sequence for sequence, _asset in store.intent.versions(key("a"), 4)] == [4, 3, 2, 1]
 
@@ -280,7 +281,7 @@ def test_an_earlier_version_that_seems_to_be_in_force_is_not_read_as_the_newest(
     published(place.store, 1, asset("a", "2"))
     first = "SELECT min(number) FROM asset_version WHERE id = 'a'"
     place.damage(f"UPDATE asset_current SET version = ({first}) WHERE id = 'a'")
-    with pytest.raises(DamagedError, match="the current state of asset a"):
+    with raises("MOD101", DamagedError, match="the current state of asset a"):
         contents(place.store, 2)
 
 
@@ -292,5 +293,5 @@ def test_a_row_is_verified_each_time_it_is_read(place: Place) -> None:
     commit(place.store, Adopt(entry("a", content=1)))
     assert place.store.records.ledger(key("a")) == entry("a", content=1)
     place.damage("UPDATE ledger SET content = 2")
-    with pytest.raises(DamagedError, match="the ledger of asset a"):
+    with raises("MOD101", DamagedError, match="the ledger of asset a"):
         place.store.records.ledger(key("a"))

@@ -14,6 +14,7 @@ from lehr.model.asset import Partition
 from lehr.model.control import AuditEntry
 from lehr.model.writes import Audit, KeepLease, LeaseLostError, TakeLease
 from lehr.store.sqlite import SqliteStore
+from tests.codes import raises
 
 TEST = Partition("test")
 
@@ -35,7 +36,7 @@ def test_who_lost_it_or_never_had_it_writes_nothing(tmp_path: Path, behind: int)
     [epoch] = store.commit([TakeLease(TEST)])
     [newer] = store.commit([TakeLease(TEST)])
     assert newer == epoch + 1
-    with pytest.raises(LeaseLostError, match="another control plane has taken over partition test"):
+    with raises("STO138", LeaseLostError, match="test"):
         store.commit([audit("ana"), KeepLease(TEST, epoch - behind)])
     assert store.records.audit(TEST) == []
     store.close()
@@ -50,9 +51,9 @@ def test_a_committer_under_a_lost_lease_ends_and_what_it_was_asked_is_refused(tm
         committer.under(KeepLease(TEST, epoch))
         assert await committer.ask(audit("ana")) == [None]
         store.commit([TakeLease(TEST)])
-        with pytest.raises(LeaseLostError):
+        with raises("STO138", LeaseLostError):
             await committer.ask(audit("ben"))
-        with pytest.raises(LeaseLostError):
+        with raises("STO138", LeaseLostError):
             await running
         assert [entry.actor for entry in store.records.audit(TEST)] == ["ana"]
         store.close()

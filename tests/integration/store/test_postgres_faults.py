@@ -33,6 +33,7 @@ from lehr.testing.conformance.store.subject import (
     publication,
     published,
 )
+from tests.codes import raises
 from tests.integration.store.relay import Break, Relay
 from tests.postgres import PORT, PostgresServer
 
@@ -78,7 +79,7 @@ def test_a_commit_that_the_server_never_heard_of_is_not_there(
     relay: Relay, through: PostgresStore, at: Break
 ) -> None:
     relay.at = at
-    with pytest.raises(TransientError, match="was lost in a commit: the server does not have it"):
+    with raises("STO135", TransientError):
         through.commit([Record(decision("a", "One"))])
     assert relay.broken == 1
     assert decided(through) == []
@@ -108,9 +109,8 @@ def test_who_cannot_find_out_says_that_nobody_knows(
     monkeypatch.setattr(writer, "_MOST_TRIES", 3)
     monkeypatch.setattr(connecting, "connect", _away)
     relay.at = Break.AFTER
-    with pytest.raises(StalledError, match="nobody knows whether the last commit") as caught:
+    with raises("STO136", StalledError):
         through.commit([Record(decision("a", "One"))])
-    assert "start `lehr run` again" in caught.value.fix
 
 
 def _away(address: Address) -> psycopg.Connection[Any]:
@@ -129,7 +129,7 @@ def test_a_store_that_is_closed_waits_for_no_server(
 
     monkeypatch.setattr(connecting, "connect", close_then_away)
     relay.at = Break.AFTER
-    with pytest.raises(StalledError, match="nobody knows whether the last commit"):
+    with raises("STO136", StalledError):
         store.commit([Record(decision("a", "One"))])
     store.close()  # again, which changes nothing
 
@@ -157,10 +157,9 @@ def test_what_is_idle_when_the_server_is_restarted_goes_on_without_a_word(
     with contextlib.closing(PostgresStore(address)) as store:
         published(store, 0, asset("a", "1"))
         server.stop()
-        with pytest.raises(TransientError, match="does not answer") as caught:
+        with raises("STO122", TransientError):
             store.intent.newest(PARTITION)
-        assert "Lehr goes on by itself" in caught.value.fix
-        with pytest.raises(TransientError, match="does not answer"):
+        with raises("STO122", TransientError):
             store.commit([Record(decision("a"))])
         server.start()
         assert contents(store, 1) == [asset("a", "1")]
@@ -183,18 +182,15 @@ def test_a_server_that_is_away_is_not_asked_by_everybody(
     # It let us in before: so whatever it is, it may pass.
     with pytest.raises(TransientError, match="too many connections: there is no room"):
         connector.connect()
-    with pytest.raises(TransientError, match="does not answer: there is no room"):
+    with raises("STO122", TransientError, match="there is no room"):
         connector.connect()
     assert len(tries) == 1
 
 
 def test_who_was_never_let_in_is_told_that_it_is_no_use(address: Address) -> None:
     nowhere = Address(address.url.replace("dbname=postgres", "dbname=nowhere"))
-    with pytest.raises(
-        StalledError, match=r'refuses the connection.*database "nowhere" does not exist'
-    ) as caught:
+    with raises("STO120", StalledError, match=r'refuses the connection.*database "nowhere" does not exist'):
         PostgresStore(nowhere)
-    assert "see that the database is there" in caught.value.fix
 
 
 def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_good_one(
@@ -212,7 +208,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_publication_keeps_the_last_g
             return origin_bytes(item)
 
         monkeypatch.setattr(publishing, "origin_bytes", kill_on_the_way)
-        with pytest.raises(TransientError, match="does not answer"):
+        with raises("STO122", TransientError):
             store.commit([publication(1, *many)])
         monkeypatch.setattr(publishing, "origin_bytes", origin_bytes)
         server.start()

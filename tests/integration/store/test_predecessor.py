@@ -17,6 +17,7 @@ from lehr.publish.predecessor import StoredPredecessor
 from lehr.store.sqlite import SqliteStore
 from lehr.testing.conformance.store.subject import PARTITION, asset, published
 from lehr.testing.world import registry
+from tests.codes import raises
 
 
 def test_whether_a_selector_selects_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,5 +51,5 @@ def test_a_damaged_asset_is_replaced_as_what_it_is_known_to_be_and_cannot_be_rem
         known = predecessor.change(before.id, after).before
         assert known is not None
         assert (known.type, known.digest) == (before.type, before.digest)
-        with pytest.raises(DamagedError, match="asset a of incarnation"):
+        with raises("MOD101", DamagedError, match="asset a of incarnation"):
             predecessor.change(before.id, None)

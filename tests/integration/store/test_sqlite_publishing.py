@@ -15,6 +15,7 @@ from lehr.model.asset import Asset, AssetId, Partition, make_asset
 from lehr.model.incarnation import Candidate
 from lehr.model.writes import Publish
 from lehr.store.sqlite import SqliteStore, publishing
+from tests.codes import raises
 
 PARTITION = Partition("p")
 
@@ -56,7 +57,7 @@ def test_an_incarnation_of_many_changes_that_fails_leaves_every_index_that_it_fo
     path = tmp_path / "state.sqlite"
     store = SqliteStore(path)
     before = schema(path)
-    with pytest.raises(StalledError):
+    with raises("STO150", StalledError):
         store.commit([publish([asset("a"), asset("a", "another")])])
     store.commit([publish([asset("a")])])
     store.close()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lehr.base.digest import digest_bytes
-from lehr.base.errors import LehrError
 from lehr.cli.promote import Chosen, pin
 from lehr.model.asset import Partition
 from lehr.model.declared_sources import declared_sources
 from lehr.model.incarnation import Incarnation
+from tests.codes import raises
 
 DIGEST = digest_bytes(b"42")
 HERE = Path("/srv/production")
@@ -69,7 +67,7 @@ def test_another_file_replaces_the_file_before() -> None:
 
 def test_where_several_have_the_partition_one_is_named() -> None:
     several = {"one": entry(), "two": entry()}
-    with pytest.raises(LehrError, match="one, two"):
+    with raises("CLI128", match="one, two"):
         pin(chosen(), None, HERE)(several)
     assert pin(chosen(), "two", HERE)(several)["one"] == entry()
 
@@ -77,9 +75,9 @@ def test_where_several_have_the_partition_one_is_named() -> None:
 def test_what_is_another_partition_or_no_source_is_left_alone() -> None:
     others: list[Any] = [entry(partition="other"), 3, [], "a"]
     for value in others:
-        with pytest.raises(LehrError, match="is not partition staging"):
+        with raises("CLI126", match="staging"):
             pin(chosen(), "named", HERE)({"named": value})
-    with pytest.raises(LehrError, match="no mapping"):
+    with raises("CLI125"):
         pin(chosen(), None, HERE)([])
 
 
@@ -87,5 +85,5 @@ def test_what_somebody_else_has_pinned_meanwhile_is_not_undone() -> None:
     pinned = pin(chosen(), None, HERE)
     pinned({"tried": entry()})
     pinned({"tried": entry(), "another": {"directory": "x"}})
-    with pytest.raises(LehrError, match="changed while it was to be pinned"):
+    with raises("CLI127"):
         pinned({"tried": entry(incarnation=43)})

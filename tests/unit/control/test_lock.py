@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from lehr.base.errors import LehrError
 from lehr.control.lock import exclusive
+from tests.codes import raises
 
 
 def test_who_is_refused_leaves_the_lock_to_who_holds_it(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with exclusive(state):
         for _ in range(2):  # the first one that is refused must not make room for the second
-            with pytest.raises(LehrError, match="another `lehr run` uses state folder"), exclusive(state):
+            with raises("CTL118"), exclusive(state):
                 raise AssertionError("two hold one state folder")
 
 

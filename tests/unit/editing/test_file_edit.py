@@ -9,6 +9,7 @@ import pytest
 
 from lehr.editing.changes import Add, Change, Compute, Delete, EditError, Replace
 from lehr.editing.file_edit import apply
+from tests.codes import raises
 
 FILE = "assets.yaml"
 
@@ -373,13 +374,13 @@ def test_an_anchor_elsewhere_is_no_hindrance() -> None:
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
-    with pytest.raises(EditError) as refused:
+    with raises("DOC002", EditError) as refused:
         apply(b"a: \xff\n", Replace(file=FILE, path="a", value=1))
     assert refused.value.diagnostics[0].code == "DOC002"
 
 
 def test_a_slip_of_the_pen_is_answered_with_what_was_meant() -> None:
-    with pytest.raises(EditError) as refused:
+    with raises("EDT002", EditError) as refused:
         edited(ASSETS, Replace(file=FILE, path="[id=web].addons.lehr.Labels", value=1))
     diagnostic = refused.value.diagnostics[0]
     assert '"lehr.Labels"' in diagnostic.fix

@@ -14,6 +14,7 @@ from lehr.model.asset import Asset, AssetId, AssetKey, make_asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.sdk.store import StoredIntent
 from lehr.testing.world import PARTITION, Thing, registry, thing
+from tests.codes import raises
 
 A, B = thing("a", "1", {OWNER: Owner("web")}), thing("b", "2")
 ODD = make_asset(AssetId("odd"), "test.Odd", {}, {})
@@ -185,9 +186,9 @@ def test_a_plugin_reads_old_content_in_the_version_that_it_understands() -> None
 
 
 def test_a_plugin_is_stalled_by_a_version_that_it_does_not_understand() -> None:
-    with pytest.raises(StalledError) as caught:
+    with raises("MOD102", StalledError) as caught:
         team_reader(Team=2).payload(LATER.id, dict)
     assert "asset later cannot be read: it is of version 3" in caught.value.what
     assert "understands version 2" in caught.value.what
-    with pytest.raises(StalledError, match="understands version 1"):
+    with raises("MOD102", StalledError, match="understands version 1"):
         team_reader().payload(LATER.id, dict)

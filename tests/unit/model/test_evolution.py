@@ -12,6 +12,7 @@ from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.model.declared import TYPE, declaration_id, declared_type
 from lehr.model.evolution import Evolution, Step, stepped
 from lehr.model.types import AddonType, AssetType, Mention, Reference, Registry, Schema
+from tests.codes import raises
 
 WAS = [
     {"version": 1, "steps": [{"rename": {"/mail": "/contact/mail"}}, {"default": {"/level": "silver"}}]},
@@ -68,14 +69,14 @@ def test_a_reader_gets_the_version_that_it_asks_for() -> None:
 
 
 def test_a_reader_that_understands_less_is_told_so_and_reads_nothing() -> None:
-    with pytest.raises(StalledError) as caught:
+    with raises("MOD102", StalledError) as caught:
         registry().payload(team(THIRD, 3), dict, 2)
     assert "shop.Team of asset core cannot be read: it is of version 3" in caught.value.what
     assert "understands version 2" in caught.value.what
 
 
 def test_an_installation_that_knows_less_than_intent_is_told_so() -> None:
-    with pytest.raises(StalledError, match="of version 3, and whoever reads it understands version 1"):
+    with raises("MOD102", StalledError, match="of version 3, and whoever reads it understands version 1"):
         registry(1).payload(team(THIRD, 3), dict)
 
 
@@ -85,7 +86,7 @@ def test_a_reader_that_understands_more_than_there_is_gets_what_there_is() -> No
 
 
 def test_data_that_resists_is_told_with_what_is_wrong() -> None:
-    with pytest.raises(StalledError) as caught:
+    with raises("MOD103", StalledError) as caught:
         registry().payload(team({"address": "nowhere"}), dict)
     assert "version 2 cannot become data of version 3" in caught.value.what
     assert "`/address` does not have 2 parts" in caught.value.why
@@ -133,7 +134,7 @@ def node(payload: Any, addons: Any = None, **versions: int) -> Asset:
 def test_types_of_packages_evolve_by_a_function_and_fields_with_defaults_may_just_come() -> None:
     assert NODES.payload(node({"title": "a"}), Node) == Node("a", "red")
     assert NODES.payload(node({"name": "a", "colour": "blue"}, Node=2), Node) == Node("a", "blue")
-    with pytest.raises(StalledError, match="of version 3"):
+    with raises("MOD102", StalledError, match="of version 3"):
         NODES.payload(node({"names": "a"}, Node=3), Node)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, make_asset
 from lehr.query.asset_pages import Wanted, page, parse_cursor, parse_fields, projected
 from lehr.query.filters import Filter
+from tests.codes import raises
 from tests.unit.query.conftest import Shelf
 
 IDS = ["a", "b", "c", "d", "e"]
@@ -59,13 +59,13 @@ def test_a_cursor_of_another_state_is_refused(shelf: Shelf) -> None:
     shelf.publish(*(shelf.asset(id) for id in IDS))
     cursor = parse_cursor(page(shelf.reading(), Wanted(), limit=1).cursor)
     other = type(cursor)(cursor.sequence, "beef", cursor.last).text()
-    with pytest.raises(LehrError, match="another state"):
+    with raises("QRY105"):
         page(shelf.reading(), Wanted(), cursor=other)
 
 
 @pytest.mark.parametrize("text", ["x", "é", "bm8", "W10", "WzEsMiwzXQ"])
 def test_what_is_no_cursor_is_refused(text: str) -> None:
-    with pytest.raises(LehrError, match="is no cursor"):
+    with raises("QRY106"):
         parse_cursor(text)
 
 
@@ -108,10 +108,10 @@ def test_fields_are_picked_also_behind_names_with_dots() -> None:
 
 @pytest.mark.parametrize("text", ["", "payload.", "nothing", "payload..a"])
 def test_what_names_no_field_is_refused(text: str) -> None:
-    with pytest.raises(LehrError, match="no such field"):
+    with raises("QRY107"):
         parse_fields(text)
 
 
 def test_all_that_name_no_field_are_told_at_once() -> None:
-    with pytest.raises(LehrError, match=r"'nothing', 'payload\.'"):
+    with raises("QRY107", match=r"'nothing', 'payload\.'"):
         parse_fields("nothing,id,payload.")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lehr.base.errors import LehrError
 from lehr.query.blame_fields import Field, field_of, occurrences
+from tests.codes import raises
 
 DOCUMENT: dict[str, Any] = {
     "id": "web",
@@ -39,7 +39,7 @@ def test_a_field_is_named_by_path_or_pointer(text: str, pointer: str, value: obj
 
 @pytest.mark.parametrize("text", ["/payload/ports/2", "payload.port", "ports.x", "/nothing", "env.a.b.c"])
 def test_what_is_not_there_is_an_error_that_names_what_is(text: str) -> None:
-    with pytest.raises(LehrError) as told:
+    with raises("QRY102") as told:
         field_of(DOCUMENT, text)
     assert "payload.ports" in told.value.why
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId, make_asset
 from lehr.query.filters import ANYWHERE, Bounds, Filter
+from tests.codes import raises
 
 WEB = make_asset(AssetId("shop/web"), "lehr.Process", {"replicas": 3, "command": ["web"]}, {})
 MOTD = make_asset(AssetId("motd"), "lehr.File", {"path": "etc/motd"}, {})
@@ -49,7 +49,7 @@ def test_where_there_is_no_answer_nothing_matches_and_that_is_told() -> None:
 
 
 def test_what_cannot_be_understood_says_where_and_what_would_be() -> None:
-    with pytest.raises(LehrError) as caught:
+    with raises("QRY103") as caught:
         Filter("type = 'a'")
     assert "1:6" in caught.value.why
     assert "type == 'lehr.File'" in caught.value.fix

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lehr.base.errors import LehrError
 from lehr.model.asset import AssetId
 from lehr.model.control import ControlKind
 from lehr.model.decision import Status, Verdict
 from lehr.model.reason import Reason
 from lehr.query.asset_rows import INERT, NO_TURN
 from lehr.query.explain import explain, headline
+from tests.codes import raises
 
 Shelf = Any
 
@@ -104,5 +104,5 @@ def test_an_asset_that_was_removed_can_still_be_asked_about(shelf: Shelf) -> Non
 
 
 def test_an_asset_that_never_was_is_an_error(shelf: Shelf) -> None:
-    with pytest.raises(LehrError, match="no asset a"):
+    with raises("QRY121", match="no asset a"):
         explain(shelf.reading(), "a")

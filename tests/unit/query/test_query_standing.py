@@ -18,6 +18,7 @@ from lehr.query.asset_rows import INERT, NO_TURN, known_asset, orphans, rows, se
 from lehr.query.overview import survey
 from lehr.query.partition_view import NoIncarnationError, choose_partition
 from lehr.query.wait_conditions import not_at, not_converged
+from tests.codes import raises
 
 Shelf = Any
 LIMIT = "test.Limit"
@@ -68,13 +69,13 @@ def test_a_selector_chooses_rows(shelf: Shelf, selector: str, expected: set[str]
 
 def test_selecting_nothing_is_an_error_and_not_everything(shelf: Shelf) -> None:
     shelf.publish(shelf.asset("a"))
-    with pytest.raises(LehrError, match="no asset is selected by id=x"):
+    with raises("QRY120", match="id=x"):
         selected(shelf.reading(), parse_selector("x"))
 
 
 def test_an_unknown_asset_is_told_with_one_that_is_written_alike(shelf: Shelf) -> None:
     shelf.publish(shelf.asset("web/process"))
-    with pytest.raises(LehrError) as caught:
+    with raises("QRY121") as caught:
         known_asset(shelf.reading(), "web/proces")
     assert caught.value.fix == "did you mean web/process?"
 
@@ -173,7 +174,7 @@ def test_a_time_names_the_newest_incarnation_that_was_there_then(shelf: Shelf) -
             f"shop@{in_utc.isoformat()}",
         ):
             assert reading.incarnation(text).sequence == sequence
-    with pytest.raises(NoIncarnationError):
+    with raises("QRY112", NoIncarnationError):
         reading.incarnation("1969-12-31")
 
 

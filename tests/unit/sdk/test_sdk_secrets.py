@@ -11,6 +11,7 @@ import pytest
 from lehr.base.errors import StalledError
 from lehr.model.secret import Secret
 from lehr.sdk.secrets import HIDDEN, Hidden, NoSecrets, SecretValue
+from tests.codes import raises
 
 CANARY = "canary-4711"
 VALUE = SecretValue(f"{CANARY}\n".encode())
@@ -60,5 +61,5 @@ def test_very_short_secrets_are_not_hidden_because_that_would_tell_them() -> Non
 
 
 def test_where_nobody_keeps_secrets_none_is_read() -> None:
-    with pytest.raises(StalledError, match="env:A"):
+    with raises("SDK105", StalledError, match="env:A"):
         asyncio.run(NoSecrets().read(Secret("env:A")))

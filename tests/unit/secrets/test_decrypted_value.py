@@ -6,6 +6,7 @@ import pytest
 
 from lehr.base.errors import StalledError
 from lehr.secrets.decrypted_value import document_in, picked
+from tests.codes import raises
 
 CANARY = "canary-4711"
 
@@ -27,7 +28,7 @@ def test_text_comes_as_it_is_and_all_else_as_json(key: str, value: bytes) -> Non
 
 @pytest.mark.parametrize("key", ["gone", "password.x", "users.2", "users.x"])
 def test_a_key_that_leads_nowhere_is_named_and_no_value_is(key: str) -> None:
-    with pytest.raises(StalledError) as error:
+    with raises("SEC121", StalledError) as error:
         picked({"password": CANARY, "users": [CANARY, CANARY]}, key.split("."), "x.age")
     assert key in str(error.value)
     assert CANARY not in str(error.value)
@@ -50,6 +51,6 @@ def test_the_format_is_that_of_the_name_without_age(place: str, content: bytes) 
     "content", [f"a: 1\n{CANARY}: [".encode(), b"a: 1\n---\nb: 1", b"\xff" + CANARY.encode(), b""]
 )
 def test_what_cannot_be_read_is_told_by_its_line_alone(content: bytes) -> None:
-    with pytest.raises(StalledError) as error:
+    with raises("SEC120", StalledError) as error:
         document_in(content, "x.yaml.age")
     assert CANARY not in str(error.value)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from lehr.base.diagnostics import Position
 from lehr.base.errors import StalledError
 from lehr.model.asset import Asset, AssetId, make_asset
 from lehr.sources.released import documents_of
+from tests.codes import raises
 
 
 def made(id: str, type: str = "team.Thing", **more: object) -> Asset:
@@ -41,5 +40,5 @@ def test_where_an_asset_was_made_does_not_count() -> None:
 
 
 def test_a_file_cannot_be_a_folder_too() -> None:
-    with pytest.raises(StalledError, match=r"a\.json and .*a\.json/b\.json cannot both be files"):
+    with raises("SRC131", StalledError, match=r"a\.json.*team\.Thing/a\.json/b\.json"):
         documents_of([made("a"), made("a.json/b")])

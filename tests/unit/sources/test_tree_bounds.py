@@ -16,6 +16,7 @@ from lehr.sdk.source import RefusedRevisionError, Source, SourcesError
 from lehr.sources import DirectorySource, GitSource, tree
 from lehr.sources.composite import CompositeSource
 from lehr.sources.tree import TreeReader
+from tests.codes import raises
 
 FILE, DIRECTORY = pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.TREE
 NAME = pygit2.Signature("a", "a@localhost", 0, 0)
@@ -137,5 +138,5 @@ def test_files_are_bounded_in_bytes(repository: pygit2.Repository, monkeypatch: 
     blob = repository.create_blob(b"a: 1\n")
     reader = TreeReader(repository)
     assert len(reader.list(holding(repository, {"a": blob, "b": blob}, FILE).raw).files) == 2
-    with pytest.raises(StalledError, match="files of 15 bytes"):
+    with raises("SRC155", StalledError, match="files of 15 bytes"):
         reader.list(holding(repository, {"a": blob, "b": blob, "c": blob}, FILE).raw)

@@ -26,6 +26,7 @@ from lehr.plugins.process.payload import PROCESS, Port, Process
 from lehr.testing.conformance.asset_plugin import RULES, Rule, Subject
 from lehr.testing.plugins import FixedReader, push_of, target_of
 from tests import awaits
+from tests.codes import raises
 from tests.integration.plugins import troubles
 from tests.integration.plugins.balancer.town import (
     REGISTRY,
@@ -251,7 +252,7 @@ def test_an_envoy_that_does_not_answer_is_waited_for(
     asset = envoy.balancer(endpoints(*three))
     town.apply(asset)
     envoy.kill()
-    with pytest.raises(TransientError, match=f"Envoy at {envoy.admin} does not answer"):
+    with raises("BAL103", TransientError, match=f"Envoy at {envoy.admin} does not answer"):
         town.diff(asset)
     assert town.push(asset).result is Result.FAILED
     envoy.start()
@@ -263,7 +264,7 @@ def test_an_envoy_that_hangs_is_waited_for(tmp_path: Path, envoy: Envoy, three: 
     asset = envoy.balancer(endpoints(*three))
     Town(tmp_path).apply(asset)
     envoy.signal(signal.SIGSTOP)
-    with pytest.raises(TransientError, match="does not answer: timed out"):
+    with raises("BAL104", TransientError, match="timed out"):
         Town(tmp_path).diff(asset)
     envoy.signal(signal.SIGCONT)
     assert Town(tmp_path).diff(asset).empty
@@ -273,7 +274,7 @@ def test_something_else_at_the_admin_address_is_no_envoy(tmp_path: Path, three: 
     fields = {"folder": "envoy", "listen": "127.0.0.1:1", "admin": three[0].address}
     payload = msgspec.convert({**fields, "backends": endpoints(three[1])}, LoadBalancer)
     asset = make_asset(AssetId("web"), LOAD_BALANCER, payload, {})
-    with pytest.raises(TransientError, match=f"Envoy at {three[0].address} does not answer"):
+    with raises("BAL104", TransientError, match=f"Envoy at {three[0].address} does not answer"):
         Town(tmp_path).diff(asset)
     assert not list(tmp_path.iterdir())
 
@@ -352,7 +353,7 @@ def test_an_envoy_that_watches_another_folder_is_left_alone(
 ) -> None:
     before = envoy.files()
     asset = envoy.balancer(endpoints(three[0]), folder="elsewhere")
-    with pytest.raises(StalledError, match="does not watch"):
+    with raises("BAL118", StalledError):
         Town(tmp_path).diff(asset)
     assert envoy.files() == before
 
