@@ -218,4 +218,4 @@ def test_claims_of_a_state_that_cannot_be_looked_into_are_not_released(tmp_path:
         done = other.lehr("claims", "--release", str(one.state), prefix=strict())
     finally:
         one.state.parent.chmod(0o700)
-    done.failed("cannot be seen whether a `lehr run` is active", "as the user that it belongs to")
+    done.failed("error[CLI107]")

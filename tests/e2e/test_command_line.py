@@ -290,7 +290,7 @@ def test_a_pause_leaves_production_alone(running: Workspace) -> None:
 
 
 def test_commands_that_make_no_sense_say_why(running: Workspace) -> None:
-    assert "no asset is selected" in running.lehr("freeze", "nope", "--reason", "x", code=1).stderr
+    assert "error[CTL105]" in running.lehr("freeze", "nope", "--reason", "x", code=1).stderr
     assert "no freeze stands" in running.lehr("unfreeze", "all", code=1).stderr
     assert (
         "there is no incarnation shop@9"
@@ -300,13 +300,13 @@ def test_commands_that_make_no_sense_say_why(running: Workspace) -> None:
         "does not wait for an approval"
         in running.lehr("approve", "greeting", "--reason", "x", "--yes", code=1).stderr
     )
-    assert "another `lehr run`" in running.lehr("run", "--once", code=1).stderr
+    assert "error[CTL118]" in running.lehr("run", "--once", code=1).stderr
 
 
 def test_commands_that_change_something_say_when_nobody_carries_them_out(workspace: Workspace) -> None:
     workspace.lehr("run", "--once")
     told = workspace.lehr("freeze", "all", "--reason", "x", code=1).stderr
-    assert "no `lehr run` is running" in told
+    assert "error[CTL101]" in told
     assert "fix: start it with `lehr run`" in told
     assert "no `lehr run` is active" in workspace.lehr("why", "greeting").stdout
 
@@ -317,7 +317,7 @@ def test_the_state_is_found_from_a_folder_below(workspace: Workspace) -> None:
     workspace.folder = workspace.folder / "assets"
     assert workspace.lehr("get", "assets", "-o", "name").stdout == "greeting\n"
     workspace.folder = above
-    assert "neither this folder nor one above it has state" in workspace.lehr("get", "assets", code=1).stderr
+    assert "error[CLI158]" in workspace.lehr("get", "assets", code=1).stderr
     assert workspace.lehr("get", "assets", "-o", "name", LEHR_STATE=str(state)).stdout == "greeting\n"
 
 

@@ -81,7 +81,7 @@ def test_nothing_is_made_where_there_is_no_workspace(shop: Workspace, tmp_path: 
     (tmp_path / "wrong" / "readme").touch()
     before = set(default_state(tmp_path).parent.glob("*"))
     done = at(shop, tmp_path / "wrong", "run", "--once")
-    done.failed("is not a workspace", "there is no lehr.yaml in it", "lehr init")
+    done.failed("error[CLI119]", "there is no lehr.yaml in it")
     assert os.listdir(tmp_path / "wrong") == ["readme"]
     assert set(default_state(tmp_path).parent.glob("*")) == before
     new = Workspace(tmp_path / "new")
@@ -90,15 +90,15 @@ def test_nothing_is_made_where_there_is_no_workspace(shop: Workspace, tmp_path: 
     (new.repository / "lehr.yaml").rename(tmp_path / "kept")
     new.commit()
     (tmp_path / "kept").rename(new.repository / "lehr.yaml")
-    new.once().failed("is not a workspace", "lehr.yaml is not committed yet")
+    new.once().failed("error[CLI119]", "lehr.yaml is not committed yet")
     named = new.once("--state", str(tmp_path / "named" / "deep"))
-    named.failed("is not a workspace")
+    named.failed("error[CLI119]")
     assert not (tmp_path / "named").exists()
 
 
 def test_a_wrong_folder_does_not_hide_the_state_above_it(shop: Workspace) -> None:
     assert at(shop, shop.repository, "run", "--once").code == 0
-    at(shop, shop.repository / "assets", "run", "--once").failed("is not a workspace")
+    at(shop, shop.repository / "assets", "run", "--once").failed("error[CLI119]")
     assert at(shop, shop.repository / "assets", "get", "assets", "-o", "name").out == "motd\n"
 
 
@@ -106,7 +106,7 @@ def test_a_moved_workspace_takes_its_state_along_when_told_to(shop: Workspace, t
     assert at(shop, shop.repository, "run", "--once").code == 0
     moved = tmp_path / "moved"
     shop.repository.rename(moved)
-    at(shop, moved, "run", "--once").failed("looks as if it was", f"lehr state move {shop.repository}")
+    at(shop, moved, "run", "--once").failed("error[CTL134]", f"lehr state move {shop.repository}")
     at(shop, moved, "status").failed(f"lehr state move {shop.repository}")
     done = at(shop, moved, "state", "move", str(shop.repository))
     assert done.code == 0, done.err
@@ -121,12 +121,12 @@ def test_another_partition_at_the_same_path_is_refused(shop: Workspace) -> None:
     assert at(shop, shop.repository, "run", "--once").code == 0
     shop.write("lehr.yaml", "partition: other\n")
     shop.commit("Another one")
-    at(shop, shop.repository, "run", "--once").failed("is of partition other", "of shop", "--state")
+    at(shop, shop.repository, "run", "--once").failed("error[CTL133]", "is of partition other", "of shop")
 
 
 def test_a_state_that_others_may_read_is_refused_or_shut(shop: Workspace, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir(mode=0o755)
-    shop.once("--state", str(tmp_path / "state")).failed("others may look into", "chmod 700")
+    shop.once("--state", str(tmp_path / "state")).failed("error[CTL129]")
     assert shop.once().code == 0
     default_state(shop.repository).chmod(0o755)
     said = at(shop, shop.repository, "status")

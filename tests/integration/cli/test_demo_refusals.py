@@ -66,5 +66,4 @@ def test_a_user_without_a_name_is_told_that_postgresql_needs_one(tmp_path: Path)
     )
     assert done.returncode == 1
     assert "error[DEM102]: uid 54321 " in done.stderr
-    assert "lehr demo --example hello" in done.stderr
     assert list(tmp_path.iterdir()) == []
