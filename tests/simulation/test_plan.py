@@ -203,3 +203,20 @@ def test_what_has_departed_and_is_let_go_is_told(tmp_path: Path) -> None:
     found = both(tmp_path, [thing("a", "1")], history=history)
     assert (found.planned["b"].fate, found.planned["b"].reason) == ("orphaned", "LetGo")
     found.agree()
+
+
+def test_order_passes_through_what_has_not_had_a_turn_yet(tmp_path: Path) -> None:
+    def intent(value: str) -> list[Asset]:
+        return [thing("a", value, after("b")), thing("b", "1", after("c")), thing("c", value)]
+
+    async def history(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(*intent("1"))
+        await plane.settle()
+
+    found = both(tmp_path, intent("2"), history=history)
+    assert found.said == {
+        "a": Said("DependencyDiffers", (AssetId("c"),)),
+        "b": Said("AsIntended"),
+        "c": Said(PUSHING),
+    }
+    found.agree()

@@ -230,3 +230,52 @@ def test_of_two_that_are_turned_down_the_one_that_refers_goes_first(tmp_path: Pa
         assert world.order == ["balancer", "balancer", "job", "job"]
 
     play(tmp_path, scenario, traits=LONG)
+
+
+def after(id: str, value: str, *first: str) -> Asset:
+    return thing(id, value, {DEPENDS_ON: DependsOn(assets=[*first])})
+
+
+def test_order_passes_through_a_dependency_that_has_nothing_to_do(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(after("a", "1", "b"), after("b", "1", "c"), thing("c", "1"))
+        await plane.settle(60.0)
+        world.order.clear()
+        world.seconds = 20.0
+        await plane.publish(after("a", "2", "b"), after("b", "1", "c"), thing("c", "2"))
+        await clock.sleep(5)
+        assert plane.condition("a").reason == Reason.DEPENDENCY_DIFFERS
+        assert plane.condition("a").message == "depends-on: c, which b needs, differs in push"
+        await plane.settle(100.0)
+        assert world.order == ["c", "a"]
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_order_passes_through_what_has_settled_without_looking_at_it_again(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        chain = [after("b", "1", "c"), after("c", "1", "d"), thing("d", "1")]
+        await plane.publish(after("a", "1", "b"), *chain)
+        await plane.settle(60.0)
+        world.values["d"] = "by hand"  # which nobody has seen
+        await plane.publish(after("a", "2", "b"), *chain)
+        await clock.sleep(5)
+        assert world.values["a"] == "2"
+
+    play(tmp_path, scenario, traits=LONG)
+
+
+def test_order_passes_through_what_a_pin_holds_back(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(after("a", "1", "b"), after("b", "1", "c"), thing("c", "1"))
+        await plane.settle(60.0)
+        pin = pinned("c", clock)
+        await plane.control(pin)
+        await plane.publish(after("a", "2", "b"), after("b", "1", "c"), thing("c", "2"))
+        await clock.sleep(100)
+        assert world.values["a"] == "1"
+        await plane.lift(pin)
+        await plane.settle(100.0)
+        assert world.order[-2:] == ["c", "a"]
+
+    play(tmp_path, scenario, traits=LONG)

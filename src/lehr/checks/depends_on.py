@@ -4,11 +4,14 @@ It compares the diff of the asset that asks with those of its dependencies *and*
 
 | order | the asset waits while |
 |---|---|
-| static | an asset that goes first differs |
+| static | an asset that goes first differs; or one that goes before that, and so on |
 | capacity | it grows, and what it sends load to still has to grow; or the other way round |
 | version | another asset is behind the version that this one needs; or the other way round |
 | rule | a condition in CEL over the two diffs is not true |
 | turndown | an asset that once referred to it differs, for its production may still do so |
+
+Only the static order is transitive: through assets that have nothing to do themselves, and at most through
+so many. Beyond the first, an asset whose own last turn found this content in place is not compared again.
 
 An unknown effect on capacity counts as growing and as shrinking. Two assets that wait for each
 other are found and named by the Enforcer.
@@ -17,7 +20,7 @@ other are found and named by the Enforcer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -35,17 +38,25 @@ from lehr.sdk.check import CheckPlugin, CheckReader, CheckRequest, Referrer
 _BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
 
+MOST = 1000
+"""Assets that are looked at because they go first, directly or through others."""
+
 Judge = Callable[[Diff], str | None]
 """What about another asset's diff makes the asset wait; None when nothing does."""
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """Another asset to look at, and what to make of what is found."""
+    """Another asset to look at, and what to make of what is found.
+
+    Attributes:
+        through: for people, which other asset it is looked at for; empty for the one that asks.
+    """
 
     id: AssetId
     reason: str
     unblock: str
     judge: Judge
+    through: str = ""
 
 
 class _Obstacle(msgspec.Struct, frozen=True):
@@ -65,7 +76,10 @@ class DependsOnCheck(CheckPlugin):
         if not questions:
             return []
         found = await asyncio.gather(*(_ask(question, read) for question in questions))
-        return [_verdict([obstacle for obstacle in found if obstacle is not None])]
+        obstacles = [obstacle for obstacle in found if obstacle is not None]
+        if request.target.goal is Goal.PRESENT:
+            obstacles += [obstacle async for obstacle in _beyond(request, read, obstacles)]
+        return [_verdict(obstacles)]
 
 
 def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
@@ -78,6 +92,34 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
     yield from _capacity(request.diff, addon, read)
     yield from _versions(request.diff, addon, read)
     yield from _rules(request.diff, addon)
+
+
+async def _beyond(
+    request: CheckRequest, read: CheckReader, obstacles: list[_Obstacle]
+) -> AsyncIterator[_Obstacle]:
+    """What goes before those that go first and have nothing to do, and so on: breadth first."""
+    first, waits = read.registry.dependencies(request.asset), {obstacle.id for obstacle in obstacles}
+    met = {request.asset.id, *first}
+    ahead = [id for id in first if id not in waits]
+    for id in ahead:
+        asset = read.asset(id)
+        for further in () if asset is None else read.registry.dependencies(asset):
+            if further in met:
+                continue
+            if len(met) > MOST:
+                message = f"more than {MOST} assets go first"
+                unblock = "fewer assets in its dependencies, and in theirs"
+                yield _Obstacle(further, Reason.TOO_MANY_DEPENDENCIES, message, unblock)
+                return
+            met.add(further)
+            question = _Question(
+                further, Reason.DEPENDENCY_DIFFERS, f"{further} converges", _differs, f", which {id} needs,"
+            )
+            obstacle = await _ask(question, read, settled=True)
+            if obstacle is None:
+                ahead.append(further)
+            elif obstacle.reason is not Reason.DEPENDENCY_MISSING:
+                yield obstacle
 
 
 # --- orders --------------------------------------------------------------------
@@ -213,10 +255,10 @@ def _needed(referrer: Referrer, read: CheckReader) -> list[str]:
 # --- answers -------------------------------------------------------------------
 
 
-async def _ask(question: _Question, read: CheckReader) -> _Obstacle | None:
+async def _ask(question: _Question, read: CheckReader, *, settled: bool = False) -> _Obstacle | None:
     id = question.id
     try:
-        diff = await read.diff(id)
+        diff = await read.diff(id, settled=settled)
     except LehrError as error:
         # One asset that cannot be looked at must not hide what the others wait for.
         return _Obstacle(
@@ -233,12 +275,17 @@ async def _ask(question: _Question, read: CheckReader) -> _Obstacle | None:
             f"declare {id}, or take it out of {DEPENDS_ON}",
         )
     trouble = question.judge(diff)
-    return None if trouble is None else _Obstacle(id, question.reason, f"{id} {trouble}", question.unblock)
+    return (
+        None
+        if trouble is None
+        else _Obstacle(id, question.reason, f"{id}{question.through} {trouble}", question.unblock)
+    )
 
 
 _WORST = (
     Reason.DEPENDENCY_MISSING,
     Reason.DEPENDENCY_UNREADABLE,
+    Reason.TOO_MANY_DEPENDENCIES,
     Reason.RULE_NOT_MET,
     Reason.VERSION_ORDER,
     Reason.CAPACITY_ORDER,

@@ -75,11 +75,15 @@ class Looking:
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
         return self._records.usage(reservation, self._view.now)
 
-    async def diff(self, id: AssetId) -> Diff | None:
+    def asset(self, id: AssetId) -> Asset | None:
+        return self._neighbours.asset(id, self._sequence)
+
+    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         if id not in self._looked:
             # Before it is looked at: what settles while the turn goes on must not be missed.
             self._looks(id)
-            found = await self._neighbours.look(id, self._sequence, self._view.governing)
+            governing = self._view.governing
+            found = await self._neighbours.look(id, self._sequence, governing, settled=settled)
             self._looked[id] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._differs(id)

@@ -15,7 +15,7 @@ from lehr.model.addons import TURNDOWN
 from lehr.model.asset import Asset, AssetId, AssetKey
 from lehr.model.control import Control
 from lehr.model.decision import Verdict
-from lehr.model.diff import Change, Diff, Effects, Goal, Target
+from lehr.model.diff import NO_DIFF, Change, Diff, Effects, Goal, Target
 from lehr.model.pinning import pin
 from lehr.model.types import addon_names
 from lehr.sdk.check import Referrer
@@ -49,7 +49,13 @@ class Neighbours:
         self._slots = slots
         self._lanes = lanes
 
-    async def look(self, id: AssetId, sequence: int, governing: int) -> tuple[Diff, Digest | None] | None:
+    def asset(self, id: AssetId, sequence: int) -> Asset | None:
+        """An asset as it stands in `sequence`."""
+        return self._intent.asset(AssetKey(self._partition, id), sequence)
+
+    async def look(
+        self, id: AssetId, sequence: int, governing: int, *, settled: bool = False
+    ) -> tuple[Diff, Digest | None] | None:
         """Compare an asset as it stands in `sequence`; with its digest in `governing`.
 
         That is what the turn took for the newest incarnation, so that admission finds out if it is
@@ -58,8 +64,11 @@ class Neighbours:
         A push that is or may be under way, and a plugin that does not answer, are differences with
         unknown effects.
         None if the incarnation has no such asset.
+
+        Args:
+            settled: do not ask the plugin where the last turn of the asset found this content in place.
         """
-        asset = self._intent.asset(AssetKey(self._partition, id), sequence)
+        asset = self.asset(id, sequence)
         if asset is None:
             return None
         newest_asset = self._intent.asset(AssetKey(self._partition, id), governing)
@@ -67,6 +76,8 @@ class Neighbours:
         slot = self._slots.get(id)
         if slot is not None and slot.may_be_pushing:
             return UNDER_WAY, newest
+        if settled and (slot is None or self._is_in_place(slot, asset, sequence)):
+            return NO_DIFF, newest
         lane = self._lanes.get(asset.type)
         if lane is None:
             return Diff((Change("plugin", "serving", None),), _UNKNOWN), newest
@@ -75,6 +86,13 @@ class Neighbours:
         if isinstance(found, DiffFailed):
             return Diff((Change("observed", "known", found.message),), _UNKNOWN), newest
         return found.diff, newest
+
+    def _is_in_place(self, slot: Slot, asset: Asset, sequence: int) -> bool:
+        """Whether the last turn of `slot` left nothing to do, and was about `asset` as `sequence` has it."""
+        ledger, read = slot.state.ledger, self.reader(asset.id, sequence)
+        for id in slot.reads:
+            read.asset(id)
+        return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
     async def compare(self, lane: Lane[Slot], target: Target) -> tuple[Diffed | DiffFailed, RecordingReader]:
         """What the plugin of `lane` finds, and what it read for that."""

@@ -75,6 +75,7 @@ class Slot:
         due: monotonic seconds at which it comes again by itself; None for the resync.
         governance: what governs the turn under way.
         inbox: end of a push, to be taken up by the next turn.
+        settled: its last turn has left nothing to do.
         reads: other assets that the plugin read in the last diff.
         waits: assets whose settling wakes this one.
         ages: how long its turndown has stood; None without one.
@@ -97,6 +98,7 @@ class Slot:
         "overtaken",
         "push",
         "reads",
+        "settled",
         "state",
         "successor",
         "type",
@@ -120,6 +122,7 @@ class Slot:
         self.offered = False
         self.overtaken = False
         self.due: float | None = None
+        self.settled = False
         self.reads: tuple[AssetId, ...] = ()
         self.waits: tuple[AssetId, ...] = ()
         self.ages: Ages | None = None

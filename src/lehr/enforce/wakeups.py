@@ -183,6 +183,7 @@ class Wakeups:
             self._waiting.leave(id, slot.waits)
             self._waiting.join(id, rest.wait_for)
             slot.waits = rest.wait_for
+        slot.settled = rest.settled
         if rest.settled:
             self.unsettled.pop(id, None)
         else:

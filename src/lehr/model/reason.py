@@ -241,6 +241,11 @@ class Reason(enum.StrEnum):
         "The store cannot be read or written now.",
         "Fix the store; Lehr retries automatically.",
     )
+    TOO_MANY_DEPENDENCIES = (
+        "TooManyDependencies",
+        "More assets go before this one, through each other, than are looked at.",
+        "Depend on fewer assets.",
+    )
     TURN_BROKE = (
         "TurnBroke",
         "The asset's turn ended with an unexpected error: a defect in Lehr or in a plugin.",

@@ -87,12 +87,20 @@ class CheckReader(Protocol):
         """
         ...
 
-    async def diff(self, id: AssetId) -> Diff | None:
+    def asset(self, id: AssetId) -> Asset | None:
+        """Another asset as `diff` compares it; None if the incarnation has no such asset."""
+        ...
+
+    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         """What another asset's plugin says at the content incarnation of the push.
 
         For another goal than PRESENT, at the governing incarnation: what leaves must wait for what
         others are to become. A push under way counts as a difference with unknown effects. None if
         the incarnation has no such asset.
+
+        Args:
+            settled: do not compare an asset whose last turn has found this very content in place: its diff is
+                empty then.
         """
         ...
 

@@ -23,6 +23,7 @@ class FixedCheckReader:
 
     Attributes:
         asked: ids in the order in which their diffs were asked for.
+        trusted: those of them whose own last turn would have done.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class FixedCheckReader:
         diffs: Mapping[AssetId, Diff | LehrError] | None = None,
         usages: Mapping[str, tuple[int, float | None]] | None = None,
         referrers: Iterable[Referrer] = (),
+        assets: Iterable[Asset] = (),
     ) -> None:
         """A reader that answers with these.
 
@@ -41,9 +43,12 @@ class FixedCheckReader:
             governing: all assets of the governing incarnation that configure checks.
             diffs: diff by id of every other asset there is; an error is raised.
             referrers: who refers, or once referred, to the asset of the push.
+            assets: other assets, as far as a check looks at more of them than their diffs.
             usages: answer by the reservation's key; a key that is missing is unused.
         """
         self.asked: list[AssetId] = []
+        self.trusted: list[AssetId] = []
+        self._assets = {asset.id: asset for asset in assets}
         self._registry = registry
         self._governing = tuple(sorted(governing, key=lambda asset: asset.id))
         self._controls = tuple(controls)
@@ -64,8 +69,13 @@ class FixedCheckReader:
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
         return self._usages.get(reservation.key, (0, None))
 
-    async def diff(self, id: AssetId) -> Diff | None:
+    def asset(self, id: AssetId) -> Asset | None:
+        return self._assets.get(id)
+
+    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         self.asked.append(id)
+        if settled:
+            self.trusted.append(id)
         found = self._diffs.get(id)
         if isinstance(found, LehrError):
             raise found
@@ -77,12 +87,16 @@ class FixedCheckReader:
     def contents(self) -> Digest:
         """Equal as long as nothing that the reader answers with has changed."""
         diffs = {id: str(found) for id, found in self._diffs.items()}
-        return digest([self._governing, self._controls, diffs, self._usages, self._referrers])
+        return digest([self._governing, self._controls, diffs, self._usages, self._referrers, self._assets])
 
     def ungoverned(self) -> FixedCheckReader:
         """The same without governing assets and controls."""
         return FixedCheckReader(
-            self._registry, diffs=self._diffs, usages=self._usages, referrers=self._referrers
+            self._registry,
+            diffs=self._diffs,
+            usages=self._usages,
+            referrers=self._referrers,
+            assets=self._assets.values(),
         )
 
 

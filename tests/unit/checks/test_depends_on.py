@@ -67,3 +67,52 @@ def test_a_dependency_that_cannot_be_compared_holds_and_hides_nothing() -> None:
 @pytest.mark.parametrize("goal", [Goal.DRAINED, Goal.FENCED, Goal.ABSENT])
 def test_a_turndown_does_not_wait_for_dependencies(goal: Goal) -> None:
     assert ask(["a"], {"a": DIFFERS}, goal) == ([], [])
+
+
+def chain(
+    links: dict[str, list[str]], diffs: dict[str, Diff | LehrError]
+) -> tuple[Verdict, FixedCheckReader]:
+    """The verdict about `web`, where each asset needs those that are linked to it."""
+    assets = {
+        id: make_asset(AssetId(id), "lehr.File", None, {"lehr.DependsOn": {"assets": needs}})
+        for id, needs in links.items()
+    }
+    found = {AssetId(id): diffs.get(id, NO_DIFF) for id in links}
+    reader = FixedCheckReader(REGISTRY, diffs=found, assets=assets.values())
+    (verdict,) = asyncio.run(DependsOnCheck().check(check_request(assets["web"]), reader))
+    return verdict, reader
+
+
+def test_a_push_waits_for_what_its_dependencies_need() -> None:
+    verdict, reader = chain({"web": ["a"], "a": ["b"], "b": ["c"], "c": []}, {"c": DIFFERS})
+    assert (verdict.allow, verdict.reason, verdict.wait_for) == (False, Reason.DEPENDENCY_DIFFERS, ("c",))
+    assert verdict.message == "c, which b needs, differs in mode, content"
+    assert reader.trusted == ["b", "c"]
+
+
+def test_what_a_dependency_that_differs_needs_is_for_that_one_to_wait_for() -> None:
+    verdict, reader = chain({"web": ["a"], "a": ["b"], "b": []}, {"a": DIFFERS, "b": DIFFERS})
+    assert verdict.wait_for == ("a",)
+    assert reader.asked == ["a"]
+
+
+def test_what_many_need_is_looked_at_once_and_circles_end() -> None:
+    links = {"web": ["a", "b"], "a": ["c"], "b": ["c"], "c": ["d"], "d": ["a", "web"]}
+    verdict, reader = chain(links, {})
+    assert verdict.allow
+    assert sorted(reader.asked) == ["a", "b", "c", "d"]
+
+
+def test_what_is_further_away_and_not_in_intent_is_no_concern() -> None:
+    verdict, _reader = chain({"web": ["a"], "a": ["gone"]}, {})
+    assert verdict.allow
+
+
+@pytest.mark.parametrize(("length", "allow"), [(1000, True), (1001, False)])
+def test_only_so_many_are_looked_at_and_then_it_says_so(length: int, allow: bool) -> None:
+    links = {f"n{number}": [f"n{number + 1}"] for number in range(1, length)}
+    verdict, _reader = chain({"web": ["n1"], **links, f"n{length}": []}, {})
+    assert verdict.allow is allow
+    if not allow:
+        assert verdict.reason == Reason.TOO_MANY_DEPENDENCIES
+        assert verdict.message == "more than 1000 assets go first"

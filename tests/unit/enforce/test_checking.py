@@ -57,7 +57,9 @@ class Neighbourhood:
 
     registry = registry()
 
-    async def look(self, id: AssetId, sequence: int, governing: int) -> tuple[Diff, Digest | None] | None:
+    async def look(
+        self, id: AssetId, sequence: int, governing: int, *, settled: bool
+    ) -> tuple[Diff, Digest | None] | None:
         return (DIFFS[id], Digest(f"digest of {id}")) if id in DIFFS else None
 
 

@@ -86,9 +86,12 @@ class _FailingReader:
         self._ask("usage")
         return self._reader.usage(reservation)
 
-    async def diff(self, id: AssetId) -> Diff | None:
+    def asset(self, id: AssetId) -> Asset | None:
+        return self._reader.asset(id)
+
+    async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         self._ask("diff")
-        return await self._reader.diff(id)
+        return await self._reader.diff(id, settled=settled)
 
     def referrers(self) -> Sequence[Referrer]:
         self._ask("referrers")
