@@ -184,7 +184,8 @@ def test_a_source_that_fails_in_any_way_ends_nothing_and_is_asked_again(tmp_path
         assert problem.code == "PUB006"
         assert r"a defect \xff" in problem.what
         assert plane._parts.store.records.attempt(plane.partition) == attempt
-        heard = plane.heard = Heard()
+        heard = Heard()
+        plane.listeners.append(heard)
         await asyncio.sleep(1.0)
         source.newest, source.changes = newest, changes  # type: ignore[method-assign]
         await asyncio.wait_for(heard.event.wait(), 60.0)

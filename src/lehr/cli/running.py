@@ -199,13 +199,7 @@ async def _answering(
             tell(f"warning: nothing is answered over HTTP: {error}")
             yield
             return
-        heard = plane.heard
-
-        def told(attempt: Attempt) -> None:
-            heard(attempt)
-            server.told()
-
-        plane.heard = told
+        plane.listeners.append(lambda attempt: server.told())
         tell(f"answering at {server.url}")
         yield
 
@@ -235,7 +229,9 @@ async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[C
         try:
             partition = await ended.unless(partition_of(made_of))
             write_record(deployment.state, deployment.base, str(partition))
-            yield ControlPlane(made_of, partition, _Teller()), made_of
+            plane = ControlPlane(made_of, partition)
+            plane.listeners.append(_Teller())
+            yield plane, made_of
         except NotPublishableError as error:
             from lehr.cli.diagnostics import render
 

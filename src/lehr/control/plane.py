@@ -107,15 +107,13 @@ class ControlPlane:
 
     Attributes:
         enforcer: to ask how things stand.
-        heard: called with every attempt to publish.
+        listeners: called with every attempt to publish.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
     """
 
-    def __init__(
-        self, parts: Parts, partition: Partition, heard: Callable[[Attempt], None] = lambda attempt: None
-    ) -> None:
+    def __init__(self, parts: Parts, partition: Partition) -> None:
         self.partition = partition
-        self.heard = heard
+        self.listeners: list[Callable[[Attempt], object]] = []
         self.source_looked_at: float | None = None
         self._pruned_at: float | None = None
         self._parts = parts
@@ -191,7 +189,8 @@ class ControlPlane:
                     changed=len(attempt.changed),
                 )
                 self.enforcer.told()
-        self.heard(attempt)
+        for listener in self.listeners:
+            listener(attempt)
         return attempt
 
     async def start(self) -> Attempt:

@@ -196,7 +196,7 @@ class Stage:
         """Start a control plane beside those that are there."""
         number = len(self.processes) + 1
         process = Process(self.site, f"control plane {number}", self.setting.seed * 1000 + number)
-        process.plane.heard = self._heard
+        process.plane.listeners.append(self._heard)
         self.processes.append(process)
         if self.crashing is not None:
             self.crash(process, *self.crashing)
