@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 from lehr.store.archive import FORMAT, VERSION
@@ -29,4 +28,3 @@ def test_every_call_on_the_page_works(tmp_path: Path) -> None:
 
 def test_the_page_names_the_version_that_is_written() -> None:
     assert f"`format`: `{FORMAT}`; `version`: {VERSION};" in PAGE
-    assert re.search(r"`state\.sqlite\.version-\d`", PAGE)
