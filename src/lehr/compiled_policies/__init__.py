@@ -1,9 +1,9 @@
-"""Policies (`lehr.Policy`), compiled: for generation, which changes assets by them, and for validation.
+"""Policies (`lehr.Policy`), compiled for generation, which applies them to assets, and for validation.
 
-In: a policy, as intent. Out: functions of an asset's values, and whatever in the policy cannot be understood.
+In: a policy, as intent. Out: functions of an asset's values, and the problems in the policy.
 
-`policy` says which assets a policy is about, and compiles values with expressions in them; `rules` are the
-rules that validation holds assets against.
+`policy` selects the assets that a policy applies to and compiles values that contain expressions; `rules`
+holds the rules that validation checks assets against.
 
-Architecture invariant: pure, and of the same values always the same answer.
+Architecture invariant: pure; the same values always give the same answer.
 """

@@ -1,4 +1,4 @@
-"""What policies say, compiled: which assets they are about, and values with expressions in them. Pure."""
+"""Compiled policies: the assets that they apply to, and values that contain expressions. Pure."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from lehr.model.policy import ASSET_VARIABLES, POLICY, Match, Policy
 from lehr.model.selector import Selector
 
 INSERTED = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-"""An expression in a text."""
+"""An expression in a string."""
 
 NEVER_CHANGED = (POLICY, TYPE)
-"""Types of assets that no policy changes, or makes anything for: what they say has to stand before."""
+"""Types of assets that policies neither change nor generate for: they must be fixed before policies run."""
 
 AssetValues = Mapping[str, Any]
 """A value for each of `ASSET_VARIABLES`."""
 
 Filling = Callable[[AssetValues], Any]
-"""Plain data, with the answers for these values. Raises `NoAnswerError`."""
+"""Return plain data, with each expression replaced by its answer for these values. Raises `NoAnswerError`."""
 
 
 class Unclear(NamedTuple):
-    """Something in a policy that cannot be understood.
+    """A problem in a policy.
 
     Attributes:
-        pointer: to it, in the policy's payload.
+        pointer: JSON pointer to it, in the policy's payload.
     """
 
     pointer: str
@@ -44,16 +44,16 @@ class Unclear(NamedTuple):
 
 
 def values_of(asset: Asset) -> AssetValues:
-    """What an expression on `asset` speaks of."""
+    """Values of the variables in an expression on `asset`."""
     body = msgspec.json.decode(asset.body)
     return {"id": asset.id, "type": asset.type, "payload": body["payload"], "addons": body["addons"]}
 
 
 class Matching:
-    """Which assets a policy is about.
+    """The assets that a policy applies to.
 
     Args:
-        unclear: what cannot be understood is added to it; then this must not be asked.
+        unclear: problems are appended to it; do not use this object if there are any.
     """
 
     def __init__(self, policy: Policy, unclear: list[Unclear]) -> None:
@@ -67,11 +67,11 @@ class Matching:
         """True when assets of a type can match."""
 
     def may_concern(self, asset: Asset) -> bool:
-        """True when an asset of this id and type can match, whatever else is in it."""
+        """True when an asset of this id and type can match, regardless of its other values."""
         return self.may_match(asset.type) and _fits(asset.id, self.select.ids)
 
     def matches(self, values: AssetValues) -> bool:
-        """Whether the policy is about an asset with these values.
+        """Whether the policy applies to an asset with these values.
 
         Raises:
             NoAnswerError: a `where` has no answer for them.
@@ -80,11 +80,11 @@ class Matching:
 
 
 def compiled_value(value: Any, at: str, unclear: list[Unclear]) -> Filling:
-    """Plain data whose texts may hold expressions over an asset.
+    """Plain data whose strings may contain expressions over an asset.
 
     Args:
         at: JSON pointer to it, in the policy's payload.
-        unclear: what cannot be understood is added to it; then this must not be asked.
+        unclear: problems are appended to it; do not use this object if there are any.
     """
     if isinstance(value, str) and "{{" in value:
         return _compiled_text(value, at, unclear)
@@ -98,7 +98,7 @@ def compiled_value(value: Any, at: str, unclear: list[Unclear]) -> Filling:
 
 
 def told(answer: Any) -> str:
-    """An answer within a text."""
+    """Format an answer for insertion into a string."""
     return answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
 
 
@@ -115,7 +115,7 @@ def _compiled(match: Match, at: str, unclear: list[Unclear]) -> Condition:
 
 
 def _selecting(select: Selector) -> Condition:
-    """`Selector.matches` for assets that are on their way, and have no body yet."""
+    """`Selector.matches` for assets that are still being generated and have no body yet."""
     may_match, ids, labels = functools.cache(select.may_match), select.ids, select.labels
     return lambda values: (
         may_match(values["type"])
@@ -162,7 +162,7 @@ def _naming(expression: str, answer: Expression) -> Filling:
 
 
 def _data_problem(answer: Any) -> str | None:
-    """Why no asset can hold an answer; None when one can."""
+    """Why an asset cannot hold an answer; None when it can."""
     if answer is None or isinstance(answer, bool | str):
         return None
     if isinstance(answer, int | float):

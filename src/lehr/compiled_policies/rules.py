@@ -1,4 +1,4 @@
-"""The rules of a policy, compiled: what they find in assets; and whatever in a policy is unclear. Pure."""
+"""The compiled rules of a policy, their findings in assets, and the problems in the policy. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Values = Mapping[str, Any]
 
 
 class Finding(NamedTuple):
-    """A rule that does not hold.
+    """A violation of a rule.
 
     Attributes:
-        rule: None where it is the policy's own `match` or `exclude` that has no answer.
-        asset: the one that is at fault; None for all that match together.
+        rule: None if the policy's own `match` or `exclude` has no answer.
+        asset: the offending asset; None if all matching assets together violate the rule.
         message: of the rule, or why there is no answer.
-        answered: False where there is no answer, which is never taken for a yes.
-        pointer: to the value in the asset's document that the rule is about, as far as is known.
+        answered: False if there is no answer, which never counts as a yes.
+        pointer: to the value in the asset's document that the rule is about, if known.
     """
 
     rule: PolicyRule | None
@@ -46,10 +46,10 @@ class _Rule(NamedTuple):
 
 
 class CompiledPolicy:
-    """A policy that can be asked. Pure.
+    """A compiled policy. Pure.
 
     Attributes:
-        unclear: what cannot be understood in it; with anything there, it must not be asked.
+        unclear: problems in the policy; if there are any, do not use it.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -78,7 +78,7 @@ class CompiledPolicy:
         return self._matching.may_concern(asset) and self._matching.matches(values_of(asset))
 
     def judge(self, asset: Asset) -> Iterator[Finding]:
-        """What each rule on single assets finds in `asset`, if the policy judges it."""
+        """Findings of the rules on single assets for `asset`, if the policy judges it."""
         if not self._matching.may_concern(asset):
             return
         values = values_of(asset)
@@ -96,7 +96,7 @@ class CompiledPolicy:
                 yield Finding(rule, asset, str(error), answered=False, pointer=pointer)
 
     def judge_together(self, assets: Iterable[Asset]) -> Iterator[Finding]:
-        """What each rule on sets finds in `assets`: all that match, by id."""
+        """Findings of the rules on sets for `assets`: all matching assets, by id."""
         members = [(asset, values_of(asset)) for asset in sorted(assets, key=lambda asset: asset.id)]
         for item in self._together:
             if item.rule.unique:
@@ -163,7 +163,7 @@ class CompiledPolicy:
 
 
 def unclear_in(policy: Policy) -> list[Unclear]:
-    """All that cannot be understood in a policy."""
+    """All problems in a policy."""
     found = CompiledPolicy(policy).unclear
     for place, mutation in enumerate(policy.mutate):
         verb, held = mutation.values
@@ -178,7 +178,7 @@ def unclear_in(policy: Policy) -> list[Unclear]:
 
 
 def not_understood(policy: Asset, unclear: Unclear, at: Position | None) -> Diagnostic:
-    """VAL062: something in a policy cannot be understood."""
+    """VAL062: a policy has a problem."""
     part = f"`{unclear.pointer}` of " if unclear.pointer else ""
     return Diagnostic(
         code="VAL062",
@@ -192,7 +192,7 @@ def not_understood(policy: Asset, unclear: Unclear, at: Position | None) -> Diag
 
 
 def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[Finding]:
-    """Values that two of `members` have, or one of them twice: a finding for the later one."""
+    """Find values that two of `members` share, or that one has twice; the finding is for the later one."""
     holders: dict[bytes, Asset] = {}
     for asset, values in members:
         try:
@@ -209,7 +209,7 @@ def _shared(item: _Rule, members: Iterable[tuple[Asset, _Values]]) -> Iterator[F
 
 
 def _inserted(expression: Expression, values: _Values, otherwise: str) -> str:
-    """The answer as text; what does not have one must not hide what is wrong."""
+    """The answer as text. An expression without an answer must not hide the actual problem."""
     try:
         answer = expression(values)
     except NoAnswerError:
@@ -233,7 +233,7 @@ def _subject(node: Node) -> str | None:
 
 
 def _path(node: Node) -> str | None:
-    """JSON pointer that a chain of fields makes; None for anything else."""
+    """JSON pointer for a chain of fields; None for anything else."""
     match node:
         case Variable("payload" | "addons" as name):
             return f"/{name}"
@@ -244,7 +244,7 @@ def _path(node: Node) -> str | None:
 
 
 def _pairs(node: Node, *, within: bool = False) -> bool:
-    """Whether a macro over `assets` stands in the body of another macro."""
+    """Whether a macro over `assets` is inside the body of another macro."""
     if not isinstance(node, Fold):
         return any(_pairs(inner, within=within) for inner in _children(node))
     if within and _speaks_of_assets(node.over):

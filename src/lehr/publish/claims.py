@@ -1,4 +1,4 @@
-"""What a candidate claims in production: asked about before it is judged, taken before it is published."""
+"""A candidate's claims in production: looked up before validation, taken before publication."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Claimed = Mapping[AssetId, Sequence[str]]
 
 
 class Compared(NamedTuple):
-    """What registers say of a candidate.
+    """What the registers of claims know about a candidate.
 
     Attributes:
-        warnings: one for each that could not be read.
-        notes: one for each that there is not, as before the first `lehr run`.
+        warnings: one for each register that could not be read.
+        notes: one for each missing register, as before the first `lehr run`.
     """
 
     conflicts: tuple[Conflict, ...] = ()
@@ -36,13 +36,13 @@ class Compared(NamedTuple):
 
 
 def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
-    """All that each changed asset that stays in production claims from now on."""
+    """Everything that each changed asset that stays in production will claim from now on."""
     staying = (change.after for change in changes if change.after is not None and not leaves(change.after))
     return {asset.id: registry.claims(asset) for asset in staying}
 
 
 def claim_anything(changes: Iterable[AssetChange], registry: Registry) -> bool:
-    """Whether an asset that changes does, or did: only then a register that cannot be used is in the way."""
+    """Whether an asset that changes has or had claims: only then does an unusable register block."""
     both = (asset for change in changes for asset in (change.before, change.after))
     return any(asset is not None and registry.claims(asset) for asset in both)
 
@@ -55,10 +55,11 @@ async def conflicts_of(
 ) -> Sequence[Conflict]:
     """What keeps `claimed` from being taken.
 
-    What another asset of this partition has moved away from does not: it may pass on within a partition.
+    A claim that another asset of this partition has moved away from does not: it may pass on within a
+    partition.
 
     Args:
-        newest: looks up what others claim, of those that there are.
+        newest: looks up the claims of other existing assets.
     """
     found = await claims.conflicts(partition, claimed)
     holders = {item.holder.asset for item in found if item.holder.ours and not item.protected}
@@ -70,10 +71,10 @@ async def conflicts_of(
 
 
 async def take(claims: Claims, partition: Partition, claimed: Claimed) -> Diagnostic | None:
-    """Take what stays in production claims; or why that cannot be.
+    """Take the claims of what stays in production; return what prevents that.
 
-    Nothing is released: it may not be published after all, and production holds what was claimed before.
-    Within this partition a claim passes on: validation has found that its holder has moved or left.
+    Nothing is released: the publication may still fail, and production holds what was claimed before. Within
+    this partition a claim passes on: validation has found that its holder has moved or left.
     """
     try:
         conflicts = await claims.take(partition, claimed, only=False)
@@ -93,10 +94,10 @@ def leaves(asset: Asset) -> bool:
 async def take_up(
     claims: Claims, partition: Partition, store: Store, registry: Registry, blocking: Blocking
 ) -> None:
-    """Have a register that does not know this partition learn what it claims.
+    """Enter this partition's claims in a register that does not know the partition.
 
-    It was lost, or the partition was published before there was one. What others hold stays theirs; pushes
-    of those assets wait.
+    The register was lost, or the partition was published before the register existed. What others hold stays
+    theirs; pushes of those assets wait.
     """
     newest = store.intent.newest(partition)
     if newest is None or await claims.known(partition):
@@ -106,9 +107,9 @@ async def take_up(
 
 
 def held(store: Store, partition: Partition, sequence: int, registry: Registry) -> Claimed:
-    """What the assets of the newest incarnation claim, and those that it does not have any more, by id.
+    """Claims, by id, of the assets of the newest incarnation and of those that it no longer has.
 
-    Not what its turndown has removed from production. O(all).
+    Excludes what turndown has removed from production. O(all).
     """
     types = sorted(name for name, item in registry.types.items() if item.claims is not None)
     found = {asset.id: asset for asset in store.intent.assets(partition, sequence, types)}
@@ -130,10 +131,10 @@ async def compare(
     assets: Mapping[AssetId, Asset],
     registry: Registry,
 ) -> Compared:
-    """What keeps `changes` from being published, as far as the registers can be read. Nothing is taken.
+    """What keeps `changes` from being published, as far as the registers are readable. Nothing is taken.
 
     Args:
-        assets: all that there are after them.
+        assets: all assets after the changes.
     """
 
     async def newest(ids: Iterable[AssetId]) -> Claimed:
@@ -179,7 +180,7 @@ def taken_meanwhile(conflicts: Sequence[Conflict]) -> Diagnostic:
 
 
 def register_unusable(error: LehrError) -> Diagnostic:
-    """It is not known what other partitions of this host claim."""
+    """The claims of other partitions of this host are unknown."""
     return Diagnostic(
         code="PUB008",
         what=f"claims cannot be compared with those of other partitions: {error}",

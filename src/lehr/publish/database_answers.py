@@ -1,4 +1,4 @@
-"""Databases that are to judge a change are asked once, before validation, which itself asks nobody."""
+"""Queries databases that must judge a change, once, before validation, which does no I/O itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lehr.sdk.validator import Answers, DatabaseRule, Limits, LookUp
 
 
 async def consult(limits: Limits, changes: Iterable[AssetChange], look_up: LookUp | None) -> Answers:
-    """What the databases say whose rules are about assets that are new or changed; of others, nothing.
+    """Answers of the databases whose rules concern new or changed assets; other databases are not queried.
 
     Args:
-        look_up: None where no database can be asked.
+        look_up: None where no database can be queried.
     """
     if not limits.databases:
         return {}

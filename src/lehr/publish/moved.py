@@ -1,4 +1,4 @@
-"""What assets claimed before they moved, given up once it is out of production."""
+"""Former claims of assets that moved, released once they are out of production."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from lehr.sdk.store import Store
 log = structlog.get_logger()
 
 _AT_ONCE = 1000
-"""Assets that are looked at in one pass, about."""
+"""Approximate number of assets checked in one pass."""
 
 
 class Moved:
-    """Releases what an asset does not claim any more, once its newest content was applied.
+    """Releases what an asset no longer claims, once its newest content was applied.
 
-    Until then production holds what it claimed before, by the ledger or by a push under way: a new
-    incarnation was published and not pushed yet, or a pin holds the former content.
+    Until then production holds the former claims, by the ledger or by a running push: the new incarnation has
+    not been pushed yet, or a pin holds the former content.
 
-    A process that starts does not know what a former one had not released yet. It looks at all assets, those
-    that were applied last first, a share in each pass.
+    A new process does not know what a former one had not released yet. It checks all assets, most recently
+    applied first, a share in each pass.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Moved:
         self._trouble = ""
 
     def note(self, changes: Iterable[AssetChange]) -> None:
-        """These were published: what they claimed before is released later.
+        """Note that these were published: their former claims are released later.
 
-        What comes back is claimed once more: the claims of what it was may have been given up since.
+        An asset that returns is claimed again: its earlier claims may have been released since.
         """
         for change in changes:
             if change.before is None:
@@ -56,7 +56,7 @@ class Moved:
                 self._waiting[change.id] = None
 
     async def settle(self) -> None:
-        """Release what can be by now. What fails is tried again in the next pass."""
+        """Release what can be released by now. Failures are retried in the next pass."""
         try:
             await self._settle(await self._blocking.run(self._applied))
             self._trouble = ""
@@ -78,7 +78,7 @@ class Moved:
             return
         conflicts = await self._claims.take(self._partition, applied, only=True)
         kept = {item.asset for item in conflicts}
-        if kept:  # then nothing was taken or released
+        if kept:  # in which case nothing was taken or released
             free = {id: names for id, names in applied.items() if id not in kept}
             if await self._claims.take(self._partition, free, only=True):
                 return
@@ -86,7 +86,7 @@ class Moved:
             self._waiting.pop(id, None)
 
     def _applied(self) -> Claimed:
-        """What those claim of which production holds nothing else."""
+        """Claims of the assets of which production holds nothing else."""
         if self._from_before is None:
             entries = [(entry.at, entry.asset) for entry in self._store.records.ledgers(self._partition)]
             self._from_before = [asset for _at, asset in sorted(entries)]
@@ -106,19 +106,19 @@ class Moved:
                     continue
                 claims = self._staying(id)
                 if claims is None:
-                    del self._waiting[id]  # it is given up when it is out of production
+                    del self._waiting[id]  # released once it is out of production
                 elif self._in_production(id, claims):
                     found[id] = claims
             except LehrError:
-                continue  # its own turn reports what cannot be read of it
+                continue  # its own turn reports what is unreadable
         return found
 
     def _under_way(self, id: AssetId) -> bool:
-        """Whether a push of an asset is under way: only its newest can be."""
+        """Whether a push of an asset is running: only its newest can be."""
         return any(item.open for item in self._store.records.operations(self._partition, id, limit=1))
 
     def _staying(self, id: AssetId) -> Sequence[str] | None:
-        """What an asset claims in the newest incarnation; None if it leaves production."""
+        """Claims of an asset in the newest incarnation; None if it leaves production."""
         asset = self._asset(id)
         return None if asset is None or leaves(asset) else self._registry.claims(asset)
 
@@ -128,7 +128,7 @@ class Moved:
         return None if newest is None else self._store.intent.asset(key, newest.sequence)
 
     def _in_production(self, id: AssetId, claims: Sequence[str]) -> bool:
-        """Whether production holds nothing for an asset but what is in `claims`."""
+        """Whether production holds only what is in `claims` for an asset."""
         key = AssetKey(self._partition, id)
         entry = self._store.records.ledger(key)
         if entry is None:
@@ -137,6 +137,6 @@ class Moved:
         return asset is None or set(self._registry.claims(asset)) <= set(claims)
 
     def _newest(self, ids: Iterable[AssetId]) -> Mapping[AssetId, Sequence[str]]:
-        """What these claim in the newest incarnation."""
+        """Claims of these assets in the newest incarnation."""
         found = ((id, self._asset(id)) for id in ids)
         return {id: self._registry.claims(asset) for id, asset in found if asset is not None}

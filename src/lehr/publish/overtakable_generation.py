@@ -1,4 +1,4 @@
-"""Generating what may be overtaken by something newer before it is done."""
+"""Generation that stops when a newer revision overtakes it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lehr.sdk.generation import Generated, Generation, Overtakable
 from lehr.sdk.source import Snapshot, Source, revisions_of
 
 _LOOK_SECONDS = 2.0
-"""After which a generation that is under way is asked whether it is worth going on with."""
+"""Interval at which a running generation checks whether it is still worth continuing."""
 
 
 async def generated_unless_overtaken(
     generation: Generation, snapshot: Snapshot, source: Source, clock: Clock, blocking: Blocking
 ) -> Generated:
-    """What `snapshot` declares. Every now and then `source` is asked whether there is something newer.
+    """Generate what `snapshot` declares, checking `source` for a newer revision now and then.
 
     Raises:
-        OvertakenError: there is.
+        OvertakenError: there is a newer revision.
         LehrError: as `Generation.generate`.
     """
     if not isinstance(generation, Overtakable):

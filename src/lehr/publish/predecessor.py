@@ -1,4 +1,4 @@
-"""The newest incarnation, as validators see it; and what of it outlives it: departed assets, former types."""
+"""The newest incarnation as validators see it, with what outlives it: departed assets, former types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StoredPredecessor:
 
     @property
     def sequence(self) -> int:
-        """Of the newest incarnation; 0 for none."""
+        """Sequence of the newest incarnation; 0 for none."""
         return 0 if self._newest is None else self._newest.sequence
 
     def asset(self, id: AssetId) -> Asset | None:
@@ -43,20 +43,20 @@ class StoredPredecessor:
         return self._intent.asset(AssetKey(self._partition, id), self.sequence)
 
     def leaving(self, id: AssetId) -> Asset | None:
-        """The last version of an asset that it does not have, and whose turndown continues."""
+        """The last version of an asset that the predecessor lacks and whose turndown continues."""
         if self._newest is None:
             return None
         return leaving(self._intent, self._records, self._registry, AssetKey(self._partition, id))
 
     def change(self, id: AssetId, after: Asset | None) -> AssetChange:
-        """How an asset is to change to `after`; None if it is to go.
+        """How an asset will change to `after`; None if it will be removed.
 
-        One that is damaged can be replaced, which mends it. What it was cannot be known, so it is taken for
-        what it is to be, of the type and digest that it is known to have had. It cannot be removed: nobody
-        knows whether it was turned down.
+        A damaged asset can be replaced, which repairs it. Its former content is unknown, so the new content
+        is assumed, with the type and digest that it is known to have had. It cannot be removed: whether it
+        was turned down is unknown.
 
         Raises:
-            DamagedError: it is damaged, and is to go.
+            DamagedError: it is damaged and would be removed.
         """
         try:
             return AssetChange(id, self.asset(id), after)
@@ -80,14 +80,14 @@ class StoredPredecessor:
                     yield asset, mention
 
     def claimed_by(self, claim: str) -> Iterable[AssetId]:
-        """Assets of the predecessor that claim a thing in production."""
+        """Assets of the predecessor that claim something in production."""
         return self._intent.claimed_by(self._partition, claim)
 
     def selects(self, selector: Selector, but: Container[AssetId]) -> bool:
-        """Whether it has an asset that `selector` selects, other than those of `but`.
+        """Whether the predecessor has an asset that `selector` selects, other than those of `but`.
 
-        Assets are read only for their labels, and only those whose id and type are selected. After so many
-        without an answer it is taken to have one: this is for a warning, which is not worth more.
+        Assets are read only for their labels, and only those whose id and type are selected. After a limited
+        number of reads without a match it assumes one: this only serves a warning.
         """
         if self._newest is None:
             return False
@@ -119,9 +119,9 @@ class StoredPredecessor:
 
 
 def leaving(intent: StoredIntent, records: Records, registry: Registry, key: AssetKey) -> Asset | None:
-    """The last version of an asset whose turndown continues, although intent has let go of it.
+    """The last version of an asset whose turndown continues, although intent no longer has it.
 
-    Only to be asked about assets that intent does not have. None for one that was removed or let go.
+    Call it only for assets that intent does not have. None for one that was removed or let go.
     """
     last = intent.last(key)
     if last is None or TURNDOWN not in addon_names(last[0]) or registry.inert(last[0].type):
@@ -132,12 +132,12 @@ def leaving(intent: StoredIntent, records: Records, registry: Registry, key: Ass
 
 
 def types_for(generated: Generated, intent: StoredIntent | None, partition: Partition) -> list[AnyType]:
-    """The types that a candidate declares, and those of its predecessor that it does not declare any more.
+    """The types that a candidate declares, and those that only its predecessor declares.
 
-    What goes together with its type must still be known for what it was.
+    An asset that is removed together with its type must remain readable.
 
     Args:
-        intent: where the predecessor is; None for none.
+        intent: holds the predecessor; None for none.
     """
     newest = None if intent is None else intent.newest(partition)
     known: dict[str, AnyType] = {}

@@ -1,4 +1,4 @@
-"""From problems to their lines in the source."""
+"""Finds the source lines of problems."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lehr.sdk.source import Snapshot
 from lehr.validate import known_secret, masked
 
 _MOST = 50
-"""Values looked up exactly, and files quoted; each costs reading a file again. The rest does without."""
+"""Maximum number of exact lookups and quoted files; each costs reading a file again."""
 
 _LONGEST = 160  # characters of a line
 
 _AROUND = 2_000
-"""Characters before and after what is shown, in which the rest of a secret may be."""
+"""Characters before and after the shown text in which the rest of a secret may be."""
 
 
 class Locator:
@@ -36,17 +36,16 @@ class Locator:
         self._left -= 1
         try:
             content = self._snapshot.read(asset.origin.file)
-        except Exception:  # whatever a source fails with
-            return None  # another file declares it by now, or none: the asset's own place will do
+        except Exception:  # any failure of a source
+            return None  # no longer declared in that file: the asset's own position will do
         return place_of(asset.origin.file, content, asset.id, pointer)
 
 
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
     """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
 
-    Values are looked through for secrets only where all else is right. So it is done here with each line, and
-    with what the problems quote.
-    When there are more than anybody reads, the last says so.
+    Generation searches values for secrets only if everything else is correct. So this checks each line, and
+    the quotes in problems. If there are more problems than anyone would read, the last diagnostic says so.
     """
     found = reported(tuple(diagnostics))
     hidden = {(item.at.file, item.at.line) for item in found if item.confidential and item.at is not None}
@@ -72,8 +71,8 @@ def _line(at: Position | None) -> tuple[str, int] | None:
 def _lines(snapshot: Snapshot, file: str) -> list[str]:
     try:
         return snapshot.read(file).decode(errors="replace").split("\n")
-    except Exception:  # whatever a source fails with
-        return []  # it is not there, which may be the problem
+    except Exception:  # any failure of a source
+        return []  # it is missing, which may be the problem
 
 
 def _excerpt(at: Position | None, files: Mapping[str, Sequence[str]]) -> Excerpt | None:

@@ -13,7 +13,7 @@ from lehr.sdk.source import RefusedRevisionError
 
 
 def not_taken(error: RefusedRevisionError) -> Diagnostic:
-    """A revision cannot be taken."""
+    """A revision cannot be used."""
     return Diagnostic(
         code="PUB007",
         what=error.what,
@@ -35,7 +35,7 @@ def not_read(name: str, error: LehrError) -> Diagnostic:
 
 
 def broken(step: str, error: Exception) -> Diagnostic:
-    """A step of the pass failed by a defect."""
+    """A step of the pass failed because of a bug."""
     return Diagnostic(
         code="PUB006",
         what=f"Lehr failed in the step `{step}`: {type(error).__name__}: {described(error)}",
@@ -45,12 +45,12 @@ def broken(step: str, error: Exception) -> Diagnostic:
 
 
 def damaged(error: DamagedError) -> Diagnostic:
-    """What the pass needs of the store is damaged."""
+    """Data in the store that the pass needs is damaged."""
     return Diagnostic(code="PUB010", what=error.what, why=error.why, fix=error.fix)
 
 
 def without_reason() -> Diagnostic:
-    """A step ended the pass and did not say why."""
+    """A step ended the pass without giving a reason."""
     return Diagnostic(
         code="PUB011",
         what="the change is not published, and no step says why",
@@ -76,7 +76,7 @@ def other_partition(expected: str, found: str) -> Diagnostic:
 
 
 def overtaken(refused: Refused) -> Diagnostic:
-    """The store did not take the publication."""
+    """The store rejected the publication."""
     return Diagnostic(code="PUB004", what="another process published first", why=refused.message)
 
 

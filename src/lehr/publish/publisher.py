@@ -48,10 +48,10 @@ from lehr.validate import NOT_ASKED, DeltaProposal, judge
 log = structlog.get_logger()
 
 _MOST_OVERTAKEN = 3
-"""Times that a pass makes way for a newer revision, so that one that is never the last is published, too."""
+"""How often a pass yields to a newer revision. Bounded, so that a busy source still gets published."""
 
 _UNPUBLISHED = (Publication.REFUSED, Publication.UNREADABLE)
-"""What an attempt never comes to without an error among its diagnostics."""
+"""Outcomes that always have an error among their diagnostics."""
 
 _LEHR = SourceRevision("lehr", __version__)
 
@@ -59,16 +59,16 @@ Ask = Callable[[Write], Awaitable[object]]
 
 
 Step = Callable[[Any], Awaitable[Begun | Ended]]
-"""Takes one stage of a pass to the next, or ends the pass."""
+"""Advances a pass by one stage, or ends it."""
 
 
 class Publisher:
     """Publishes what a source declares, for one partition.
 
-    `refresh` may not run twice at a time.
+    Only one `refresh` may run at a time.
 
     Attributes:
-        steps: of a pass, by name, in their order.
+        steps: steps of a pass, by name, in order.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Publisher:
         """Publish from `source` to `store`.
 
         Args:
-            clean: makes a generation that remembers nothing, to confirm what would remove.
+            clean: makes a generation without a memory, to confirm removals.
             ask: commits one write and returns the store's answer.
-            blocking: runs what looks at the source, compares and judges.
-            look_up: asks a database that is to judge a change; None where none can be asked.
-            claims: the register of the host; None where no other partition can be.
+            blocking: runs the blocking steps: reading the source, comparing and judging.
+            look_up: queries a database that must judge a change; None where none can be queried.
+            claims: the register of the host; None where other partitions cannot exist.
         """
         self._partition = partition
         self._source = source
@@ -119,7 +119,7 @@ class Publisher:
         }
 
     async def refresh(self) -> Attempt:
-        """Take one pass over the newest revision. Problems are in the answer, not raised.
+        """Run one pass over the newest revision. Problems are returned, not raised.
 
         Raises:
             TransientError: the store is out of order.
@@ -140,7 +140,7 @@ class Publisher:
         return attempt
 
     async def _pass(self, begun: Begun, seconds: dict[str, float]) -> Ended:
-        """Take the steps until one ends the pass; note in `seconds` how long each took."""
+        """Run the steps until one ends the pass; record the duration of each in `seconds`."""
         stage = begun
         for name, step in self.steps.items():
             began = self._clock.monotonic()
@@ -151,7 +151,7 @@ class Publisher:
             except LehrError:
                 raise
             except Exception as error:
-                # What a source or generator says must not end the process, and with it all healing.
+                # An error of a source or generator must not end the process, and with it all healing.
                 log.exception("a pass over the source broke", step=name)
                 reached = _end(stage, Publication.UNREADABLE, problems.broken(name, error))
             seconds[name] = self._clock.monotonic() - began
@@ -161,11 +161,11 @@ class Publisher:
         raise AssertionError("the last step ends a pass")
 
     async def _with_remarks(self, ended: Ended) -> Ended:
-        """Add what the source has to say besides."""
+        """Add the source's own remarks."""
         if not isinstance(self._source, Remarks):
             return ended
         remarks = await self._blocking.run(getattr, self._source, "remarks")
-        # What a revision was refused for is told again, with what was remarked at that time.
+        # Repeat why a revision was refused, with the remarks of that time.
         kept = (item for item in ended.diagnostics if item.code != REMARK)
         return replace(ended, diagnostics=(*kept, *remarks))
 
@@ -179,7 +179,7 @@ class Publisher:
             await self._ask(RecordAttempt(replace(attempt, changed=())))
 
     def _attempt(self, at: float, ended: Ended, seconds: dict[str, float]) -> Attempt:
-        # Reads may not find yet what was just written.
+        # Reads may not see the latest write yet.
         newest = ended.incarnation or self._store.intent.newest(self._partition)
         diagnostics = ended.diagnostics
         if ended.generated_from is not None:
@@ -198,7 +198,7 @@ class Publisher:
     # --- the steps -----------------------------------------------------------------
 
     async def _read(self, begun: Begun) -> Read | Ended:
-        """Read the newest revision; end here if it was dealt with already."""
+        """Read the newest revision; end here if it was already processed."""
         try:
             snapshot = await self._blocking.run(self._source.newest)
         except RefusedRevisionError as error:
@@ -213,9 +213,9 @@ class Publisher:
         read = advance(begun, Read, snapshot=snapshot)
         last = self._store.records.attempt(self._partition)
         if last is None or last.sources != _sources(snapshot) or last.sequence != self._newest():
-            return read  # where an incarnation came from may not be recorded; the source may have gone back
+            return read  # an incarnation's origin may not be recorded; the source may have moved back
         if any(item.code in BEYOND_SOURCE for item in errors(last.diagnostics)):
-            return read  # a claim may have been given up, a path moved, a value entered into a database
+            return read  # a claim may have been released, a path moved, a value added to a database
         if last.publication is Publication.REFUSED:
             return _end(read, Publication.REFUSED, *last.diagnostics)
         if last.publication is not Publication.UNREADABLE:
@@ -252,7 +252,7 @@ class Publisher:
         )
 
     def _touch(self, touched: frozenset[AssetId] | None) -> None:
-        """Remember what may differ from the newest incarnation, over passes that are refused."""
+        """Remember what may differ from the newest incarnation, across refused passes."""
         if touched is None or self._unpublished is None:
             self._unpublished = None
         else:
@@ -260,7 +260,7 @@ class Publisher:
 
     async def _compare(self, generated: Generated) -> Compared:
         """Find how the candidate differs from the newest incarnation, in O(touched)."""
-        # In a thread, as is judging: a million assets take many seconds, in which others go on.
+        # In a thread, like judging: a million assets take many seconds, which must not block others.
         return await self._blocking.run(self._difference, generated)
 
     def _difference(self, generated: Generated) -> Compared:
@@ -321,7 +321,7 @@ class Publisher:
         if errors(diagnostics):
             ended = _end(consulted, Publication.REFUSED, *diagnostics)
             if any(item.code == NOT_ASKED for item in errors(diagnostics)):
-                # It is tried again: the database may come back.
+                # Retried: the database may come back.
                 ended = replace(ended, publication=Publication.UNREADABLE)
             return ended
         candidate = replace(consulted.candidate, acknowledged=judgement.acknowledged)
@@ -329,7 +329,7 @@ class Publisher:
         return advance(consulted, Judged, proposal=proposal)
 
     async def _confirm(self, judged: Judged) -> Judged | Ended:
-        """Have a clean build confirm every new turndown. Invariants: I4, I11."""
+        """Confirm every new turndown with a clean build. Invariants: I4, I11."""
         if not await self._blocking.run(_ask_for_turndown, judged.changes):
             return judged
         generation = self._clean()
@@ -353,7 +353,7 @@ class Publisher:
         return judged if problem is None else _end(judged, Publication.UNREADABLE, problem)
 
     async def _publish(self, judged: Judged) -> Ended:
-        """Make it the newest incarnation."""
+        """Publish the candidate as the newest incarnation."""
         candidate = judged.candidate
         if candidate.changes_nothing and candidate.base:
             self._unpublished = set()
@@ -366,7 +366,7 @@ class Publisher:
             candidate,
             judged.proposal.mentions,
             tuple(name for name, item in self._registry.types.items() if item.governs),
-            self._clock.now(),  # a turndown stands from here on, not since the pass began
+            self._clock.now(),  # a turndown counts from here, not from the start of the pass
             judged.proposal.claims,
         )
         answer = await self._ask(write)
@@ -380,7 +380,7 @@ class Publisher:
 
 
 def _end(stage: Begun, publication: Publication, *diagnostics: Diagnostic) -> Ended:
-    """A pass that has come to `stage` ends."""
+    """End a pass that has reached `stage`."""
     if publication in _UNPUBLISHED and not errors(diagnostics):
         diagnostics = (*diagnostics, problems.without_reason())
     refused = publication is Publication.REFUSED
@@ -394,7 +394,7 @@ def _end(stage: Begun, publication: Publication, *diagnostics: Diagnostic) -> En
 
 
 def _sources(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
-    """The generating program is an input too: another version may make other assets."""
+    """The generating program is an input: another version may make other assets."""
     return (*revisions_of(snapshot), _LEHR)
 
 
@@ -411,7 +411,7 @@ def _types(predecessor: StoredPredecessor, changes: Iterable[AssetChange]) -> di
 
 
 def _ask_for_turndown(changes: Iterable[AssetChange]) -> bool:
-    """Whether any of `changes` does."""
+    """Whether any of `changes` starts a turndown."""
     return any(_turned_down(change.after) and not _turned_down(change.before) for change in changes)
 
 

@@ -1,8 +1,8 @@
-"""What a pass from a source to an incarnation has come to, stage by stage. Pure values.
+"""The stages of a pass from a source to an incarnation. Pure values.
 
     Begun -> Read -> Generated -> Compared -> Consulted -> Judged -> Ended
 
-Each stage has all of the one before. A step takes one stage and returns the next, or how the pass ends.
+Each stage includes the previous one. A step takes one stage and returns the next, or the end of the pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ S = TypeVar("S", bound="Begun")
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing was done yet.
+    """Nothing has been done yet.
 
     Attributes:
         at: wall-clock seconds.
@@ -37,27 +37,27 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Read(Begun, frozen=True, kw_only=True):
-    """A revision was read that was not dealt with before."""
+    """A new revision was read."""
 
     snapshot: Snapshot
 
 
 class Generated(Read, frozen=True, kw_only=True):
-    """Its assets were made, without an error."""
+    """Its assets were generated without errors."""
 
     output: Output
     diagnostics: tuple[Diagnostic, ...]
 
 
 class Compared(Generated, frozen=True, kw_only=True):
-    """It is known how they differ from the newest incarnation."""
+    """The differences from the newest incarnation are known."""
 
     candidate: Candidate
     changes: tuple[AssetChange, ...]
 
 
 class Consulted(Compared, frozen=True, kw_only=True):
-    """Databases and the register of claims have answered what validation asks."""
+    """Databases and the register of claims have answered validation's questions."""
 
     answers: Answers
     claimed: Claimed = {}
@@ -65,7 +65,7 @@ class Consulted(Compared, frozen=True, kw_only=True):
 
 
 class Judged(Consulted, frozen=True, kw_only=True):
-    """Validation found no error."""
+    """Validation found no errors."""
 
     proposal: DeltaProposal
 
@@ -74,9 +74,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a pass has ended.
 
     Attributes:
-        sources: of the revision that was read or refused.
-        generated_from: the files that its diagnostics point into; None if generation did not get so far.
-        incarnation: that was published.
+        sources: sources of the revision that was read or refused.
+        generated_from: the files that its diagnostics point into; None if generation did not get that far.
+        incarnation: the one that was published.
     """
 
     publication: Publication
@@ -88,5 +88,5 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def advance(stage: Begun, to: type[S], **more: Any) -> S:
-    """The stage `to`, with all that `stage` has and `more`."""
+    """The stage `to`, with everything in `stage` plus `more`."""
     return to(**{**msgspec.structs.asdict(stage), **more})

@@ -1,7 +1,7 @@
 """age, through pyrage: the one module that knows the library. All functions block for milliseconds.
 
-The library's exceptions are not chained: what they say is about keys and formats, and what they hold
-is not ours to show.
+The library's exceptions are not chained: their messages only concern keys and formats, and they may hold data
+that must not be shown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Identity(NamedTuple):
 
 
 class NewIdentity(NamedTuple):
-    """A private key that was just made, as the line of a file, and the recipient that goes with it."""
+    """A new private key, as a line of a file, and the matching recipient."""
 
     line: str
     recipient: str
@@ -44,10 +44,10 @@ def identities_in(text: str, place: str) -> list[Identity]:
     """The private keys in `text`: lines `AGE-SECRET-KEY-1...`, or one SSH key in PEM.
 
     Args:
-        place: what to call it in messages.
+        place: its name in messages.
 
     Raises:
-        StalledError: there is none, or one is not a key.
+        StalledError: there is no key, or a line is not a key.
     """
     library = _library()
     try:
@@ -71,7 +71,7 @@ def identities_in(text: str, place: str) -> list[Identity]:
 
 
 def recipient_of(identity: Identity) -> str | None:
-    """The public key that goes with a private one; None for an SSH key, whose file beside it has it."""
+    """The public key of a private one; None for an SSH key, which has it in the file next to it."""
     return str(identity.key.to_public()) if hasattr(identity.key, "to_public") else None
 
 
@@ -85,7 +85,7 @@ def is_recipient(text: str) -> bool:
 
 
 def encrypt(content: bytes, recipients: Sequence[str]) -> bytes:
-    """`content` for `recipients`, as text lines (armor).
+    """Encrypt `content` for `recipients`, as text lines (armor).
 
     Raises:
         StalledError: there are no recipients, or one is not a public key.
@@ -104,10 +104,10 @@ def encrypt(content: bytes, recipients: Sequence[str]) -> bytes:
 
 
 def decrypt(content: bytes, identities: Sequence[Identity], place: str) -> bytes:
-    """What `encrypt` was given.
+    """Decrypt what `encrypt` returned.
 
     Raises:
-        StalledError: it was encrypted for others, is damaged, or is no file of age.
+        StalledError: it was encrypted for others, is damaged, or is not an age file.
     """
     library = _library()
     try:
@@ -137,7 +137,7 @@ def _recipient(text: str) -> Any:
 
 
 def _library() -> ModuleType:
-    """Imported when a secret needs it: it is an extra."""
+    """Import pyrage when a secret needs it: it is an optional dependency."""
     try:
         import pyrage  # noqa: PLC0415
     except ImportError as error:

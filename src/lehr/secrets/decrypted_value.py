@@ -1,4 +1,4 @@
-"""One value out of a decrypted document. What is wrong with it is told without what it says."""
+"""One value of a decrypted document. Problems are reported without quoting its content."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ AGE = ".age"
 
 
 def document_in(content: bytes, place: str) -> Any:
-    """The one document that decrypted `content` is.
+    """Parse decrypted `content` as one document.
 
     Args:
-        place: path of the encrypted file. What comes before `.age` says the format; else it is YAML.
+        place: path of the encrypted file. The suffix before `.age` determines the format; the default is
+            YAML.
 
     Raises:
         StalledError: it cannot be read.
@@ -38,10 +39,10 @@ def document_in(content: bytes, place: str) -> Any:
 
 
 def picked(document: Any, key: Sequence[str], place: str) -> bytes:
-    """The value that `key` leads to: text as it is, anything else as JSON.
+    """The value at `key`: text unchanged, anything else as JSON.
 
     Raises:
-        StalledError: there is none.
+        StalledError: there is no such value.
     """
     value = document
     for part in key:

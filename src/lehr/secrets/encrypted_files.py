@@ -28,7 +28,7 @@ class Keeping:
     Args:
         workspace: the folder of `lehr.yaml`.
         state: the state folder, in which the private key may be.
-        environment: where the private key may be named.
+        environment: variables that may name the private key.
     """
 
     def __init__(self, workspace: Path, state: Path, environment: Mapping[str, str]) -> None:
@@ -37,10 +37,10 @@ class Keeping:
         self._environment = environment
 
     def path(self, file: Path) -> str:
-        """How references name `file`: relative to the workspace.
+        """The name of `file` in references: relative to the workspace.
 
         Raises:
-            LehrError: it is outside, or no name for an encrypted file.
+            LehrError: it is outside, or its name is not valid for an encrypted file.
         """
         absolute = Path(os.path.abspath(file))
         real = absolute.parent.resolve() / absolute.name
@@ -61,10 +61,10 @@ class Keeping:
         return real.relative_to(self._workspace).as_posix()
 
     def recipients(self) -> list[Recipient]:
-        """For whom files are encrypted.
+        """The recipients that files are encrypted for.
 
         Raises:
-            LehrError: there is nobody, or the file of recipients cannot be used.
+            LehrError: there are no recipients, or the file of recipients cannot be used.
         """
         found = read_recipients(self._workspace)
         if not found:
@@ -77,7 +77,7 @@ class Keeping:
         return found
 
     def files(self) -> list[str]:
-        """Paths of all files of age in the workspace."""
+        """Paths of all age files in the workspace."""
         found = []
         for folder, inner, names in os.walk(self._workspace):
             inner[:] = sorted(name for name in inner if name not in _LEFT_OUT)
@@ -90,15 +90,15 @@ class Keeping:
         return os.path.lexists(self._workspace / path)
 
     def read(self, path: str) -> bytes:
-        """What the file holds, decrypted.
+        """The decrypted content of the file.
 
         Raises:
-            LehrError: it is not there, or cannot be decrypted here.
+            LehrError: the file does not exist or cannot be decrypted here.
         """
         return age.decrypt(self._ciphertext(path), identities(self._environment, self._state), path)
 
     def readable_here(self, recipients: Sequence[Recipient]) -> bool | None:
-        """Whether this machine can decrypt what is encrypted for `recipients`; None if that is not known."""
+        """Whether this machine can decrypt files for `recipients`; None if unknown."""
         try:
             keys = [age.recipient_of(key) for key in identities(self._environment, self._state)]
         except StalledError:
@@ -108,10 +108,10 @@ class Keeping:
         return any(recipient.key in keys for recipient in recipients)
 
     def write(self, path: str, content: bytes) -> None:
-        """Encrypt `content` for the present recipients, and put it at `path`, whole or not at all.
+        """Encrypt `content` for the current recipients and write it to `path` atomically.
 
         Raises:
-            LehrError: there is nobody to encrypt for, something else is at `path`, or it cannot be written.
+            LehrError: there are no recipients, something else is at `path`, or it cannot be written.
         """
         if self.exists(path):
             self._ciphertext(path)  # nothing but an encrypted file is replaced
@@ -147,10 +147,10 @@ class Keeping:
 
 
 def with_value(content: bytes, path: str, key: Sequence[str], value: str) -> bytes:
-    """The document `content` with `value` at `key`; what is missing on the way is made.
+    """The document `content` with `value` at `key`; missing mappings on the way are created.
 
     Raises:
-        LehrError: the format cannot be written, or the way leads through something that is no mapping.
+        LehrError: the format cannot be written, or the path leads through something other than a mapping.
     """
     if path.removesuffix(AGE).endswith(".toml"):
         raise LehrError("TOML is not written key by key", code="SEC117", fix=f"lehr secret edit {path}")

@@ -1,4 +1,4 @@
-"""The private keys that Lehr has on this machine. They are no part of the workspace."""
+"""The private keys that Lehr has on this machine. They are not part of the workspace."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ IDENTITY_FILE = "LEHR_AGE_IDENTITY_FILE"
 """Environment variable that names a file with private keys."""
 
 IDENTITY_NAME = "age-identity.txt"
-"""File in the state folder that holds private keys, where neither variable is set."""
+"""File in the state folder that holds private keys if neither variable is set."""
 
 
 def identities(environment: Mapping[str, str], state: Path) -> list[age.Identity]:
     """The private keys, from the first place that is set.
 
     Raises:
-        StalledError: there are none, they cannot be read, or others can read them.
+        StalledError: there are no keys, they cannot be read, or other users can read them.
     """
     if text := environment.get(IDENTITY):
         return age.identities_in(text, IDENTITY)

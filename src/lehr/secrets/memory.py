@@ -1,4 +1,4 @@
-"""A folder in memory, for plain text that a program has to have as a file."""
+"""A folder in memory, for plain text that a program needs as a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SIGNALS = (signal.SIGHUP, signal.SIGTERM)
 
 @contextlib.contextmanager
 def memory_folder(environment: Mapping[str, str]) -> Iterator[Path]:
-    """A folder of this user's own in memory, which is gone afterwards, also when the terminal goes away.
+    """A private folder in memory, removed afterwards, even when the terminal closes.
 
-    For the main thread, as it handles signals meanwhile.
+    Use it in the main thread only, as it handles signals.
 
     Raises:
-        LehrError: no file system in memory can be written.
+        LehrError: no in-memory file system is writable.
     """
     place = _place(environment)
     folder = Path(tempfile.mkdtemp(prefix="lehr-secret-", dir=place))
@@ -51,12 +51,12 @@ def _place(environment: Mapping[str, str]) -> str:
 
 
 def _kind(folder: str) -> str:
-    """The kind of the file system that `folder` is in."""
+    """Type of the file system that `folder` is on."""
     real = Path(folder).resolve()
     best, kind = 0, ""
     for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines():
         _, point, found, *_ = line.split(" ")
-        # Spaces in names are written as \\040, which no place that we look for has.
+        # Spaces in names are written as \\040, which none of the searched locations contains.
         if real.is_relative_to(point) and len(point) >= best:
             best, kind = len(point), found
     return kind

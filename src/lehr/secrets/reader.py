@@ -1,4 +1,4 @@
-"""Reads what references refer to."""
+"""Resolves references to secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lehr.secrets.decrypted_value import document_in, picked
 from lehr.secrets.identities import identities
 
 Ciphertext = Callable[[str, str], bytes | None]
-"""The content of an encrypted file, by its path and the digest in the reference; None if it was not kept."""
+"""Content of an encrypted file, by path and the reference's digest; None if it was not kept."""
 
 _MOST_BYTES = 1 << 20
 
@@ -28,8 +28,8 @@ class SecretReader:
         base: what relative paths of files of the machine are relative to.
         state: the state folder, in which the private key may be.
         ciphertext: finds encrypted files.
-        environment: variables of Lehr.
-        blocking: runs what blocks: files, decrypting, the `sops` command.
+        environment: Lehr's environment variables.
+        blocking: runs blocking calls: files, decryption, the `sops` command.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SecretReader:
         try:
             document = msgspec.json.decode(decrypted)
         except msgspec.DecodeError:
-            # Not chained: the message may quote what it was given.
+            # Not chained: the message may quote its input.
             raise StalledError(
                 f"sops gave something else than JSON for {secret.place}", code="SEC124"
             ) from None
@@ -101,7 +101,7 @@ def _file(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError as error:
-        # Whoever puts secrets there may be a little later than Lehr.
+        # The secrets may be put there shortly after Lehr starts.
         raise TransientError(
             f"the secret {path} is not there", code="SEC125", fix="put it there, or mend the path"
         ) from error

@@ -1,4 +1,4 @@
-"""For whom a workspace's secrets are encrypted: `secrets/recipients.txt`, as `age -R` reads it, too.
+"""The recipients of a workspace's secrets: `secrets/recipients.txt`, in the format of `age -R`.
 
 # build server
 age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p
@@ -26,7 +26,7 @@ class Recipient(NamedTuple):
     """A public key.
 
     Attributes:
-        name: the comment on the line before, if there is one: whose key it is.
+        name: the comment on the line before, if any: the owner of the key.
     """
 
     key: str
@@ -44,10 +44,10 @@ class RecipientsError(LehrError):
 
 
 def read_recipients(workspace: Path) -> list[Recipient]:
-    """The recipients of a workspace, in the file's order; none where there is no file.
+    """The recipients of a workspace, in the file's order; empty if there is no file.
 
     Raises:
-        RecipientsError: something in it is no public key.
+        RecipientsError: a line is not a public key.
         LehrError: it cannot be read.
     """
     try:
@@ -73,10 +73,10 @@ def read_recipients(workspace: Path) -> list[Recipient]:
 
 
 def add_recipient(workspace: Path, recipient: Recipient) -> bool:
-    """Add a recipient at the end of the file; False, and nothing is done, where it is there already.
+    """Append a recipient to the file; return False and do nothing if it is already there.
 
     Raises:
-        LehrError: the file cannot be used, or not be written.
+        LehrError: the file cannot be used or written.
     """
     if any(known.key == recipient.key for known in read_recipients(workspace)):
         return False

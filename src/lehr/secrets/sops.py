@@ -1,4 +1,4 @@
-"""SOPS, through the `sops` command where there is one. Its keys and key services are its own affair."""
+"""SOPS, through the `sops` command if installed. It manages its own keys and key services."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FORMATS = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".env": "dotenv", 
 
 
 def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_json: bool) -> bytes:
-    """What the encrypted file `place` holds. Blocks for as long as its key services take.
+    """The decrypted content of file `place`. Blocks for as long as its key services take.
 
     Args:
         content: the ciphertext.
-        environment: of the command, which finds its keys through it.
-        as_json: have a document as JSON, whatever its own format.
+        environment: environment of the command, which finds its keys through it.
+        as_json: return a document as JSON, regardless of its own format.
 
     Raises:
-        StalledError: there is no `sops`.
-        TransientError: it does not decrypt this, or takes too long.
+        StalledError: `sops` is not installed.
+        TransientError: `sops` fails to decrypt this, or takes too long.
     """
     program = shutil.which("sops", path=environment.get("PATH"))
     if program is None:
@@ -35,7 +35,7 @@ def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_js
             fix="install it, version 3.7 or newer",
         )
     form = _FORMATS.get(PurePosixPath(place).suffix, "binary")
-    # The ciphertext may lie on a disk: it is in git.
+    # The ciphertext may be written to disk: it is in git.
     with tempfile.NamedTemporaryFile(prefix="lehr-", suffix=PurePosixPath(place).suffix) as file:
         file.write(content)
         file.flush()
@@ -57,7 +57,7 @@ def decrypt(content: bytes, place: str, environment: Mapping[str, str], *, as_js
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            # Not chained: that exception holds what was printed so far.
+            # Not chained: that exception holds the output so far.
             raise TransientError(
                 f"sops took more than {_SECONDS:g} seconds to decrypt {place}", code="SEC131"
             ) from None

@@ -1,8 +1,8 @@
-"""Workspaces to begin with: what `lehr init` writes, and the demo plays with.
+"""Starter workspaces: written by `lehr init`, and used by the demo.
 
 In: the name of a template, and a directory. Out: its files there, with the directory's name as partition.
 
-Architecture invariant: nothing that exists is overwritten.
+Architecture invariant: existing files are never overwritten.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from lehr.base.errors import LehrError
 from lehr.model.asset import partition_problem
 
 FOLDER = Path(__file__).parent
-"""Holds a folder for each template."""
+"""Contains a folder for each template."""
 
 IGNORE = ".gitignore"
 _PLACEHOLDER = "partition: hello"
 
 
 class Template(NamedTuple):
-    """A workspace to begin with.
+    """A starter workspace.
 
     Attributes:
-        about: what it makes.
-        change: where people go on writing.
-        needs: what has to be installed beside Lehr.
+        about: what it creates.
+        change: where to edit next.
+        needs: what must be installed in addition to Lehr.
     """
 
     about: str
@@ -50,10 +50,10 @@ TEMPLATES: Mapping[str, Template] = {
 def write_template(template: str, directory: Path) -> list[str]:
     """Copy a template into `directory`, which may exist. Returns the paths written, relative.
 
-    A `.gitignore` that exists is left as it is.
+    An existing `.gitignore` is left unchanged.
 
     Raises:
-        LehrError: a file is in the way (then nothing is written), or cannot be written.
+        LehrError: a file exists (then nothing is written), or cannot be written.
     """
     source = FOLDER / template
     files = {
@@ -84,7 +84,7 @@ def write_template(template: str, directory: Path) -> list[str]:
 
 
 def _made_by_running(path: Path) -> bool:
-    """What a run in the template's own folder leaves there, and git ignores."""
+    """Files that a run in the template's own folder leaves there, ignored by git."""
     return path.parts[0] == "production" or "__pycache__" in path.parts
 
 
