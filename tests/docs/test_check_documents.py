@@ -81,6 +81,7 @@ def test_every_type_has_an_example() -> None:
             [
                 Reason.DEPENDENCY_MISSING,
                 Reason.DEPENDENCY_UNREADABLE,
+                Reason.TOO_MANY_DEPENDENCIES,
                 Reason.DEPENDENCY_DIFFERS,
                 Reason.CAPACITY_ORDER,
                 Reason.VERSION_ORDER,
