@@ -1,8 +1,8 @@
-"""How long something has stood, by a clock that does not jump.
+"""Ages of dated states, by a clock that does not jump.
 
-What is kept over the end of a process can only be dated by the wall clock. From when this process
-first sees a date, its age grows with monotonic time alone: a wall clock that is set ahead brings no
-removal nearer, one that is set back puts none off.
+Dates that outlive a process come from the wall clock. From when this process first sees a date, its
+age grows with monotonic time only: setting the wall clock ahead brings no removal nearer, and
+setting it back delays none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Ages:
         self._begun: dict[str, tuple[float, float]] = {}
 
     def since(self, aspect: str, at: float) -> float:
-        """When that which was dated `at` began, in seconds of the wall clock as it is set now.
+        """Start of the period that `at` dates, in seconds of the wall clock as it is set now.
 
         A date that lies ahead when it is first seen is taken for now: it comes from another clock.
         """

@@ -1,4 +1,4 @@
-"""Asking the checks, with what they may look at."""
+"""Asks the checks, with what they may look at."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Looking:
     """`lehr.sdk.check.CheckReader` for one turn.
 
     Attributes:
-        looked_at: assets that were looked at, with their digests in the newest incarnation; admission
-            makes sure that these still stand, and that no push of them is under way.
+        looked_at: assets that were looked at, with their digests in the newest incarnation;
+            admission ensures that these are still current, and that no push of them is under way.
     """
 
     def __init__(
@@ -57,7 +57,8 @@ class Looking:
         self._differs = differs
         stays = view.goal is Goal.PRESENT
         self._sequence = view.pinning.content if stays else view.governing
-        # What leaves waits for what others are to become, wherever a pin keeps them for now.
+        # An asset that leaves waits for what others will become, even where a pin keeps them for
+        # now.
         self._pins = governance.standing(view.now) if stays else ()
         self._looked: dict[AssetId, Diff | None] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
@@ -80,14 +81,15 @@ class Looking:
 
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         if id not in self._looked:
-            # Before it is looked at: what settles while the turn goes on must not be missed.
+            # Before it is looked at: what settles during the turn must not be missed.
             self._looks(id)
             governing = self._view.governing
             found = await self._neighbours.look(id, self._sequence, governing, settled=settled)
             self._looked[id] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._differs(id)
-            # Who lets a push go although another is under way does not rest on its end.
+            # A check that lets a push go although another is under way does not rely on the end of
+            # that push.
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id]

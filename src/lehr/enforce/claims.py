@@ -31,7 +31,7 @@ class Kept(NamedTuple):
 async def take_before_push(
     claims: Claims, key: AssetKey, claimed: Sequence[str], still_holds: Callable[[Conflict], bool]
 ) -> Kept | None:
-    """Take what a push is about to change; or why it must not: something else holds it, or it is protected.
+    """Claim what a push is about to change; or say why it must not: it is held elsewhere, or protected.
 
     Publication has taken it already, as a rule. But where a path leads may have changed since, older content
     may be pinned, and the register may have been lost.
@@ -72,11 +72,11 @@ def _kept(first: Conflict) -> Kept:
 
 
 class GivingUp:
-    """Lets others have what assets held that have left: at once, or when the register can be used again.
+    """Releases the claims of assets that have left: immediately, or once the register can be used again.
 
     Args:
-        gone: whether an asset still is out of production or care. It is asked right before the register is:
-            what is published after that claims anew, and is not taken away.
+        gone: whether an asset is still out of production or care. It is asked right before the
+            register is: an asset published after that claims again, and keeps its claims.
     """
 
     def __init__(self, claims: Claims, partition: Partition, gone: Callable[[AssetId], bool]) -> None:
@@ -92,7 +92,7 @@ class GivingUp:
         await self.settle()
 
     async def settle(self) -> None:
-        """Release what could not be before, and, the first time, what a former process has not."""
+        """Release what could not be released before, and, the first time, what a former process left."""
         try:
             if self._may_hold_more:
                 self._owed |= dict.fromkeys(sorted(await self._claims.assets(self._partition)))
@@ -108,7 +108,7 @@ class GivingUp:
 
 
 class SlotClaims:
-    """The claims of the assets that are enforced: nothing is done where the host has no register."""
+    """The claims of enforced assets. Does nothing where the host has no register."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class SlotClaims:
         self._giving_up = None if claims is None else GivingUp(claims, runtime.partition, self._is_gone)
 
     async def take(self, slot: Slot) -> Kept | None:
-        """Take what the push of a slot changes; or why it must not begin.
+        """Claim what the push of a slot changes; or return why it must not begin.
 
         Raises:
             LehrError: the register cannot be used.
@@ -142,12 +142,12 @@ class SlotClaims:
             await self._giving_up.give_up(id)
 
     async def settle(self) -> None:
-        """Release what could not be before. Not before it is known what is still being turned down."""
+        """Release what could not be released before, but only once all running turndowns are known."""
         if self._giving_up is not None:
             await self._giving_up.settle()
 
     def _still_holds(self, conflict: Conflict) -> bool:
-        """Whether the asset of ours that holds a claim is in production with it, or is to be."""
+        """Whether the asset of ours that holds a claim is, or will be, in production with it."""
         slot = self._slots.get(conflict.holder.asset)
         if slot is None or slot.departed:
             return slot is not None

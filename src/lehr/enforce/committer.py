@@ -1,7 +1,7 @@
 """Group commit: what many turns write at about the same time goes into one transaction.
 
-While one transaction is being made durable, others' writes gather for the next. So one fsync
-serves many pushes, and nothing is told to be written before it is durable.
+While one transaction is being made durable, others' writes gather for the next. So one fsync serves
+many pushes, and no write is reported before it is durable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lehr.sdk.store import Store
 log = structlog.get_logger()
 
 MOST_WRITES = 2000
-"""Writes of one transaction; the rest goes into the next."""
+"""Most writes of one transaction; the rest goes into the next."""
 
 _RETRY_SECONDS = 1.0
 
@@ -42,7 +42,7 @@ class Committer:
     """Carries out writes in the order in which they were given.
 
     `post` hands over writes that must not be lost: while the store is out of order they are kept
-    and tried again. `ask` needs an answer now, and raises instead.
+    and tried again. `ask` needs an answer now, and raises otherwise.
     """
 
     def __init__(self, store: Store, blocking: Blocking, clock: Clock) -> None:
@@ -59,7 +59,7 @@ class Committer:
         self._singly = 0
 
     def under(self, lease: KeepLease) -> None:
-        """Write only as long as this lease stands. Invariant: I5."""
+        """Write only while this lease is held. Invariant: I5."""
         self._lease = (lease,)
 
     def post(self, writes: Sequence[Write], refused: RefusedWrite | None = None) -> None:
@@ -106,7 +106,7 @@ class Committer:
                     self._arrived.clear()
                     self._idle.set()
         except Exception as error:
-            self._ended = error  # whoever asks from now on would wait for ever
+            self._ended = error  # later callers would wait for ever
             self._refuse(self._pending, error)
             raise
 
@@ -118,7 +118,7 @@ class Committer:
         except TransientError as error:
             await self._put_back(batch, error)
         except DamagedError as error:
-            self._contain(batch, error)  # only who has asked for what rests on that row hears of it
+            self._contain(batch, error)  # only callers that need that row see this
         except StalledError as error:
             self._refuse(batch, error)
             raise
@@ -131,7 +131,7 @@ class Committer:
             _tell(batch, answers[len(lease) :])
 
     def _contain(self, batch: list[_Pending], error: Exception) -> None:
-        """Nothing of `batch` could be written down, for what one of them says: only that one may fail."""
+        """Nothing of `batch` could be written, because of one of them: only that one may fail."""
         if len(batch) > 1:
             self._pending[:0] = batch
             self._singly = len(batch)
@@ -142,7 +142,8 @@ class Committer:
         log.error("what was asked for cannot be written down", exc_info=error)
 
     def _take(self) -> list[_Pending]:
-        # Who asked and is gone would not carry out what is granted: a push admitted, and never begun.
+        # A caller that has been cancelled would not use its grant: a push admitted, and never
+        # begun.
         self._pending = [item for item in self._pending if item.answer is None or not item.answer.cancelled()]
         count = size = 0
         for item in self._pending:

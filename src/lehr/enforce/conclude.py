@@ -43,7 +43,7 @@ def conclude(
     """End the turn of `state` with `condition`.
 
     Args:
-        delay: seconds until the next turn that is due by itself; None for the resync.
+        delay: seconds until the next turn that is already due; None for the resync.
         wait_for: assets whose settling wakes this one.
         writes: written before the decision, in the same commit.
         operation: id of the push that the decision is about.
@@ -52,7 +52,7 @@ def conclude(
     assert state.turn is not None
     view = state.turn.view
     if view.pinning.until is not None:
-        # What a person said runs out then, and the turn may come to something else.
+        # A control expires then, and the turn may end differently.
         left = view.pinning.until - view.now
         delay = left if delay is None else min(delay, left)
     key = _key(condition)
@@ -86,7 +86,7 @@ def broken(
 ) -> tuple[State, tuple[Commit, Rest]]:
     """End a turn that could not be finished: the store could not be read, or something failed unforeseen.
 
-    Where a person has to act, it stalls. Else it comes again automatically, less and less often.
+    An asset that needs a person stalls. Any other is retried automatically, less and less often.
 
     Args:
         state: as it was when it failed, with or without a turn.
@@ -105,7 +105,7 @@ def broken(
             partition=key.partition,
             asset=key.id,
             at=now,
-            content=0,  # what it rested on is not to be relied on
+            content=0,  # its basis is not reliable
             governing=governing,
             goal=Goal.PRESENT if state.ledger is None else state.ledger.goal,
             condition=condition,

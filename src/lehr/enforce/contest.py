@@ -51,7 +51,7 @@ class Contest(msgspec.Struct, frozen=True):
         return Contest(content, repairs, level, now + wait)
 
     def wait(self, content: Digest, now: float) -> float:
-        """Seconds for which content that differs once more must not be pushed yet."""
+        """Seconds for which content that differs again must not be pushed yet."""
         return max(0.0, self.not_before - now) if self.content == content and self.level else 0.0
 
     def _remembers(self, content: Digest, now: float) -> bool:

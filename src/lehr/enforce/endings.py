@@ -1,4 +1,4 @@
-"""Why a loop that should go on for ever has ended: nobody would heal what it was there for."""
+"""Why a loop that should run for ever has ended: without it, nothing would heal its assets."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from lehr.base.errors import LehrError
 def defect_of(
     task: asyncio.Task[None], meant: type[LehrError], *, may_end: bool = False
 ) -> BaseException | None:
-    """What whoever serves must end with, now that `task` has ended. None if that is as it should be.
+    """The exit status of a process that serves, now that `task` has ended. None if the end was intended.
 
-    What its loop could foresee it has dealt with. So an error that means "try again" to others ends the
-    process like any other defect, by the name of the loop.
+    The loop has handled the errors it could foresee. So an error that means "try again" to others
+    ends the process like any other defect, under the name of the loop.
 
     Args:
-        meant: errors that are said as they are: with them, a loop ends the process on purpose.
+        meant: errors that are reported unchanged: with them, a loop ends the process on purpose.
         may_end: for a task that has one thing to do, and fails only by a defect.
     """
     name = task.get_name()

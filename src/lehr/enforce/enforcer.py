@@ -48,11 +48,11 @@ _WORD = "a person's word was given or taken back"
 class Enforcer:
     """One logical loop for every asset of a partition, independent of all others.
 
-    Use: `await start()` once an incarnation may exist, let it know (`told`, `controls_changed`), and
+    Use: `await start()` once an incarnation may exist, notify it (`told`, `controls_changed`), and
     `await stop()`.
 
     Attributes:
-        defect: what a loop has broken of; None as it should be.
+        defect: what broke a loop; None if nothing did.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Enforcer:
     # --- life --------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Take the lease, look up what was under way, and begin a turn of every asset."""
+        """Take the lease, look up what was under way, and begin a turn for every asset."""
         [self._turns.epoch] = await self._committer.ask(TakeLease(self.partition))
         self._committer.under(KeepLease(self.partition, self._turns.epoch))
         self._spawn(self._wakeups.follow_agenda(), "agenda", self._ended)
@@ -118,12 +118,12 @@ class Enforcer:
         await self._release_claims()
 
     def _take_up(self, newest: Incarnation) -> None:
-        """Begin with what a former process had left."""
+        """Begin with what a former process left."""
         now = self._runtime.clock.now()
         governance = self._load(newest)
         self._intent.advance(0, newest.sequence, ())
         recovered = recover(self._intent, self._runtime.store.records, self._runtime.registry, self.partition)
-        # Nothing is changed before all is read: what fails is begun again as if it never had.
+        # Nothing is changed before everything is read: after a failure, all of it is begun again.
         self._turns.governance = governance
         for item in recovered:
             slot = self._add(item.id, item.type, item.digest)
@@ -136,13 +136,13 @@ class Enforcer:
         self.sweep("start")
 
     def _load(self, newest: Incarnation) -> Governance:
-        """What governs `newest`, whose types are known from now on: what is read next is of these types."""
+        """Governance of `newest`, whose types are known from now on: later reads use these types."""
         governance = load(self._runtime.store, self._runtime.registry, newest, self._runtime.clock.now())
         self._runtime.registry.declare(map(declared_type, governance.of_type(TYPE)))
         return governance
 
     async def stop(self, grace: float = 0.0) -> None:
-        """End all loops. Pushes under way get `grace` seconds; what then goes on is unknown."""
+        """End all loops. Pushes under way get `grace` seconds; those still running then become unknown."""
         self._wakeups.stopping = True
         pushes = [slot for slot in self._wakeups.slots.values() if slot.push is not None]
         if pushes and grace:
@@ -173,7 +173,7 @@ class Enforcer:
         self._spawn(work, name, self._done)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A loop that ends would leave assets unhealed without a word: whoever serves must end with it."""
+        """A loop that ends would silently leave assets unhealed: the process that serves must end with it."""
         self._broke_of(defect_of(task, LeaseLostError))
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -186,7 +186,7 @@ class Enforcer:
             self._broken.set()
 
     async def broken(self) -> None:
-        """Wait until one of the loops breaks or ends, and raise what it broke of."""
+        """Wait until one of the loops breaks or ends, and raise its error."""
         await self._broken.wait()
         assert self.defect is not None
         raise self.defect
@@ -198,7 +198,7 @@ class Enforcer:
         self._following.told()
 
     def _listed(self, newest: Incarnation) -> None:
-        """`newest` is in force, and what it changed is not known."""
+        """`newest` is in force, and its changes are not known."""
         if self._turns.governance is None:
             self._take_up(newest)
             return
@@ -221,7 +221,8 @@ class Enforcer:
         before = self._turns.governance
         assert before is not None
         slots = self._wakeups.slots
-        # Nothing is changed before all is read: what fails comes again, and must be as new then.
+        # Nothing is changed before everything is read: after a failure, the same is read again as
+        # new.
         same = before.digest == incarnation.governance
         governance = replace(before, incarnation=incarnation) if same else self._load(incarnation)
         enforced = {
@@ -253,16 +254,16 @@ class Enforcer:
         self._wakeups.changed.set()
 
     def _overtakes(self, slot: Slot) -> bool:
-        """Whether what has just been published makes a push under way, or about to begin, out of date."""
+        """Whether the latest publication makes a push that runs, or is about to begin, out of date."""
         return (slot.push is not None or slot.activity is Activity.ADMITTING) and not self._pinned(slot)
 
     async def _follow_store(self) -> None:
-        """Look now and then for what was written and not told."""
+        """Check periodically for writes without a notification."""
         while True:
             await self._runtime.clock.sleep(_CATCH_UP_SECONDS)
             try:
                 self._look_at_controls()
-                # Who has nothing to write would never learn that another one has taken over.
+                # Without writes, this process would never notice that another one has taken over.
                 await self._committer.ask(KeepLease(self.partition, self._turns.epoch))
                 await self._release_claims()
             except LeaseLostError:
@@ -271,7 +272,7 @@ class Enforcer:
                 log.warning("the store cannot be read, it is looked at again", error=str(error))
 
     async def _release_claims(self) -> None:
-        """Release what departed assets still hold, once it is known what is still being turned down."""
+        """Release what departed assets still hold, once all running turndowns are known."""
         if self._turns.governance is not None:
             await self._claims.settle()
 
@@ -287,7 +288,7 @@ class Enforcer:
         try:
             governance, ids = self._load(self._turns.governance.incarnation), self.select(selector)
         except LehrError as error:
-            # It stands all the same. As long as its version is not taken up, it is looked for again.
+            # It is published all the same. Until its version is taken up, it is looked for again.
             log.warning("the store cannot be read, it is looked at again", error=str(error))
             return
         self._turns.governance = governance
@@ -332,7 +333,7 @@ class Enforcer:
         return pin(last[0], last[1], controls).pin is not None
 
     def pushes(self) -> list[tuple[Operation, str]]:
-        """Pushes under way, and what each said last of its progress."""
+        """Pushes under way, and the last progress that each reported."""
         return [(slot.push.operation, slot.push.said) for slot in self._wakeups.slots.values() if slot.push]
 
     # --- what others may ask -----------------------------------------------------------------
@@ -364,7 +365,7 @@ class Enforcer:
 
     @property
     def at_rest(self) -> bool:
-        """True when nothing goes on, and nothing is due within some seconds that could change much."""
+        """True when nothing runs, and nothing due within some seconds could change much."""
         behind = self._following.behind and not self._following.trouble
         return self._wakeups.at_rest and not behind
 

@@ -1,4 +1,4 @@
-"""What plugins and checks fail with, kept from spreading."""
+"""Errors of plugins and checks, contained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lehr.base.text import described, writable
 T = TypeVar("T")
 
 FAILURES = (Exception, SystemExit, GeneratorExit, BaseExceptionGroup)
-"""What a plugin or check may raise, and this process goes on."""
+"""What a plugin or check may raise without ending this process."""
 
 _MOST_BYTES = 1_000_000
 _FEW_BYTES = 8_000
@@ -34,10 +34,10 @@ def brief(error: BaseException) -> str:
 def storable(value: T, kind: type[T]) -> T:
     """`value`, a plugin's or check's answer, so that it can be written down and read again.
 
-    Texts are made writable; what production says must not keep it from being healed.
+    Texts are made writable; output of production must not keep it from being healed.
 
     Raises:
-        ValueError: it cannot be written down, for what is in it.
+        ValueError: its content cannot be written down.
     """
     try:
         encoded = _encoded(value)
@@ -49,7 +49,7 @@ def storable(value: T, kind: type[T]) -> T:
         raise ValueError(brief(error)) from error
     if len(encoded) > _MOST_BYTES:
         raise ValueError(f"it has {len(encoded):,} bytes, more than {_MOST_BYTES:,}")
-    return value if written == value else written  # of a number that is none, nothing is left
+    return value if written == value else written  # of an invalid number, nothing is left
 
 
 def _encoded(value: object) -> bytes | None:

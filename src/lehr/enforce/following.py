@@ -1,7 +1,7 @@
 """How the Enforcer follows intent: as every reader of it does, by a reflector (`lehr.client`).
 
-Unlike an informer it keeps no assets: of a million it has to know their heads, and reads one when its turn
-comes.
+Unlike an informer it keeps no assets: of a million assets it knows only their heads, and reads each
+when its turn comes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _POLL_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 3600.0
 
 Heads = Mapping[AssetId, Head | None]
-"""Assets as they stand in an incarnation; None for those that are not there any more."""
+"""Assets as an incarnation has them; None for those that it no longer has."""
 
 
 class Following:
@@ -49,7 +49,7 @@ class Following:
 
         Args:
             listed: takes the newest incarnation as a whole.
-            changed: takes what differs from the one before.
+            changed: takes the differences from the one before.
             troubled: called when intent cannot be followed.
         """
         self.sequence = 0
@@ -64,7 +64,7 @@ class Following:
         self._reflector = Reflector(self._watch, self, clock, runtime.chance)
 
     async def begin(self) -> None:
-        """Hand on what there is.
+        """Hand on all incarnations there are.
 
         Raises:
             TransientError, StalledError: it cannot be read.
@@ -72,7 +72,7 @@ class Following:
         await self._reflector.list()
 
     async def run(self) -> None:
-        """Follow until cancelled, whatever happens: nothing else would find what is published from now on."""
+        """Follow until cancelled, whatever happens: nothing else would notice later publications."""
         while True:
             try:
                 await self._reflector.run()
@@ -92,11 +92,11 @@ class Following:
 
     @property
     def behind(self) -> bool:
-        """True while there is an incarnation that was heard of and not handed on."""
+        """True while an incarnation was announced and not handed on."""
         return self._feed.heard_of > self.sequence
 
     def catch_up(self) -> None:
-        """Hand on all that there is, at once."""
+        """Hand on everything there is, immediately."""
         try:
             for sequence in range(self.sequence + 1, self._feed.newest + 1):
                 self.apply(self._watch.batch(sequence))
@@ -119,7 +119,7 @@ class Following:
             asset.id: Head(asset.id, asset.type, asset.digest) for asset in batch.changed
         }
         header = self._runtime.store.intent.incarnation(self._runtime.partition, batch.sequence)
-        if header is None:  # reads may lag behind what was told
+        if header is None:  # reads may lag behind notifications
             raise TransientError(
                 f"incarnation {self._runtime.partition}@{batch.sequence} cannot be read yet", code="ENF101"
             )

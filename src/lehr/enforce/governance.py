@@ -55,7 +55,7 @@ class Governance(msgspec.Struct, frozen=True):
 
 
 def load(store: Store, registry: Registry, incarnation: Incarnation, now: float) -> Governance:
-    """What governs the partition of `incarnation`, its newest, at `now` (wall-clock seconds)."""
+    """Governance of the partition of `incarnation`, its newest, at `now` (wall-clock seconds)."""
     partition = incarnation.partition
     types = sorted(name for name, item in registry.types.items() if item.governs)
     assets: dict[str, list[Asset]] = {}

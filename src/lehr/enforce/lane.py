@@ -83,10 +83,10 @@ class Lane(Generic[T]):
         self._rouse()
 
     def _rouse(self) -> None:
-        """See to it that a worker comes and takes what is queued, one turn after the other.
+        """Start a worker for queued turns unless one is starting.
 
-        A worker that comes upon a turn that waits calls the next. So a hundred turns that wait for
-        nothing take one task, and not a hundred.
+        A worker whose turn has to wait calls the next worker. So a hundred turns that wait for
+        nothing take one task, not a hundred.
         """
         if self._roused or self._stopped or not self._queue:
             return
@@ -98,7 +98,7 @@ class Lane(Generic[T]):
             self._roused = True
 
     def hasten(self, item: T) -> None:
-        """Let the turn of `item`, which is queued, overtake routine ones."""
+        """Let the queued turn of `item` overtake routine ones."""
         self._queue.hasten(item)
 
     async def _work(self) -> None:
@@ -113,8 +113,8 @@ class Lane(Generic[T]):
                     await self._clock.sleep(0)
                     since = self._clock.monotonic()
         finally:
-            # Here and not in a callback of the task, which runs later: whoever queues a turn in
-            # between would count on a worker that takes no more.
+            # Here and not in a callback of the task, which runs later: a caller that queues a turn
+            # in between would count on a worker that takes no more.
             self._workers.discard(worker)
             self._rouse()
 
@@ -122,8 +122,8 @@ class Lane(Generic[T]):
         """Take one of the plugin's places for pushes, waiting a little if all are taken.
 
         Returns False when none came free; `item` is then remembered for `next_deferred`. The wait
-        spares assets a second diff where pushes are short; it is bounded, and so is the number
-        of turns that wait, so that long pushes do not keep others from being looked at.
+        spares assets a second diff where pushes are short. It is bounded, as is the number of turns
+        that wait, so that long pushes do not keep others from being looked at.
         """
         if not await self._place_came_free():
             self._deferred[item] = None
@@ -146,14 +146,14 @@ class Lane(Generic[T]):
         self._deferred.pop(item, None)
 
     def free_place(self) -> None:
-        """Give a place back."""
+        """Return a place."""
         self._places.release()
 
     def next_deferred(self) -> T | None:
-        """Who is to come again now, longest ago first; None if there is nobody, or no place.
+        """The slot that comes next, of those deferred longest ago; None if there is none, or no place.
 
-        Whoever is told must take the place, be deferred again, or have this asked once more:
-        no place stays free while somebody waits for one.
+        The caller must take the place, be deferred again, or have this asked once more: no place
+        stays free while a slot waits for one.
         """
         if self._places.locked() or not self._deferred:
             return None
@@ -171,11 +171,11 @@ class Lane(Generic[T]):
 
     @property
     def watches(self) -> bool:
-        """Whether the plugin ever says that something may have changed."""
+        """Whether the plugin ever reports possible changes."""
         return type(self.plugin).watch is not AssetPlugin.watch
 
     async def hints(self) -> AsyncIterator[AssetKey]:
-        """What the plugin says may have changed, for ever; a watch that breaks or ends only costs time."""
+        """Possible changes that the plugin reports, for ever; a watch that breaks or ends only costs time."""
         told = False
         while True:
             try:
@@ -249,7 +249,7 @@ class Lane(Generic[T]):
         return self._usable(outcome)
 
     def _usable(self, outcome: object) -> Outcome:
-        """`outcome`, or that it is unknown if that is none."""
+        """`outcome` if it is valid, otherwise an unknown one."""
         if not isinstance(outcome, Outcome):
             kind = type(outcome).__name__
             return Outcome(Result.UNKNOWN, f"{self._name} answered a {kind} instead of an outcome")

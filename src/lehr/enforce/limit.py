@@ -1,7 +1,7 @@
 """Calls that cost next to nothing where nothing is waited for.
 
-Most turns look at production that answers at once, from memory, and wait for nothing. Under virtual
-time all do.
+Most turns look at production that answers immediately, from memory, and wait for nothing. Under
+virtual time all do.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` comes to; it is cancelled if it takes longer than `seconds`.
+    """Result of `work`, which is cancelled if it takes longer than `seconds`.
 
-    The limit is set up when `work` waits for the first time: `asyncio.timeout` costs 4 us, a
-    fifth of a turn whose plugin answers at once.
+    The limit is set up when `work` waits for the first time: `asyncio.timeout` costs 4 us, a fifth
+    of a turn whose plugin answers immediately.
 
     Raises:
         TimeoutError: it took longer.
@@ -32,7 +32,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def telling(waits: Callable[[], None], work: Coroutine[Any, Any, T]) -> T:
-    """What `work` comes to; `waits` is called when it waits for the first time."""
+    """Result of `work`; calls `waits` when it waits for the first time."""
     try:
         waits_for = work.send(None)
     except StopIteration as ended:
@@ -43,7 +43,7 @@ async def telling(waits: Callable[[], None], work: Coroutine[Any, Any, T]) -> T:
 
 @types.coroutine
 def _rest(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Go on with `work`, which waits for `waits_for`: what `yield from` does after its first step."""
+    """Continue `work`, which waits for `waits_for`: what `yield from` does after its first step."""
     while True:
         try:
             try:

@@ -1,4 +1,4 @@
-"""What a turn of one asset may know of others: how they differ, who refers to it, who waits for whom."""
+"""What a turn may know of other assets: how they differ, which refer to it, which wait for which."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lehr.sdk.check import Referrer
 from lehr.sdk.runtime import Runtime
 
 _UNKNOWN = Effects(capacity=None)
-"""What cannot be known blocks in both directions."""
+"""Unknown facts block in both directions."""
 
 UNDER_WAY = Diff((Change("push", "ended", "under way"),), _UNKNOWN)
 """How an asset differs while a push of it is, or may be, under way."""
@@ -50,20 +50,19 @@ class Neighbours:
         self._lanes = lanes
 
     def asset(self, id: AssetId, sequence: int) -> Asset | None:
-        """An asset as it stands in `sequence`."""
+        """An asset as `sequence` has it."""
         return self._intent.asset(AssetKey(self._partition, id), sequence)
 
     async def look(
         self, id: AssetId, sequence: int, governing: int, *, settled: bool = False
     ) -> tuple[Diff, Digest | None] | None:
-        """Compare an asset as it stands in `sequence`; with its digest in `governing`.
+        """Compare an asset of `sequence`, using its digest in `governing`.
 
-        That is what the turn took for the newest incarnation, so that admission finds out if it is
-        not the newest any more.
+        The turn took `governing` for the newest incarnation, so admission finds out if a newer one
+        exists.
 
-        A push that is or may be under way, and a plugin that does not answer, are differences with
-        unknown effects.
-        None if the incarnation has no such asset.
+        A push that is or may be under way, and a plugin that does not answer, count as differences
+        with unknown effects. None if the incarnation has no such asset.
 
         Args:
             settled: do not ask the plugin where the last turn of the asset found this content in place.
@@ -95,7 +94,7 @@ class Neighbours:
         return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
     async def compare(self, lane: Lane[Slot], target: Target) -> tuple[Diffed | DiffFailed, RecordingReader]:
-        """What the plugin of `lane` finds, and what it read for that."""
+        """What the plugin of `lane` finds, and what it read to find it."""
         asset = self._intent.asset(AssetKey(self._partition, target.id), target.incarnation)
         read = self.reader(target.id, target.incarnation)
         found = await lane.diff(target, asset, read)
@@ -104,7 +103,7 @@ class Neighbours:
         return found, read
 
     def reader(self, id: AssetId, sequence: int) -> RecordingReader:
-        """Reads incarnation `sequence`, without what was removed from production by its turndown.
+        """Reads incarnation `sequence`, without assets that their turndown has removed from production.
 
         `id`, which it reads for, is there also after its removal.
         """
@@ -129,7 +128,7 @@ class Neighbours:
     def referrers(self, id: AssetId, sequence: int, controls: Sequence[Control] = ()) -> list[Referrer]:
         """Assets of incarnation `sequence` that refer, or once referred, to `id`, and have not left.
 
-        Each stands as the pin among `controls` keeps it: that, and not what is newer, is what it runs.
+        Each is as its pin among `controls` keeps it: it runs that, not its newest version.
         """
         found = []
         for other in self._intent.once_mentioned_by(AssetKey(self._partition, id)):
@@ -148,7 +147,7 @@ class Neighbours:
         return [id for id in targets if id != asset.id]
 
     def has_left(self, id: AssetId) -> bool:
-        """True for an asset that is out of production and is to stay so, or out of Lehr's care."""
+        """True for an asset that is out of production and will stay so, or is out of Lehr's care."""
         slot = self._slots.get(id)
         if slot is None:
             return True
@@ -160,8 +159,8 @@ class Neighbours:
     def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.
 
-        Empty if there is no such circle. Only who is at rest and has seen the same checks has said
-        its last word and counts.
+        Empty if there is no such circle. Only assets at rest that have seen the same checks count:
+        their answers are final.
         """
         came_from: dict[AssetId, AssetId] = {
             id: slot.key.id for verdict in verdicts if not verdict.allow for id in verdict.wait_for
@@ -182,7 +181,7 @@ class Neighbours:
         if slot is None or slot.in_turn or slot.governance is None or asking.governance is None:
             return ()
         if slot.state.trouble.failed_diffs or slot.state.operation is not None:
-            return ()  # It listens to those that it refers to, and no check said that it waits for them.
+            return ()  # It listens to its references, and no check made it wait for them.
         return slot.waits if slot.governance.sequence == asking.governance.sequence else ()
 
     def _way(self, start: AssetId, end: AssetId, came_from: Mapping[AssetId, AssetId]) -> tuple[AssetId, ...]:

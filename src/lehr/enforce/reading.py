@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class RememberedIntent:
-    """Reads of single assets, with the latest ones kept.
+    """Reads of single assets, with the latest ones cached.
 
-    An incarnation never changes (invariant I2), so what was read of one stays right for ever, and
-    right for later ones that have not changed it, as far as `advance` told.
+    An incarnation never changes (invariant I2), so a read of one stays right for ever, and is right
+    for later ones that have not changed the asset, as far as `advance` knows.
     """
 
     def __init__(self, intent: StoredIntent, size: int = 16_384) -> None:
@@ -43,7 +43,7 @@ class RememberedIntent:
 
     def advance(self, before: int, sequence: int, changed: Iterable[AssetId]) -> None:
         """Incarnation `sequence` differs from incarnation `before` in `changed` alone."""
-        # What lies between the two is not known: what had changed there may have changed back.
+        # The changes between the two are not known: an asset may have changed there and back.
         adjoins = before == self._newest and sequence == before + 1
         if not adjoins or len(self._changed_with) >= self._size:
             self._first = sequence
@@ -76,7 +76,7 @@ class RememberedIntent:
 def last_of_type(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asset, int] | None:
     """The last version of an asset that had this type, and the sequence it came with.
 
-    None if there is none, or it was pruned. A later one by the same id may be of another type.
+    None if it does not exist or was pruned. A later one with the same id may be of another type.
     """
     last = intent.last(key)
     if last is None or last[0].type == type:
@@ -88,9 +88,9 @@ def last_of_type(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[As
 
 
 def last_known(intent: RememberedIntent, key: AssetKey, type: str) -> tuple[Asset, int] | None:
-    """How an asset last stood, and the sequence it came with; None if it never did.
+    """The last version of an asset, and the sequence it came with; None if it never existed.
 
-    Of one that cannot be read, what is known all the same: a person who names it by its id means it.
+    Of one that cannot be read, its known parts: a person who names it by its id means it.
     """
     try:
         return intent.last(key)
@@ -110,8 +110,8 @@ class RecordingReader:
     """`lehr.sdk.plugin.Reader` over the store.
 
     Attributes:
-        reads: digest by id of every asset that was asked for; None for one that is not there.
-        understands: up to which version of which types whoever reads understands, as
+        reads: digest by id of every asset that was asked for; None for one that does not exist.
+        understands: up to which version of which types the reader understands, as
             `AssetPlugin.versions`; None for one that always understands the newest.
     """
 
@@ -123,7 +123,7 @@ class RecordingReader:
         sequence: int,
         removed: Callable[[Asset], bool] = lambda asset: False,
     ) -> None:
-        """Read incarnation `sequence`, in which what was `removed` by its turndown is not there."""
+        """Read incarnation `sequence`, without assets that their turndown has `removed`."""
         self._removed = removed
         self._intent = intent
         self._registry = registry
@@ -141,18 +141,18 @@ class RecordingReader:
         return {id: asset.digest if asset else None for id, asset in self._assets.items()}
 
     def others(self, id: AssetId) -> tuple[AssetId, ...]:
-        """Ids of the assets that were asked for beside `id`."""
+        """Ids of the assets that were asked for other than `id`."""
         assets = self._assets
         if len(assets) == 1 and id in assets:
             return ()
         return tuple(other for other in assets if other != id)
 
     def content_digest(self, asset: Asset) -> Digest:
-        """Digest of `asset` and of all that was read to apply it."""
+        """Digest of `asset` and of everything that was read to apply it."""
         return content_digest(asset, self.reads) if self.others(asset.id) else asset.digest
 
     def know(self, asset: Asset) -> None:
-        """Spare a look-up: `asset` is how it stands in this incarnation, and is read although removed."""
+        """Save a look-up: `asset` is its version in this incarnation, and is read although removed."""
         self._assets[asset.id] = asset
 
     def asset(self, id: AssetId) -> Asset | None:
@@ -188,7 +188,7 @@ class RecordingReader:
 
 
 def content_digest(asset: Asset, reads: Mapping[AssetId, Digest | None]) -> Digest:
-    """Digest of an asset and of all that its plugin read to apply it."""
+    """Digest of an asset and of everything that its plugin read to apply it."""
     others = sorted(id for id in reads if id != asset.id)
     if not others:
         return asset.digest

@@ -1,8 +1,8 @@
-"""Where a new process takes up what a former one left. Reads the store, changes nothing.
+"""Where a new process continues the work of a former one. Reads the store, changes nothing.
 
-Invariant: I12. Whatever had been started is found again: pushes that never ended are unknown until
-they have been looked at, turndowns go on although intent does not name the asset any more, and what
-was let go is still said to be.
+Invariant: I12. Everything that was started is found again: pushes that never ended are unknown
+until they have been looked at, turndowns continue although intent no longer names the asset, and
+released assets are still reported.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Recovered(msgspec.Struct):
     """An asset that has a loop, and what its loop remembers.
 
     Attributes:
-        digest: in the newest incarnation; None when it is not there any more.
-        successor: what the newest incarnation has by this id, if that is of another type.
+        digest: in the newest incarnation; None when the asset is no longer there.
+        successor: the asset that has this id in the newest incarnation, if it is of another type.
         damage: of the record of its newest push, which may be under way; None as a rule.
     """
 
@@ -50,7 +50,7 @@ def recover(
     for standing in records.standings(partition):
         item = found.get(standing.asset)
         if item is None and standing.condition.status not in LEFT:
-            # It has left intent, and was not yet found to have left production or our care.
+            # It has left intent, but was not yet found to have left production or our care.
             item = _departed(intent, registry, AssetKey(partition, standing.asset))
         if item is not None:
             item.state = State(standing=standing.key, next_at=standing.condition.next_at)
@@ -58,7 +58,8 @@ def recover(
     for operation in records.open_operations(partition):
         item = found.get(operation.asset) or _departed(intent, registry, operation.key)
         if item is not None and item.type not in ("", operation.type) and item.digest is not None:
-            # Its own plugin has to say what became of the push; what has the id now waits for that.
+            # Its own plugin must find out how the push ended; the new asset with this id waits for
+            # that.
             head = Head(item.id, item.type, item.digest)
             item = replace(item, type=operation.type, successor=head)
             found[item.id] = item
@@ -81,13 +82,13 @@ def _departed(intent: RememberedIntent, registry: Registry, key: AssetKey) -> Re
     try:
         last = intent.last(key)
     except DamagedError:
-        return Recovered(key.id, "", None)  # its turn says what is damaged
+        return Recovered(key.id, "", None)  # its turn reports what is damaged
     if last is None or registry.inert(last[0].type):
         return None
     return Recovered(key.id, last[0].type, None)
 
 
 def left_under_way(recovered: list[Recovered]) -> list[Operation]:
-    """Pushes that a former process had started and that nobody has ended."""
+    """Pushes that a former process started and that have not ended."""
     operations = (item.state.operation for item in recovered)
     return [operation for operation in operations if operation is not None and operation.result is None]

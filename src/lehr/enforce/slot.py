@@ -64,23 +64,23 @@ class Slot:
     """An asset's place in the Enforcer.
 
     Attributes:
-        digest: in the newest incarnation; None when it is not there any more.
-        successor: what the newest incarnation has by this id, of another type; it waits until this one has
-            left. None as a rule.
+        digest: in the newest incarnation; None when the asset is no longer there.
+        successor: the asset of another type that has this id in the newest incarnation; it waits
+            until this one has left. Usually None.
         state: what `step` remembers.
         activity: what it is doing now.
         woken: cause of a wake-up that came while a turn or push was under way.
         offered: woken because a place for its push had come free.
         overtaken: newer content came while its push was being admitted.
-        due: monotonic seconds at which it comes again by itself; None for the resync.
-        governance: what governs the turn under way.
+        due: monotonic seconds of its next automatic turn; None for the resync.
+        governance: governance of the turn under way.
         inbox: end of a push, to be taken up by the next turn.
         settled: its last turn has left nothing to do.
         reads: other assets that the plugin read in the last diff.
         waits: assets whose settling wakes this one.
-        ages: how long its turndown has stood; None without one.
-        damage: of the record of its newest push: as long as this process runs, nothing is believed of what
-            production holds, and nothing is pushed. None as a rule.
+        ages: age of its turndown; None without one.
+        damage: of the record of its newest push: while this process runs, nothing is believed about
+            production, and nothing is pushed. Usually None.
     """
 
     __slots__ = (
@@ -130,7 +130,7 @@ class Slot:
 
     @property
     def departed(self) -> bool:
-        """Whether intent does not have it any more: not at all, or as something of another type."""
+        """Whether intent no longer has it: not at all, or as an asset of another type."""
         return self.digest is None or self.successor is not None
 
     @property
@@ -140,7 +140,7 @@ class Slot:
 
     @property
     def may_be_pushing(self) -> bool:
-        """Whether a push of it is under way, or nobody knows how it ended."""
+        """Whether a push of it is under way, or ended in an unknown way."""
         return self.push is not None or self.state.operation is not None or self.damage is not None
 
     def become(self, activity: Activity) -> None:
@@ -160,7 +160,7 @@ class Slot:
         self.successor = None if known else head
 
     def superseded(self) -> None:
-        """Newer content has come: a push under way, or about to begin, hears of it."""
+        """Newer content exists: notify a push that is under way or about to begin."""
         self.overtaken = self.activity is Activity.ADMITTING
         if self.push is not None:
             self.push.superseded = True

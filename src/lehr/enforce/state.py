@@ -20,7 +20,7 @@ from lehr.model.writes import Admit, Refused, Write
 
 
 class Phase(enum.Enum):
-    """Where an asset's loop stands between two events."""
+    """The phase of an asset's loop between two events."""
 
     IDLE = "idle"
     LOOKING = "looking"
@@ -41,9 +41,9 @@ class View(msgspec.Struct, frozen=True):
         now: wall-clock seconds; monotonic: of the same moment.
         cause: what woke the turn.
         asset: at the content incarnation; None when the content incarnation has none.
-        newest: the asset as it last stood in intent.
+        newest: the asset as intent last had it.
         newest_digest: of the asset in the governing incarnation; None when it is not there.
-        governance, controls: what the verdicts will rest on.
+        governance, controls: the basis of the verdicts.
         course: goal of the turn.
         observe: reason why this asset is only observed; None when it is not.
         orphaned: True when intent let the asset go without a turndown.
@@ -86,7 +86,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What the turn under way has found so far."""
+    """The findings of the turn under way."""
 
     view: View
     diff: Diff | None = None
@@ -102,7 +102,7 @@ class Trouble(msgspec.Struct, frozen=True):
         failures: pushes in a row that failed.
         failed_diffs: diffs in a row that failed.
         ineffective: pushes in a row that ended well and left some diff.
-        alike: of these, the last in a row that left this very diff.
+        alike: of these, the last in a row that left exactly this diff.
         diff_digest: the diff that was left, or that stalled.
         not_before: monotonic seconds before which nothing is pushed.
         said: (reason, message, unblock) of the last failure, repeated while backing off.
@@ -124,11 +124,11 @@ CALM = Trouble()
 
 
 class State(msgspec.Struct, frozen=True):
-    """All that the loop of one asset remembers.
+    """Everything that the loop of one asset remembers.
 
     Attributes:
         operation: the push under way, or whose outcome is unknown.
-        standing: key of the last condition recorded, and since then `turns` ended like it.
+        standing: key of the last condition recorded; the last `turns` turns ended with it.
         next_at: due time recorded with it.
         contest: verified pushes that were undone again.
         left: True when the last turn found it out of production, or out of Lehr's care.
@@ -165,7 +165,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class Diffed(msgspec.Struct, frozen=True):
-    """The plugin compared. `content_digest` covers all that it read."""
+    """The plugin compared. `content_digest` covers everything that it read."""
 
     diff: Diff
     content_digest: Digest
@@ -194,7 +194,7 @@ class Checked(msgspec.Struct, frozen=True):
     Attributes:
         operation_id: for the push, should it be admitted.
         looked_at: assets that were looked at, with their digests in the newest incarnation.
-        circle: ids, if those that it waits for wait for it in turn.
+        circle: ids, if the assets that it waits for wait for it in turn.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -221,7 +221,7 @@ class NotAdmitted(msgspec.Struct, frozen=True):
 
 
 class Deferred(msgspec.Struct, frozen=True):
-    """The plugin has no free place for a push, or its retry budget is used up.
+    """The plugin has no free place for a push, or its retry budget is exhausted.
 
     Attributes:
         delay: seconds; None when the shell wakes the asset as soon as there is a place.
@@ -293,8 +293,8 @@ class Rest(msgspec.Struct, frozen=True):
 
     Attributes:
         wait_for: assets whose settling may change the answer.
-        settled: nothing is left to do; whoever waits for this asset is woken.
-        quiet: something is left to do, but nothing differs now; who waits is woken too.
+        settled: nothing is left to do; assets that wait for this one are woken.
+        quiet: something is left to do, but nothing differs now; assets that wait are woken as well.
     """
 
     delay: float | None = None
@@ -304,7 +304,7 @@ class Rest(msgspec.Struct, frozen=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """The turn is over, and another one begins at once."""
+    """The turn is over, and another one begins immediately."""
 
     cause: str
 

@@ -57,7 +57,7 @@ from lehr.model.writes import Admit, Adopt, Basis, Finish
 Stepped = tuple[State, tuple[Effect, ...]]
 
 RETRY = "retry"
-"""Cause of a turn that a person asked for: what went wrong before is forgotten."""
+"""Cause of a turn that a person asked for: earlier failures are forgotten."""
 
 INEFFECTIVE_PUSHES = 3
 """Pushes in a row that may end well and leave the same diff, before a person is needed."""
@@ -69,7 +69,7 @@ _LOOK_AGAIN = 5.0
 _LOOK_AT_LEAST = 60.0
 _ASK_AGAIN = 0.2
 _REFUSALS = 4
-"""Admissions in a row that may find a turn out of date before that is said."""
+"""Admissions in a row that may find a turn out of date before that is reported."""
 
 _MUST_NOT_CHANGE: dict[str, str] = {
     Reason.CLAIMED_ELSEWHERE: "claim something else; or turn it down or let it go in that partition"
@@ -77,11 +77,11 @@ _MUST_NOT_CHANGE: dict[str, str] = {
     Reason.CLAIMED_HERE: "it is removed or claims something else; or claim something else (lehr claims)",
     Reason.PROTECTED_PATH: "choose a path outside of it; or remove the symbolic link that leads there",
 }
-"""What unblocks an asset that claims what it must not change, by the reason of the refusal."""
+"""How to unblock an asset that claims what it must not change, by the reason of the refusal."""
 
 
 def step(state: State, event: Event) -> Stepped:
-    """What the loop does next.
+    """The next effects of the loop.
 
     Args:
         state: what `step` returned last for this asset, or a new `State`.
@@ -143,7 +143,7 @@ def _still_unknown(
 ) -> Stepped:
     operation = _operation(state)
     if delay is None:
-        # Who cannot say now may never be able to: look less and less often.
+        # A plugin that cannot answer now may never be able to: look less and less often.
         delay = backoff(state.turns + 3, _turn(state).view.jitter, longest=_LOOK_AT_LEAST)
     condition = Condition(
         Status.UNKNOWN,
@@ -155,7 +155,7 @@ def _still_unknown(
 
 
 def _resolve(state: State, diff: Diff) -> Stepped:
-    """The plugin says that the push has ended; production says what it came to."""
+    """The plugin reports that the push has ended; production shows the result."""
     if not diff.empty:
         return _resolve_failed(state, f"differs in {diff.summary()}", "found not applied")
     operation, view = _operation(state), _turn(state).view
@@ -215,7 +215,7 @@ def _recovering(diff: Diff) -> Condition:
 
 
 def _obstacle(state: State) -> tuple[Condition, float | None] | None:
-    """What keeps a diff from being pushed before any check is asked."""
+    """What prevents a push of a diff before any check is asked."""
     turn, trouble = _turn(state), state.trouble
     view, diff = turn.view, _diff(turn)
     if view.observe is not None:
@@ -238,7 +238,7 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
     if contested:
         return _contested(view, diff), contested
     if _needs_approval(view, diff) and diff.digest() not in view.pinning.approved:
-        # The digest is part of what it says: an approval is for the diff that was recorded last.
+        # The digest is part of it: an approval is for the diff that was recorded last.
         what = f"{diff.summary()} (diff {short(diff.digest())})"
         message = f"{what}: carrying this out destroys what cannot be brought back"
         return Condition(Status.WAITING, Reason.APPROVAL_NEEDED, message, f"lehr approve {view.key.id}"), None
@@ -246,7 +246,7 @@ def _obstacle(state: State) -> tuple[Condition, float | None] | None:
 
 
 def _repaired(state: State, content: Digest) -> State:
-    """Remember a push that was verified: if it is undone again and again, somebody else writes there."""
+    """Remember a verified push: if it is undone again and again, another writer is at work."""
     turn = _turn(state)
     view = turn.view
     contest = state.contest.verified(content, _diff(turn).digest(), view.monotonic, view.jitter)
@@ -320,7 +320,7 @@ def _converged(state: State) -> Stepped:
 
 
 def _reached(view: View) -> tuple[Condition, float | None]:
-    """The condition of an asset whose production is as this turn's goal says."""
+    """The condition of an asset whose production matches this turn's goal."""
     course = view.course
     delay = None if course.until is None else course.until - view.now
     if course.goal is Goal.ABSENT:
@@ -459,7 +459,7 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         unblock = "repair what is damaged; `lehr store check` names all of it"
         return conclude(state, Condition(Status.STALLED, Reason.DAMAGED, refused.message, unblock))
     if refused.reason in (Reason.LIMIT_REACHED, Reason.APPROVAL_MISSING):
-        # Shares that are held until a push has ended come free without anybody being told.
+        # Shares that are held until a push ends come free without a notification.
         room = view.now + _LOOK_AGAIN if refused.reason == Reason.LIMIT_REACHED else None
         until = refused.until or room
         delay = None if until is None else max(0.0, until - view.now)
@@ -471,7 +471,7 @@ def _not_admitted(state: State, event: NotAdmitted) -> Stepped:
         unblock = _MUST_NOT_CHANGE[refused.reason]
         condition = Condition(Status.WAITING, refused.reason, refused.message, unblock)
         return conclude(state, condition, delay=_LOOK_AT_LEAST, wait_for=event.wait_for)
-    # What the verdicts rested on has changed: nothing is wrong, the turn is just out of date.
+    # The basis of the verdicts has changed: nothing is wrong, the turn is just out of date.
     count = state.refused + 1
     delay = backoff(count, 1.0, first=_ASK_AGAIN, longest=_LOOK_AGAIN)
     if count <= _REFUSALS:

@@ -1,4 +1,4 @@
-"""Turndown: how far an asset that is to leave production may go now. Pure.
+"""Turndown: how far an asset that should leave production may go now. Pure.
 
 Invariant: I4. A goal other than PRESENT comes from the `lehr.Turndown` addon alone.
 """
@@ -20,13 +20,13 @@ _ORDER = (Goal.PRESENT, Goal.DRAINED, Goal.FENCED, Goal.ABSENT)
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What a turn of an asset with a turndown strives for.
+    """The goal of a turn of an asset with a turndown.
 
     Attributes:
         goal: for this turn.
         until: wall-clock seconds when a further goal comes within reach; None if not by time.
         wait_for: assets whose settling may take the obstacle away.
-        held: nothing is pushed before `until`: the word has not stood for its time.
+        held: nothing is pushed before `until`: the addon is not old enough.
         obstacle: (reason, message, unblock) that keeps it from going further; None if nothing does.
     """
 
@@ -38,10 +38,10 @@ class Course(msgspec.Struct, frozen=True):
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What `plan` looks at.
+    """The inputs of `plan`.
 
     Attributes:
-        since: wall-clock seconds since when the addon stands in published intent.
+        since: wall-clock seconds since when published intent has the addon.
         supported: goals beyond PRESENT that the plugin understands.
         referrers: assets that refer to this one and are not removed themselves.
         ledger: how far it has come.
@@ -68,7 +68,7 @@ def plan(addon: Turndown, found: Circumstances, now: float) -> Course:
     stands = found.since + addon.stand_seconds
     needed_again = bool(found.referrers) and reached is not Goal.PRESENT
     if now < stands and not needed_again:
-        # What has been taken out so far is not brought back by waiting, nor is more of it taken out.
+        # Waiting neither brings back what has been taken out so far, nor takes out more of it.
         return Course(reached, until=stands, held=reached is not Goal.PRESENT)
     if found.referrers:
         names = ", ".join(found.referrers[:3])
@@ -97,5 +97,5 @@ def _stage(addon: Turndown, found: Circumstances, reached: Goal, now: float) -> 
 
 
 def describe(course: Course) -> str:
-    """One line about when it goes further; empty if that does not depend on time."""
+    """One line about when it continues; empty if that does not depend on time."""
     return "" if course.until is None else f"goes further at {iso(course.until)}"

@@ -61,7 +61,8 @@ class Turns:
     """Runs turns.
 
     Attributes:
-        governance: what governs the turns that begin from now on; None before the first incarnation.
+        governance: governance of the turns that begin from now on; None before the first
+            incarnation.
         epoch: of the lease under which they push.
         count: how many were run.
         looked_at: wall-clock seconds when production was last compared; None before that.
@@ -85,7 +86,7 @@ class Turns:
 
         Args:
             add: enforces one asset more.
-            catch_up: takes up all that has been published.
+            catch_up: takes up everything that has been published.
             spawn: runs a push, under a name.
         """
         self.governance: Governance | None = None
@@ -137,11 +138,11 @@ class Turns:
         self._rest(slot, rest)
 
     def post(self, slot: Slot, writes: Sequence[Write]) -> None:
-        """Have these written down. What is refused of them is an asset's own trouble."""
+        """Have these written. A refused write is its asset's own trouble."""
         self._committer.post(writes, partial(self._not_written, slot))
 
     def _not_written(self, slot: Slot, write: Write, refused: Refused) -> None:
-        """The end of a push is not in the store, which nobody can rely on about this asset from now on."""
+        """The end of a push is not in the store: its record of this asset is not reliable from now on."""
         if not isinstance(write, Finish) or slot.damage is not None:
             return
         id = slot.key.id
@@ -172,7 +173,7 @@ class Turns:
         self._wakeups.changed.set()
 
     def _succeed(self, slot: Slot) -> None:
-        """Begin with what has taken the id of an asset that has left."""
+        """Begin with the asset that has taken the id of one that has left."""
         head = slot.successor
         if head is not None and not self._runtime.registry.inert(head.type):
             new = self._add(head.id, head.type, head.digest)
@@ -219,7 +220,7 @@ class Turns:
             self._wakeups.wake_readers(id, f"{id}, which it reads, was removed")
 
     def _carry_out(self, slot: Slot, effect: Effect) -> Coroutine[Any, Any, Event] | None:
-        """Do what `effect` says, or return what will, and answers with an event."""
+        """Carry out `effect`, or return a coroutine that does; it answers with an event."""
         match effect:
             case RunDiff():
                 return self._diff(slot, effect.target)
@@ -243,7 +244,7 @@ class Turns:
         self._wakeups.rest(slot, rest)
         now, then = self.governance, slot.governance
         if not rest.settled and now is not None and then is not None and now.digest != then.digest:
-            # What holds it may be gone: only who was unsettled was woken when that was published.
+            # The obstacle may be gone: only unsettled assets were woken when that was published.
             self._wakeups.wake_slot(slot, "checks, limits or freezes have changed", urgent=True)
 
     async def _diff(self, slot: Slot, target: Target) -> Diffed | DiffFailed:
@@ -303,7 +304,7 @@ class Turns:
         return NotAdmitted(kept.refused, kept.wait_for)
 
     def _not_pushed(self, slot: Slot) -> None:
-        """The push that was to be admitted does not begin: its place is another's."""
+        """The push that should have been admitted does not begin: another one has its place."""
         slot.become(Activity.TURN)
         slot.overtaken = False
         self._wakeups.free_place(slot.lane)

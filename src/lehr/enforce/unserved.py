@@ -1,4 +1,4 @@
-"""What stands in for a plugin that is not there."""
+"""Replacement for a missing plugin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lehr.sdk.plugin import AssetPlugin, Traits
 
 
 class Unserved(AssetPlugin):
-    """Serves the types that nobody serves. The loop stalls before it pushes any."""
+    """Serves the types that no plugin serves. The loop stalls before it pushes any."""
 
     types = ()
     traits = Traits(resync=600.0)

@@ -61,7 +61,7 @@ class Viewer:
             if asset is None or TURNDOWN not in addon_names(asset):
                 turndown = None  # Pinned to before it was asked for: it stays.
         elif slot.departed:
-            # Intent has let go of it, or its turndown goes on: what counts is how it last stood.
+            # Intent has dropped it, or its turndown continues: its last version counts.
             stood = self._last_with(slot.key, came_with, governing)
             pinning = replace(pinning, content=stood)
         return View(
@@ -96,9 +96,9 @@ class Viewer:
         return found
 
     def _last_with(self, key: AssetKey, came_with: int, newest: int) -> int:
-        """The last incarnation that had an asset, which `newest` does not have any more.
+        """The last incarnation that had an asset that `newest` no longer has.
 
-        Not the one that its last version came with: what it reads may have changed since, and must
+        Not the one that introduced its last version: what it reads may have changed since, and must
         not go back (invariant I6).
         """
         gone_with = self._intent.next_change(key, came_with)
@@ -120,21 +120,22 @@ class Viewer:
     def _asked_since(self, slot: Slot, came_with: int) -> float | None:
         if slot.successor is None:
             return self._intent.addon_since(slot.key, TURNDOWN)
-        # What has its id now is another asset, and does not say how long: since its last version, at least.
+        # Another asset has its id now, and does not show since when: since its last version, at
+        # least.
         header = self._intent.incarnation(slot.key.partition, came_with)
         return None if header is None else header.created_at
 
     def entered(self, slot: Slot) -> None:
-        """See the date of the ledger's entry when it is made: who sees it later may see another clock."""
+        """Note the date of the ledger's entry when it is made: later, the clock may have been set."""
         ledger = slot.state.ledger
         if ledger is not None and ledger.goal is not Goal.PRESENT:
             ages = slot.ages = slot.ages or Ages(self._clock)
             ages.since(ledger.goal, ledger.at)
 
     def _referrers(self, key: AssetKey) -> list[AssetId]:
-        """Who still needs the asset: also who is being turned down, until it is gone.
+        """Assets that still need this one, including those in turndown, until they are removed.
 
-        Not who merely follows it: that one is pushed again once the asset has been removed.
+        Not those that merely follow it: they are pushed again once the asset has been removed.
         """
         found: list[AssetId] = []
         for id in self._intent.once_mentioned_by(key):

@@ -1,4 +1,4 @@
-"""Who wants to hear of whom."""
+"""Which assets listen to which."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Waiting(Generic[T]):
         self._listeners: dict[T, set[T]] = {}
 
     def join(self, listener: T, subjects: Iterable[T]) -> None:
-        """`listener` wants to hear of each of `subjects`."""
+        """`listener` wants to be notified of each of `subjects`."""
         for subject in subjects:
             self._listeners.setdefault(subject, set()).add(listener)
 
     def leave(self, listener: T, subjects: Iterable[T]) -> None:
-        """`listener` does not want to hear of `subjects` any more."""
+        """`listener` no longer wants to be notified of `subjects`."""
         for subject in subjects:
             listeners = self._listeners.get(subject)
             if listeners is not None:
@@ -29,5 +29,5 @@ class Waiting(Generic[T]):
                     del self._listeners[subject]
 
     def of(self, subject: T) -> list[T]:
-        """Everybody who wants to hear of `subject`, in a stable order."""
+        """All listeners of `subject`, in a stable order."""
         return sorted(self._listeners.get(subject, ()), key=repr)

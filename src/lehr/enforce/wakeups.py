@@ -1,4 +1,4 @@
-"""Which assets are to have a turn, when and why: whom a change, a settled neighbour or the time wakes."""
+"""Which assets get a turn, when and why: those that a change, a settled neighbour or the time wakes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Wakeups:
             self.wake_slot(slot, cause, urgent=False)
 
     def wake_slot(self, slot: Slot, cause: str, *, urgent: bool) -> None:
-        """Queue a turn, once; one that comes while the asset is busy is taken up afterwards.
+        """Queue a turn, once; one that arrives while the asset is busy runs afterwards.
 
         Causes are hints and may be lost, but a person's word is not: that a retry was asked for stays.
         """
@@ -113,11 +113,11 @@ class Wakeups:
         slot.lane.add(slot, urgent=True)
 
     def idle(self, slot: Slot) -> None:
-        """A turn is over, and no push goes on. What came meanwhile is for the caller to take up."""
+        """A turn is over, and no push is running. The caller takes up what has arrived since."""
         slot.become(Activity.IDLE)
         self._busy -= 1
         if slot.offered:
-            # It had come for a place and does not need it: the next one must hear of it.
+            # It was called for a place and does not need it: the next one must be called.
             slot.offered = False
             self._offer_place(slot.lane)
 
@@ -131,7 +131,7 @@ class Wakeups:
     # --- places for pushes -----------------------------------------------------------
 
     def free_place(self, lane: Lane[Slot]) -> None:
-        """Give a place for pushes back, and wake who waits for one."""
+        """Return a place for pushes, and wake a slot that waits for one."""
         lane.free_place()
         self._offer_place(lane)
 
@@ -150,17 +150,17 @@ class Wakeups:
         slot.waits += more
 
     def read(self, slot: Slot, others: tuple[AssetId, ...]) -> None:
-        """Wake `slot` when these change: they are all that it reads beside itself."""
+        """Wake `slot` when these change: they are everything that it reads other than itself."""
         self._readers.leave(slot.key.id, slot.reads)
         self._readers.join(slot.key.id, others)
         slot.reads = others
 
     def doubt(self, id: AssetId) -> None:
-        """Somebody saw that an asset differs, or could not see it. If it is at rest, it does not know.
+        """An asset was seen to differ, or could not be seen. If it is at rest, it does not know.
 
-        It may be at rest with work left, such as a turndown that waits for its referrers; but who has said
-        when he comes again does so then. Not at once: it may be at rest with another content, by a pin, and
-        would be asked for ever.
+        It may be at rest with work left, such as a turndown that waits for its referrers; but one
+        with a time for its next turn already will have one. Not immediately: it may be at rest with
+        another content, by a pin, and would be asked for ever.
         """
         slot = self.slots.get(id)
         if slot is None or slot.activity is not Activity.IDLE:
@@ -169,7 +169,7 @@ class Wakeups:
             self._agenda.bring_forward(id, self._clock.monotonic() + _DOUBT_SECONDS)
 
     def rest(self, slot: Slot, rest: Rest) -> None:
-        """A turn ends: note when it comes again, what it waits for, and wake who waits for it."""
+        """A turn ends: note when the next one is due and what it waits for, and wake what waits for it."""
         id = slot.key.id
         now, resync = self._clock.monotonic(), slot.lane.traits.resync
         tick = max(resync, 1.0) / _RESYNC_TICKS
@@ -193,7 +193,7 @@ class Wakeups:
 
     @property
     def at_rest(self) -> bool:
-        """True when nothing goes on, and nothing is due within some seconds that could change much."""
+        """True when nothing runs, and nothing due within some seconds could change much."""
         if self._busy:
             return False
         soon = self._clock.monotonic() + _SOON_SECONDS
