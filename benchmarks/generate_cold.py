@@ -18,6 +18,7 @@ from typing import Any
 from benchmarks import figures, manifests
 from lehr import wiring
 from lehr.base.blocking import Threads
+from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.enforce.committer import Committer
 from lehr.generate.engine.client import GenerationWorker
@@ -25,6 +26,7 @@ from lehr.model.asset import Partition
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.writes import Write
 from lehr.publish.publisher import Publisher
+from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("bench")
@@ -61,14 +63,11 @@ class Publishing:
         assert isinstance(generation, GenerationWorker)
         self.generation = generation
         self._publisher = Publisher(
-            PARTITION,
+            Runtime(PARTITION, self.store, wiring.registry(), SystemClock(), Chance()),
             wiring.source(deployment),
             self.generation,
             wiring.generation,
-            self.store,
             self._ask,
-            wiring.registry(),
-            SystemClock(),
             Threads("source", 1),
         )
         self._commits = asyncio.create_task(self.committer.run())

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from lehr import wiring
 from lehr.base.blocking import Blocking, Inline, Threads
+from lehr.base.chance import Chance
 from lehr.base.clock import Clock, SystemClock
 from lehr.base.diagnostics import Diagnostic, Severity, errors
 from lehr.base.digest import digest
@@ -36,6 +37,7 @@ from lehr.publish.publisher import Publisher
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated, Generation, OvertakenError
 from lehr.sdk.protected import Protected
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import RefusedRevisionError, Snapshot, SourcesError
 from lehr.sdk.validator import DatabaseRule, LookUp
 from lehr.sources import open_source
@@ -82,14 +84,11 @@ class Place:
     ) -> Publisher:
         """A publisher over this generation."""
         return Publisher(
-            PARTITION,
+            Runtime(PARTITION, self.store, registry or wiring.registry(), clock or SystemClock(), Chance()),
             open_source(str(self.workspace), self.state, clock=SystemClock(), kind="directory"),
             generation,
             self._clean,
-            self.store,
             self._ask,
-            registry or wiring.registry(),
-            clock or SystemClock(),
             blocking or Inline(),
             look_up,
             claims,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
-from lehr.base.chance import Chance
-from lehr.base.clock import Clock
 from lehr.base.errors import LehrError, TransientError
 from lehr.control.commands import approved, control_of, lifted, require_overridable, told_of
 from lehr.control.messages import (
@@ -28,13 +26,13 @@ from lehr.control.retention import pruned
 from lehr.enforce.committer import Committer
 from lehr.enforce.enforcer import Enforcer
 from lehr.enforce.step import RETRY
-from lehr.model.asset import AssetId, Partition
+from lehr.model.asset import AssetId
 from lehr.model.attempt import Attempt
 from lehr.model.control import AuditEntry, Control
 from lehr.model.selector import parse_selector
 from lehr.model.writes import Audit, LiftControl, Prune, Pruned, Refused, SetControl
 from lehr.query.run_state import RunState
-from lehr.sdk.store import Store
+from lehr.sdk.runtime import Runtime
 
 
 class Commander:
@@ -42,32 +40,27 @@ class Commander:
 
     def __init__(
         self,
-        partition: Partition,
-        store: Store,
+        runtime: Runtime,
         committer: Committer,
         enforcer: Enforcer,
         refresh: Callable[[], Awaitable[Attempt]],
-        clock: Clock,
-        chance: Chance,
         run_state: Callable[[], RunState],
-        governing: Collection[str] = (),
     ) -> None:
-        """Commands of `partition`.
+        """Commands of the partition of `runtime`.
 
         Args:
             refresh: takes a pass over the source.
             run_state: how this program is now.
-            governing: types of assets that configure checks.
         """
-        self._partition = partition
-        self._store = store
+        self._partition = runtime.partition
+        self._store = runtime.store
         self._committer = committer
         self._enforcer = enforcer
         self._refresh = refresh
-        self._clock = clock
-        self._chance = chance
+        self._clock = runtime.clock
+        self._chance = runtime.chance
         self._run_state = run_state
-        self._governing = sorted(governing)
+        self._governing = sorted(name for name, item in runtime.registry.types.items() if item.governs)
 
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
         """Carry out `request`, given by `actor`; refusals are answers too. Both are audited.

@@ -121,30 +121,17 @@ class ControlPlane:
         runtime = Runtime(partition, parts.store, parts.registry, parts.clock, parts.chance)
         self.enforcer = Enforcer(runtime, self.committer, parts.plugins, parts.checks, parts.claims)
         self._publisher = Publisher(
-            partition,
+            runtime,
             parts.source,
             parts.generation,
             parts.clean_generation,
-            parts.store,
             self._ask,
-            parts.registry,
-            parts.clock,
             parts.reading,
             parts.look_up,
             parts.claims,
         )
         self._refreshing = asyncio.Lock()
-        commander = Commander(
-            partition,
-            parts.store,
-            self.committer,
-            self.enforcer,
-            self.refresh,
-            parts.clock,
-            parts.chance,
-            self.state,
-            [name for name, item in parts.registry.types.items() if item.governs],
-        )
+        commander = Commander(runtime, self.committer, self.enforcer, self.refresh, self.state)
         self._listener = parts.listen(commander.carry_out)
         self._tasks: list[asyncio.Task[None]] = []
         self._waits = False

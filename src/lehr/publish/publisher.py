@@ -11,15 +11,14 @@ from msgspec.structs import replace
 
 from lehr import __version__
 from lehr.base.blocking import Blocking
-from lehr.base.clock import Clock
 from lehr.base.diagnostics import Diagnostic, errors, in_order
 from lehr.base.errors import LehrError
 from lehr.model.addons import TURNDOWN
-from lehr.model.asset import Asset, AssetId, Partition
+from lehr.model.asset import Asset, AssetId
 from lehr.model.attempt import Attempt, Publication
 from lehr.model.damage import DamagedError
 from lehr.model.incarnation import AssetChange, Candidate, Incarnation, SourceRevision
-from lehr.model.types import Registry, addon_names
+from lehr.model.types import addon_names
 from lehr.model.writes import Publish, RecordAttempt, Refused, Write
 from lehr.publish import problems
 from lehr.publish.claims import claim_anything, claims_of, register_unusable, take, take_up
@@ -32,6 +31,7 @@ from lehr.publish.stages import Begun, Compared, Consulted, Ended, Generated, Ju
 from lehr.sdk.claims import Claims
 from lehr.sdk.generation import Generated as Output
 from lehr.sdk.generation import Generation, OvertakenError
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import (
     REMARK,
     RefusedRevisionError,
@@ -41,7 +41,6 @@ from lehr.sdk.source import (
     SourcesError,
     revisions_of,
 )
-from lehr.sdk.store import Store
 from lehr.sdk.validator import BEYOND_SOURCE, Limits, LookUp
 from lehr.validate import NOT_ASKED, DeltaProposal, judge
 
@@ -73,19 +72,16 @@ class Publisher:
 
     def __init__(
         self,
-        partition: Partition,
+        runtime: Runtime,
         source: Source,
         generation: Generation,
         clean: Callable[[], Generation],
-        store: Store,
         ask: Ask,
-        registry: Registry,
-        clock: Clock,
         blocking: Blocking,
         look_up: LookUp | None = None,
         claims: Claims | None = None,
     ) -> None:
-        """Publish from `source` to `store`.
+        """Publish from `source` to the store of `runtime`.
 
         Args:
             clean: makes a generation without a memory, to confirm removals.
@@ -94,18 +90,18 @@ class Publisher:
             look_up: queries a database that must judge a change; None where none can be queried.
             claims: the register of the host; None where other partitions cannot exist.
         """
-        self._partition = partition
+        self._partition, store = runtime.partition, runtime.store
         self._source = source
         self._generation = generation
         self._clean = clean
         self._store = store
         self._ask = ask
-        self._registry = registry.copy()  # a candidate may declare types that are never published
-        self._clock = clock
+        self._registry = runtime.registry.copy()  # a candidate may declare types that are never published
+        self._clock = runtime.clock
         self._blocking = blocking
         self._look_up = look_up
         self._claims = claims
-        self._moved = Moved(claims, partition, store, self._registry, blocking) if claims else None
+        self._moved = Moved(claims, runtime.partition, store, self._registry, blocking) if claims else None
         self._unpublished: set[AssetId] | None = None
         self.steps: dict[str, Step] = {
             "read": self._read,

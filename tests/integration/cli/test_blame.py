@@ -12,6 +12,7 @@ import pytest
 
 from lehr import wiring
 from lehr.base.blocking import Inline
+from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.cli.blame import document, text
 from lehr.cli.stored import open_reading
@@ -23,6 +24,7 @@ from lehr.publish.publisher import Publisher
 from lehr.query.blame import blame
 from lehr.query.blame_values import Blame
 from lehr.sdk.generation import Generation
+from lehr.sdk.runtime import Runtime
 from lehr.sdk.source import Source
 from lehr.store.sqlite import SqliteStore
 from tests.checksums import seal
@@ -130,14 +132,11 @@ async def publish(source: Source, path: Path) -> None:
     registry = wiring.registry()
     try:
         publisher = Publisher(
-            Partition("shop"),
+            Runtime(Partition("shop"), store, registry, SystemClock(), Chance()),
             source,
             generation,
             wiring.generation,
-            store,
             ask,
-            registry,
-            SystemClock(),
             Inline(),
         )
         attempt = await publisher.refresh()

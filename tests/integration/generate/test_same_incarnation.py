@@ -9,11 +9,13 @@ from typing import Any
 
 from lehr import wiring
 from lehr.base.blocking import Inline
+from lehr.base.chance import Chance
 from lehr.base.clock import SystemClock
 from lehr.model.asset import Partition
 from lehr.model.attempt import Publication
 from lehr.model.incarnation import Incarnation
 from lehr.publish.publisher import Publisher
+from lehr.sdk.runtime import Runtime
 from lehr.store.sqlite import SqliteStore
 
 PARTITION = Partition("test")
@@ -65,14 +67,11 @@ async def published(repository: Path, state: Path, environment: dict[str, str]) 
         return answer
 
     publisher = Publisher(
-        PARTITION,
+        Runtime(PARTITION, store, wiring.registry(), SystemClock(), Chance()),
         wiring.source(deployment),
         generation,
         wiring.generation,
-        store,
         ask,
-        wiring.registry(),
-        SystemClock(),
         Inline(),
     )
     try:
