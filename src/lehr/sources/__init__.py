@@ -1,18 +1,18 @@
-"""Sources of truth: git repositories, plain directories, rows of databases, other partitions' incarnations.
+"""Sources of truth: git repositories, plain directories, database rows, other partitions' incarnations.
 
-In: a location where people edit. Out: immutable snapshots (`lehr.sdk.source.Snapshot`) and
-hints that there may be a new one. Of several sources, `CompositeSource` makes one.
+In: a location that people edit. Out: immutable snapshots (`lehr.sdk.source.Snapshot`) and hints that there
+may be a new one. `CompositeSource` combines several sources into one.
 
-* A snapshot holds regular files alone. Symbolic links and submodules are never followed,
-  in neither kind of source: they could lead anywhere. They are listed in `skipped`.
-* What an incarnation was made from is kept in a bare git repository in the state directory
-  (`Mirror`), for a directory too, so that neither a force-push nor an edit makes the past
-  unreadable. `at` reads it again.
-* Content ids are git's blob ids in both kinds.
+* A snapshot holds regular files only. Symbolic links and submodules are never followed, in any kind of
+  source: they could lead anywhere. They are listed in `skipped`.
+* The inputs of each incarnation are kept in a bare git repository in the state directory (`Mirror`), even
+  those of a plain directory, so that neither a force-push nor an edit makes the past unreadable. `at` reads
+  them again.
+* Content ids are git blob ids in all kinds.
 
-Architecture invariants: reading writes nothing to a source, and `lehr.editing` is all that writes to one; no
-work tree is checked out; the git command is run in one module (`command`); a source that cannot be read
-raises, and never returns a part, nor does a composite of which one cannot be read.
+Architecture invariants: reading writes nothing to a source, and only `lehr.editing` writes to one; no work
+tree is checked out; the git command is run in one module (`command`); a source that cannot be read raises and
+never returns a part, and so does a composite with such a source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Snapshots that are held in memory, and kept as git trees when an incarnation was made from them."""
+"""Snapshots held in memory, and kept as git trees once an incarnation was made from them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FILE_MODE = pygit2.enums.FileMode.BLOB
 
 
 def entry_of(path: str, content: bytes) -> FileEntry:
-    """The entry of a file; content ids are git's blob ids."""
+    """The entry of a file; content ids are git blob ids."""
     return FileEntry(path, str(pygit2.hash(content)), len(content))
 
 
 class HeldSnapshot:
-    """Files as they were, held in memory."""
+    """A past state of files, held in memory."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class HeldSnapshot:
         entries: Mapping[str, FileEntry] | None = None,
         skipped: tuple[str, ...] = (),
     ) -> None:
-        """Hold `contents` by path, with their `entries` where these are known."""
+        """Hold `contents` by path, with their `entries` if known."""
         if entries is None:
             entries = {path: entry_of(path, content) for path, content in contents.items()}
         self._revision = revision
@@ -59,10 +59,10 @@ class HeldSnapshot:
 
 
 class Archive:
-    """The last few snapshots of a source in memory, and those that were kept in a mirror.
+    """The last few snapshots of a source, in memory, and those kept in a mirror.
 
     Args:
-        path: where the contents of kept revisions are, or shall be, stored.
+        path: where the contents of kept revisions are or will be stored.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,19 +70,19 @@ class Archive:
         self._held: dict[str, HeldSnapshot] = {}
 
     def held(self, revision: str) -> HeldSnapshot | None:
-        """The snapshot of a revision that is in memory; None if it is not."""
+        """The snapshot of a revision if it is in memory; else None."""
         return self._held.get(revision)
 
     def hold(self, snapshot: HeldSnapshot) -> None:
-        """Have it in memory as the newest."""
+        """Hold it in memory as the newest."""
         revision = snapshot.revision.revision
         self._held.pop(revision, None)
-        self._held[revision] = snapshot  # the newest stands last
+        self._held[revision] = snapshot  # the newest is last
         while len(self._held) > _HELD:
             del self._held[next(iter(self._held))]
 
     def kept(self, revision: SourceRevision) -> HeldSnapshot | TreeSnapshot | None:
-        """The snapshot of a revision that is held or was kept; None if it was neither."""
+        """The snapshot of a revision that is held or was kept; else None."""
         held = self._held.get(revision.revision)
         if held is not None:
             return held

@@ -1,6 +1,6 @@
-"""Which branch is followed: the one that was checked out at first, until somebody names another.
+"""The followed branch: the one checked out at the first run, until a user names another.
 
-Whoever checks out another branch in the workspace wants to look at it, and not to deploy it.
+Users who check out another branch in the workspace want to look at it, not to deploy it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Remembered(msgspec.Struct, frozen=True):
 
 
 class BranchMemory:
-    """Keeps in the state folder which branch is followed, whatever becomes of the workspace.
+    """Records the followed branch in the state folder, independent of the workspace.
 
     Args:
         path: the file. It is that of the one source of a state that has `lehr.yaml`, wherever that is.
@@ -32,10 +32,10 @@ class BranchMemory:
         self._path = path
 
     def recall(self) -> str | None:
-        """The full name of its ref; None before there is any.
+        """The full name of its ref; None before one is recorded.
 
         Raises:
-            StalledError: it cannot be read. Another branch than the one that is followed may never be taken.
+            StalledError: it cannot be read. A branch other than the followed one must never be used.
         """
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=_Remembered).ref
@@ -73,7 +73,7 @@ class BranchMemory:
 
 
 def detached(location: str) -> StalledError:
-    """No branch is checked out, and nobody has said which one to follow."""
+    """No branch is checked out, and none was named."""
     return StalledError(
         f"{location} has no branch checked out, so there is none to follow",
         code="SRC105",
@@ -83,7 +83,7 @@ def detached(location: str) -> StalledError:
 
 
 def checked_out(location: str, head: str | None, followed: str) -> Diagnostic:
-    """HEAD is elsewhere than the branch that is followed."""
+    """HEAD is not on the followed branch."""
     name = followed.removeprefix(HEADS)
     found = "a commit without a branch" if head is None else head.removeprefix(HEADS)
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""The hints of several sources as one, and whose they were."""
+"""Combines the hints of several sources and records which sources gave them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Following:
     """Listens to sources that come and go.
 
     Args:
-        sources: those that there are now, the same object for the same source.
+        sources: the current sources, the same object for the same source.
     """
 
     def __init__(self, sources: Callable[[], frozenset[Source]]) -> None:
@@ -21,19 +21,19 @@ class Following:
         self._wake: Callable[[], object] = lambda: None
 
     def take(self) -> frozenset[Source] | None:
-        """Who gave a hint since the last call; None if nobody did, so that anybody may have changed."""
+        """Sources that gave a hint since the last call; None if none did, so that any may have changed."""
         hinted, self._hinted = self._hinted, None
         return hinted
 
     def changed(self) -> None:
-        """There may be other sources than before. May be called from any thread."""
+        """Notify that the sources may differ from before. May be called from any thread."""
         self._wake()
 
     async def hints(self) -> AsyncIterator[None]:
         """A hint whenever one of the sources gives one. One listener at a time.
 
-        Who has just been listened to for the first time counts as one who gave a hint: it may have
-        changed after it was read, and before anybody listened.
+        A new source counts as one that gave a hint: it may have changed between its first read and the start
+        of listening.
         """
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(woken.set)
@@ -67,7 +67,7 @@ class Following:
 async def _first_of(
     waiting: dict[Source, asyncio.Task[None]], woken: asyncio.Event, *, at_once: bool
 ) -> frozenset[Source]:
-    """Those whose hint has come, when the first has or `woken` is set; or who has it `at_once`."""
+    """Sources with a hint, once the first has arrived or `woken` is set; or those with one `at_once`."""
     waker = asyncio.ensure_future(woken.wait())
     try:
         tasks = {waker, *waiting.values()}
@@ -82,7 +82,7 @@ async def _next(hints: AsyncIterator[None]) -> None:
 
 
 async def _end(hints: AsyncIterator[None], waiting: asyncio.Task[None] | None) -> None:
-    """Listen no more."""
+    """Stop listening."""
     if waiting is not None:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

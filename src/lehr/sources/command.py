@@ -1,6 +1,6 @@
-"""The git command: used to fetch and push, to make mirrors, and to move what people have checked out.
+"""The git command: fetches, pushes, makes mirrors, and updates checked-out work trees.
 
-All else reads objects directly.
+Everything else reads objects directly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lehr.base.errors import LehrError, StalledError, TransientError
 
-_PROTOCOLS = "file:git:http:https:ssh"  # not `ext`, which would run any command a URL names
+_PROTOCOLS = "file:git:http:https:ssh"  # not `ext`, which would run any command in a URL
 _KEPT_VARIABLES = (
     "GIT_SSH",
     "GIT_SSL_",
@@ -26,7 +26,7 @@ _KEPT_VARIABLES = (
 )
 _SETTINGS = (
     "core.hooksPath=/dev/null",
-    "core.bigFileThreshold=10m",  # larger than what is ever read: they are copied without being in memory
+    "core.bigFileThreshold=10m",  # larger than any file that is read: copied without being held in memory
     "core.fsync=objects,reference",
     "core.fsyncMethod=batch",
     "gc.pruneExpire=never",
@@ -49,17 +49,17 @@ def run_git(
     """Run git, without a terminal and without the caller's own git environment.
 
     Args:
-        timeout: seconds after which git and all that it started is killed.
-        location: the repository that it is about, for messages.
-        feed: what it reads from stdin.
-        variables: of the environment, for this run alone.
+        timeout: seconds after which git and all its child processes are killed.
+        location: the repository concerned, for messages.
+        feed: input on stdin.
+        variables: additional environment variables for this run.
 
     Returns:
-        What it writes to stdout.
+        Its output on stdout.
 
     Raises:
-        TransientError: it failed or took too long in a way that may go away.
-        StalledError: it failed in a way that a person must mend.
+        TransientError: it failed or timed out in a way that may go away.
+        StalledError: it failed in a way that a person must fix.
     """
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
     try:
@@ -99,7 +99,7 @@ def run_git(
 
 
 def interrupt() -> None:
-    """Have all that git does fail, from another thread: a process that ends waits for nothing that hangs."""
+    """Make all running git commands fail, from another thread: shutdown must not wait for one that hangs."""
     for process in tuple(_running):
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -122,7 +122,7 @@ def ownership_problem(path: Path | str) -> StalledError:
 
 
 def _environment(caller: Mapping[str, str]) -> dict[str, str]:
-    """What git may know: not a work tree or index that a hook around us has set."""
+    """The environment for git, without a work tree or index set by a surrounding hook."""
     kept = {
         name: value
         for name, value in caller.items()
@@ -142,7 +142,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failure(stderr: str, location: str) -> LehrError:
-    """The error that git's message stands for."""
+    """The error for git's message."""
     where = public(location)
     why = "; ".join(public(stderr).split("\n")).strip("; ")[-_MAX_OUTPUT:] or "git says nothing more"
     if "dubious ownership" in stderr:

@@ -1,6 +1,6 @@
-"""Several sources as one: the one that `lehr.yaml` is in, and those that it declares.
+"""Several sources as one: the one with `lehr.yaml`, and those that it declares.
 
-Pure composition: how the declared sources are opened is the caller's business.
+Pure composition: the caller opens the declared sources.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from lehr.sdk.source import (
 from lehr.sources.combined_hints import Following
 
 Open = Callable[[str, DeclaredSource], Source]
-"""Opens the source that is declared by a name. May raise `StalledError`."""
+"""Opens a declared source by name. May raise `StalledError`."""
 
 _Declarations = tuple[dict[str, DeclaredSource], dict[str, Position], list[Diagnostic]]
-"""What is declared, where it is, and what stands in the way of its files."""
+"""The declarations, their positions, and the files that collide with theirs."""
 
 _HELD = 3
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A declared source that is open."""
+    """An open declared source."""
 
     declared: DeclaredSource
     source: Source
 
 
 class _Mounted:
-    """A snapshot's files, below a folder. Made once for each snapshot."""
+    """A snapshot's files below a folder. Built once for each snapshot."""
 
     def __init__(self, snapshot: Snapshot, folder: str, before: _Mounted | None) -> None:
         self.snapshot = snapshot
@@ -72,7 +72,7 @@ class CompositeSnapshot:
     """The files of one snapshot, and those of others in folders of their own."""
 
     def __init__(self, primary: Snapshot, mounted: Mapping[str, _Mounted]) -> None:
-        """Put the files of `mounted`, by folder, beside those of `primary`."""
+        """Add the files of `mounted`, by folder, to those of `primary`."""
         self._primary = primary
         self._mounted = mounted
         self._files: Mapping[str, FileEntry] | None = None
@@ -106,16 +106,16 @@ class CompositeSnapshot:
 
 
 class CompositeSource:
-    """A source, and below `sources/NAME/` the files of those that its `lehr.yaml` declares.
+    """A source, and below `sources/NAME/` the files of the sources that its `lehr.yaml` declares.
 
-    Where none is declared, it is the source itself. Where what is declared has a mistake in it, there
-    is nothing beside the source either: generation finds the mistake, and refuses the whole.
+    If none is declared, it equals the source itself. If a declaration is invalid, it also has only the
+    source's own files: generation then finds the mistake and refuses the whole.
 
-    To look at a source may cost a fetch or a query. So after a hint of `changes`, only those are looked at
-    that gave one, or could not be read; whoever asks for the newest unasked has all of them looked at.
+    Checking a source may cost a fetch or a query. So after a hint of `changes`, only sources that gave one or
+    could not be read are checked; a call of `newest` without a hint checks all of them.
 
     Args:
-        primary: the source that `lehr.yaml` is in.
+        primary: the source with `lehr.yaml`.
         open_declared: opens the others.
     """
 
@@ -143,14 +143,14 @@ class CompositeSource:
         """The newest snapshot of every source. One call at a time.
 
         Raises:
-            SourcesError: a declared source cannot be read, or files stand where it is to be.
+            SourcesError: a declared source cannot be read, or files are in its place.
             TransientError, StalledError: the source itself cannot be read.
         """
         hinted = self._following.take()
         try:
             primary = self._look(self._primary, hinted)
         except LehrError:
-            self._seen.clear()  # the hints of others are spent, so look at them all next time
+            self._seen.clear()  # the hints of the others are used up, so check all sources next time
             raise
         return self._mounted_on(primary, hinted)
 
@@ -174,7 +174,7 @@ class CompositeSource:
             except LehrError as error:
                 problems.append(_unreadable(name, places[name], error))
         if parts != self._parts:
-            self._parts = parts  # as a whole: whoever follows them does so in another thread
+            self._parts = parts  # as a whole: they are followed in another thread
             self._following.changed()
         known = self._sources()
         self._seen = {source: snapshot for source, snapshot in self._seen.items() if source in known}
@@ -189,7 +189,7 @@ class CompositeSource:
         return self._hold(CompositeSnapshot(primary, mounted))
 
     def keep(self, revision: SourceRevision) -> None:
-        """Keep the revision of every source. Raises `StalledError` when it is not known any more."""
+        """Keep the revision of every source. Raises `StalledError` when it is no longer known."""
         parts = self._held.get(revision.revision)
         if parts is None:
             self._primary.keep(revision)
@@ -198,7 +198,7 @@ class CompositeSource:
             source.keep(item)
 
     def changes(self) -> AsyncIterator[None]:
-        """A hint whenever one of the sources gives one; those that `newest` has found last are asked."""
+        """A hint whenever one of the sources that the last `newest` found gives one."""
         return self._following.hints()
 
     def _sources(self) -> frozenset[Source]:
@@ -212,7 +212,7 @@ class CompositeSource:
         return self._read[1]
 
     def _look(self, source: Source, hinted: frozenset[Source] | None) -> Snapshot:
-        """The newest snapshot of one source; or the last, if others have given the hint."""
+        """The newest snapshot of one source; or the last one, if other sources gave the hint."""
         last = self._seen.pop(source, None)
         if last is None or hinted is None or source in hinted:
             last = source.newest()
@@ -233,7 +233,7 @@ class CompositeSource:
         return _Mounted(snapshot, folder, before)
 
     def _hold(self, snapshot: CompositeSnapshot) -> CompositeSnapshot:
-        """`snapshot`, of which is remembered what is to be kept for it."""
+        """Return `snapshot`, and remember what to keep for it."""
         revision = snapshot.revision.revision
         sources = (self._primary, *(part.source for part in self._parts.values()))
         own = (replace(item, folder="") for item in snapshot.revisions)
@@ -249,7 +249,7 @@ def _skipped(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _declared(primary: Snapshot) -> tuple[dict[str, DeclaredSource], dict[str, Position]]:
-    """The sources that are declared, and where; none if there is a mistake."""
+    """The declared sources, and their positions; none if a declaration is invalid."""
     entry = primary.files().get(WORKSPACE_FILE)
     if entry is None or entry.size > documents.MAX_BYTES:
         return {}, {}
@@ -267,7 +267,7 @@ def _declared(primary: Snapshot) -> tuple[dict[str, DeclaredSource], dict[str, P
 
 
 def _collisions(primary: Snapshot, places: Mapping[str, Position]) -> list[Diagnostic]:
-    """Files of `primary` where those of a declared source are to be; `places` has the names."""
+    """Files of `primary` in the place of a declared source; `places` has the names."""
     if not places:
         return []
     taken = [path for path in (*primary.files(), *_skipped(primary)) if path.startswith(FOLDER)]

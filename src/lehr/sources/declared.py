@@ -1,4 +1,4 @@
-"""From what `sources` in `lehr.yaml` declares to the sources that are meant."""
+"""Opens the sources that `sources` in `lehr.yaml` declares."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lehr.sources.signatures import Signers
 
 
 class Means(msgspec.Struct, frozen=True):
-    """What declared sources are read with.
+    """Resources for reading declared sources.
 
     Attributes:
-        state: the state directory, in which sources keep what they have read.
+        state: the state directory, where sources keep what they have read.
         base: what relative paths are relative to.
-        blocking: makes what runs the looks of one source, which may hang (invariant I9).
-        ask: asks a database for rows.
+        blocking: makes the runner for the checks of one source, which may hang (invariant I9).
+        ask: queries a database for rows.
         read: reads an incarnation of another partition.
-        lender: another state directory, in which repositories may have been fetched already.
+        lender: another state directory that may already have fetched the repositories.
     """
 
     state: Path
@@ -42,10 +42,10 @@ class Means(msgspec.Struct, frozen=True):
 
 
 def open_declared(name: str, declared: DeclaredSource, means: Means) -> Source:
-    """The source that is `declared` under `name`. Nothing is read before the first `newest`.
+    """The source `declared` under `name`. Nothing is read before the first `newest`.
 
     Raises:
-        StalledError: a key that may sign is none.
+        StalledError: an allowed signing key is not valid.
     """
     kept, clock, blocking = means.state / "sources", means.clock, means.blocking(name)
     match declared:

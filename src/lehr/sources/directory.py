@@ -1,4 +1,4 @@
-"""Plain directories as sources: whatever files are there now."""
+"""Plain directories as sources: the files that are there now."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from lehr.sources.scan import Scan, Stamp, changed_meanwhile, read_file, scan
 from lehr.sources.tree import TreeSnapshot
 
 EXCLUDED = (".git", ".lehr", ".venv", "__pycache__")
-"""Names that are left out wherever they stand, as are directories that git ignores."""
+"""Names that are left out at any depth, as are directories that git ignores."""
 
 _MAX_BYTES = 256_000_000
 _SETTLED = 2.0
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A file that was read; `settled` if its next change is sure to change its stamp."""
+    """A file that was read; `settled` if its next change will certainly change its stamp."""
 
     stamp: Stamp
     entry: FileEntry
@@ -36,19 +36,18 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class DirectorySource:
-    """Reads a directory. Revisions are digests over all paths and contents.
+    """Reads a directory. Revisions are digests of all paths and contents.
 
-    A snapshot is taken whole or not at all: every file is read, then the directory is listed
-    again, and if anything differs from the first listing, that is a `TransientError`. Files
-    whose stamp (inode, size, times) has not changed are not read again.
+    A snapshot is all or nothing: every file is read, then the directory is listed again, and if anything
+    differs from the first listing, that is a `TransientError`. Files whose stamp (inode, size, times) has not
+    changed are not read again.
 
     Args:
         path: the directory.
-        archive: where the contents of kept revisions are, or shall be, stored.
-        exclude: names that are left out wherever they stand; with a slash in front, one path
-            from the root.
+        archive: where the contents of kept revisions are or will be stored.
+        exclude: names that are left out at any depth; with a leading slash, one path from the root.
         poll_seconds: time between two hints of `changes`.
-        max_bytes: size of all files together, which are held in memory.
+        max_bytes: limit of the total size of all files, which are held in memory.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class DirectorySource:
         """The directory as it is now. One call at a time.
 
         Raises:
-            TransientError: it is not there, or changed while it was being read.
-            StalledError: it is empty, too large, or something in it may not be read.
+            TransientError: it does not exist, or changed while it was being read.
+            StalledError: it is empty, too large, or has something that may not be read.
         """
         ignored = _ignored_by_git(self._path)
         found = scan(self._path, self._exclude, ignored)
@@ -107,7 +106,7 @@ class DirectorySource:
         return self._archive.at(revision)
 
     def keep(self, revision: SourceRevision) -> None:
-        """Store the contents of a revision that `newest` returned lately. Idempotent.
+        """Store the contents of a revision that `newest` returned recently. Idempotent.
 
         Survives a crash of this program. After a crash of the machine, the objects written
         last may be damaged; that is noticed when they are read.
@@ -119,7 +118,7 @@ class DirectorySource:
         self._archive.keep(revision)
 
     def notify(self) -> None:
-        """Have `changes` give a hint at once, because somebody says that there is something."""
+        """Make `changes` give a hint at once, as after an external notification."""
         self._hints.notify()
 
     def changes(self) -> AsyncIterator[None]:
@@ -131,7 +130,7 @@ class DirectorySource:
         return known is not None and known.settled and known.stamp == stamp
 
     def _read(self, path: str, stamp: Stamp) -> _Known:
-        # A second change within the file system's tick would leave the stamp as it is.
+        # A second change within the file system's tick would not change the stamp.
         settled = stamp.changed_ns / 1e9 < self._clock.now() - _SETTLED
         content = read_file(f"{self._path}/{path}", stamp)
         return _Known(stamp, entry_of(path, content), content, settled)
@@ -164,21 +163,21 @@ class DirectorySource:
 
 
 def _repository_of(root: Path) -> pygit2.Repository | None:
-    """The repository that `root` is in; None if it is in none, or in one that may not be read.
+    """The repository that contains `root`; None if there is none, or it may not be read.
 
-    Not by `pygit2.discover_repository`: each time that finds nothing, pygit2 1.21 gives back a reference to
-    None that it never took, and Python aborts a program that looks every two seconds within hours.
+    Does not use `pygit2.discover_repository`: each time it finds nothing, pygit2 1.21 releases a reference to
+    None that it never took, and Python aborts a program that calls it every two seconds within hours.
     """
     top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), None)
     try:
         flags = pygit2.enums.RepositoryOpenFlag.NO_SEARCH
         return None if top is None or not root.is_dir() else pygit2.Repository(str(top), flags)
     except pygit2.GitError:
-        return None  # another user's repository, say: then git has no say
+        return None  # such as another user's repository: then git's ignore rules do not apply
 
 
 def _ignored_by_git(root: Path) -> Callable[[str], bool]:
-    """Which directories below `root` git ignores: what programs put there is not what people declare."""
+    """Directories below `root` that git ignores: they hold output of programs, not intent."""
     repository = _repository_of(root)
     work_tree = None if repository is None or repository.workdir is None else Path(repository.workdir)
     if repository is None or work_tree is None or not root.resolve().is_relative_to(work_tree.resolve()):

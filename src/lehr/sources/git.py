@@ -21,25 +21,24 @@ from lehr.sources.tree import TreeSnapshot
 
 
 class GitSource:
-    """Follows a branch or a tag, or stays at a commit. Revisions are commit ids.
+    """Follows a branch or a tag, or reads a fixed commit. Revisions are commit ids.
 
-    After a force-push the newest snapshot is simply the new tip; commits that were kept stay
-    readable, whatever becomes of them in the repository. For a local repository, a look that
-    finds nothing new runs no program.
+    After a force-push the newest snapshot is simply the new tip; commits that were kept stay readable, even
+    if the repository loses them. For a local repository, a check that finds nothing new runs no program.
 
     Args:
         repository: a path (bare or not), a URL (`https`, `ssh`, `git`, `file`) or `host:path`.
-        mirror: where the mirror of this repository is, or shall be made.
+        mirror: where the mirror of this repository is or will be made.
         branch: its name, or a full ref; None follows the repository's HEAD.
-        tag, commit: what to read instead: the name of a tag, the whole id of a commit.
+        tag, commit: read this instead: the name of a tag, or the full id of a commit.
         path: directory in the repository that is the root of the snapshots; "" for all.
         poll_seconds: longest time between two hints of `changes`.
-        blocking: where `changes` takes its looks at a local repository.
-        timeout: seconds that a fetch may take.
-        signers: of whom one must have signed a commit before it is read; None for no such demand.
-        lender: another mirror of this repository, of which this one takes what it has.
-        memory: remembers which branch is followed where none is named; None follows HEAD, wherever that goes.
-        exact: True if HEAD may be a commit without a branch, which is then read, and not remembered.
+        blocking: runs the checks of a local repository for `changes`.
+        timeout: maximum seconds for a fetch.
+        signers: one of them must have signed a commit before it is read; None requires no signature.
+        lender: another mirror of this repository, from which this one borrows objects.
+        memory: remembers which branch is followed if none is named; None always follows HEAD.
+        exact: True if HEAD may be detached; that commit is then read, but not remembered.
     """
 
     def __init__(
@@ -93,17 +92,17 @@ class GitSource:
         """The newest commit. One call at a time.
 
         Raises:
-            TransientError: the repository is not there or cannot be reached.
+            TransientError: the repository does not exist or cannot be reached.
             RefusedRevisionError: the commit holds more than a source may, or names that cannot be paths.
-            StalledError: it is none, is empty, has no such branch, or may not be read; or nobody who may
-                has signed the commit.
+            StalledError: it is not a repository, is empty, has no such branch, or may not be read; or no
+                allowed signer has signed the commit.
         """
         if not self._resolved:
             self._resolve()
         commit = self._tip()
         self._remember()
         if self._ref == "HEAD" and self._memory is not None and self._origin is not None:
-            self._commit = commit  # exactly this one, whatever is checked out meanwhile
+            self._commit = commit  # exactly this one, even if the checkout changes
         if self._last is None or self._last.revision.revision != commit:
             if self._signers is not None:
                 self._signers.require(self._mirror.path, commit, self._location)
@@ -111,7 +110,7 @@ class GitSource:
         return self._last
 
     def _whole(self, snapshot: TreeSnapshot) -> TreeSnapshot:
-        """`snapshot`, listed, so that whatever takes it finds it within bounds."""
+        """Return `snapshot` after listing it, so that it is known to be within bounds."""
         try:
             snapshot.files()
         except StalledError as error:
@@ -120,13 +119,13 @@ class GitSource:
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
-        """That another branch than the one that is followed is checked out. Blocks."""
+        """The remark that the checked-out branch is not the followed one. Blocks."""
         if self._memory is None or self._origin is None or self._followed or self._ref == "HEAD":
             return ()
         try:
             head = self._origin.head()
         except LehrError:
-            return ()  # whoever reads the source is told
+            return ()  # the reader of the source reports it
         return () if head == self._ref else (checked_out(public(self._location), head, self._ref),)
 
     def _resolve(self) -> None:
@@ -144,13 +143,13 @@ class GitSource:
         self._resolved = True
 
     def _remember(self) -> None:
-        """What was read is followed from now on."""
+        """Follow the branch that was read from now on."""
         if self._memory is not None and self._ref.startswith(HEADS) and self._remembered != self._ref:
             self._memory.remember(self._ref)
             self._remembered = self._ref
 
     def _tip(self) -> str:
-        """Id of the newest commit, which is in the mirror."""
+        """Fetch if needed; return the id of the newest commit, which is then in the mirror."""
         if self._commit is not None:
             if self._mirror.has(self._commit):
                 return self._commit
@@ -163,12 +162,12 @@ class GitSource:
         """The snapshot of an earlier revision of this source.
 
         Raises:
-            StalledError: it was not kept, and is not there any more.
+            StalledError: it was not kept and no longer exists.
         """
         return self._snapshot(revision.revision)
 
     def keep(self, revision: SourceRevision) -> None:
-        """Put a ref on the commit, so that it can be read for ever. Idempotent.
+        """Add a ref to the commit, so that it stays readable forever. Idempotent.
 
         Raises:
             TransientError: the mirror could not be written.
@@ -195,7 +194,7 @@ def _ref(branch: str | None) -> str:
 
 
 def _inside(path: str) -> str:
-    """`path` without what means nothing; refuses what leads out of the repository."""
+    """`path`, normalized; refuses one that leads out of the repository."""
     parts = [part for part in path.split("/") if part not in {"", "."}]
     if ".." in parts or path.startswith("/"):
         raise StalledError(

@@ -1,4 +1,4 @@
-"""Hints that a source may have changed: polls, glances and notifications."""
+"""Hints that a source may have changed: from polls, quick checks and notifications."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _GLANCE = 0.1
 
 
 class Hints:
-    """Says when to look at a source again.
+    """Decides when to check a source again.
 
     Args:
         poll_seconds: longest time between two hints.
-        glance: a cheap look, taken every 0.1 s: when its answer differs from the last, that
-            is a hint. None where there is no cheap look.
+        glance: a cheap check, run every 0.1 s: a result that differs from the last is a hint. None if there
+            is no cheap check.
         blocking: runs `glance`, which may hang on a dead network file system.
     """
 
@@ -36,12 +36,12 @@ class Hints:
         self._listeners: set[asyncio.Event] = set()
 
     def notify(self) -> None:
-        """Hint at once. Call it on the event loop's thread."""
+        """Give a hint at once. Call it on the event loop's thread."""
         for listener in self._listeners:
             listener.set()
 
     async def changes(self) -> AsyncIterator[None]:
-        """The hints, for one listener. What happens between two of them makes one hint."""
+        """The hints, for one listener. Everything that happens between two of them results in one hint."""
         notified = asyncio.Event()
         self._listeners.add(notified)
         try:

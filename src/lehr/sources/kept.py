@@ -1,4 +1,4 @@
-"""Files as some revision had them, by what they hold."""
+"""Files of past revisions, by content id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIRRORS = "sources"
 def kept_content(state: Path, content_id: str) -> bytes | None:
     """The content that `content_id` names, if any mirror in the state folder has it.
 
-    Content ids are git's, in both kinds of sources: whichever mirror has it has the same.
+    Content ids are git's in all kinds of sources: any mirror that has it has the same content.
 
     Args:
         state: the state folder.
@@ -27,12 +27,12 @@ def kept_content(state: Path, content_id: str) -> bytes | None:
             repository = pygit2.Repository(str(folder), pygit2.enums.RepositoryOpenFlag.NO_SEARCH)
             return bytes(repository.odb.read(id)[1])
         except (KeyError, pygit2.GitError):
-            continue  # another mirror may have it; one that is damaged has it no more
+            continue  # another mirror may have it; a damaged one has lost it
     return None
 
 
 def content_at(path: Path, content_id: str) -> bytes | None:
-    """The content of the file at `path`, if `content_id` names it: of what nobody has published yet."""
+    """The content of the file at `path`, if `content_id` names it: for unpublished files."""
     try:
         content = path.read_bytes()
     except OSError:

@@ -1,4 +1,4 @@
-"""From what a person writes as a location to the source that is meant."""
+"""Opens the source for a location as users write it."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def open_source(
 ) -> GitSource | DirectorySource:
     """The source at `location`. Nothing is read before the first `newest`.
 
-    A URL, `host:path`, a bare repository, a name that ends in `.git`, and a directory with a
-    `.git` in it are git repositories; so is whatever follows `git+`. A directory below a work
-    tree is a plain directory. A git location may end in `#BRANCH` or `#BRANCH:PATH`.
+    A URL, `host:path`, a bare repository, a name that ends in `.git`, and a directory with a `.git` in it are
+    git repositories; so is anything after `git+`. A directory below a work tree is a plain directory. A git
+    location may end in `#BRANCH` or `#BRANCH:PATH`.
 
     Args:
         location: path or URL.
-        state: the state directory, in which sources keep what they have read.
-        kind: says it, where the rules above would say otherwise.
+        state: the state directory, where sources keep what they have read.
+        kind: overrides the rules above.
         branch, path: as for `GitSource`; they override what `location` says.
         poll_seconds: longest time between two hints; None for the kind's default.
-        blocking: runs looks at file systems that may hang.
-        signers: of whom one must have signed the newest commit; None for no such demand.
-        remember: follow one branch, which `state` remembers, and not whatever is checked out.
-        exact: a commit that is checked out without a branch may be read, if `state` remembers none.
+        blocking: runs checks of file systems that may hang.
+        signers: one of them must have signed the newest commit; None requires no signature.
+        remember: follow one branch, recorded in `state`, instead of the checked-out one.
+        exact: a detached HEAD may be read, if `state` has no recorded branch.
 
     Raises:
-        StalledError: `path` leads out of the repository; or commits are to be signed, and there are none.
+        StalledError: `path` leads out of the repository; or commits must be signed, and there are none.
     """
     found, repository, named_branch, named_path = taken_apart(location, kind)
     if found == "directory":
@@ -89,7 +89,7 @@ def open_source(
 
 
 def taken_apart(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
-    """What `location` is, by the rules of `open_source`: kind, directory or repository, branch, path."""
+    """Parse `location` by the rules of `open_source`: kind, directory or repository, branch, path."""
     found = kind or _kind(location)
     if found == "directory":
         return found, location, "", ""
@@ -97,20 +97,20 @@ def taken_apart(location: str, kind: Kind | None) -> tuple[Kind, str, str, str]:
 
 
 def place_of(folder: Path, location: str) -> Path:
-    """Where in `folder` the mirror of `location` is: a name that people recognise and that is unique."""
+    """Path in `folder` of the mirror of `location`: recognizable and unique."""
     digest = short(digest_bytes(location.encode()))
     name = _NOT_IN_NAMES.sub("-", location.rstrip("/").rsplit("/", 1)[-1]).removesuffix(".git")[:40]
     return folder / f"{name}-{digest}.git"
 
 
 def require_location(location: str) -> None:
-    """See that a location on this machine is there.
+    """Check that a location on this machine exists.
 
-    What it is, a repository or a plain directory, shows only then. Taken for the wrong one, what
-    nobody has committed would be published as soon as it is back.
+    Only then can a repository be told from a plain directory. A wrong guess would publish uncommitted changes
+    as soon as the location is back.
 
     Raises:
-        TransientError: it is not there.
+        TransientError: it does not exist.
     """
     directory = local_path(_parts(location.removeprefix(_PREFIX))[0])
     if directory is not None and not directory.exists():
@@ -134,7 +134,7 @@ def _kind(location: str) -> Kind:
 
 
 def _parts(location: str) -> tuple[str, str, str]:
-    """Repository, branch and path. A `#` in the name of a directory that is there is no mark."""
+    """Repository, branch and path. A `#` in the name of an existing directory is not a separator."""
     directory = None if "://" in location else local_path(location)
     if directory is not None and directory.exists():
         return location, "", ""
@@ -144,7 +144,7 @@ def _parts(location: str) -> tuple[str, str, str]:
 
 
 def left_out(directory: Path, state: Path) -> tuple[str, ...]:
-    """What to leave out: the state directory too, when it lies inside the source."""
+    """Names to leave out, including the state directory if it is inside the source."""
     try:
         inside = state.resolve().relative_to(directory.resolve())
     except ValueError:

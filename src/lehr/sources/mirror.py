@@ -1,4 +1,4 @@
-"""The bare repository in the state directory that holds whatever snapshots are read from."""
+"""The bare repository in the state directory that snapshots are read from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TIPS = "refs/tips/"
 class Mirror:
     """Holds the tips that were fetched, and the revisions that were kept.
 
-    `lehr.sources.mirror_upkeep` packs it. Made when first used, and mended when somebody removed it.
+    `lehr.sources.mirror_upkeep` packs it. Made on first use, and again if it was removed.
 
     Args:
-        timeout: seconds that a fetch may take.
-        lender: another mirror of the repository, which outlives this one; what that has is not fetched again.
+        timeout: maximum seconds for a fetch.
+        lender: another mirror of the repository, which outlives this one; its objects are not fetched again.
     """
 
     def __init__(self, path: Path, *, timeout: float = 120.0, lender: Path | None = None) -> None:
@@ -34,7 +34,7 @@ class Mirror:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """Its path."""
         return self._path
 
     @property
@@ -57,9 +57,9 @@ class Mirror:
         if target is None:
             return None
         try:
-            return str(self.repository[target].peel(pygit2.Commit).id)  # of a tag that has a message
+            return str(self.repository[target].peel(pygit2.Commit).id)  # an annotated tag leads to its commit
         except (KeyError, ValueError, pygit2.GitError):
-            return target  # damaged, which whoever reads it is told
+            return target  # damaged, which reading it reports
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""
@@ -108,7 +108,7 @@ class Mirror:
         return None
 
     def keep(self, revision: str, target: str) -> None:
-        """Do not lose the commit or tree `target`, which `revision` names, before it is forgotten."""
+        """Keep the commit or tree `target`, which `revision` names, until it is forgotten."""
         if self.kept(revision) is not None:
             return
         name = KEPT + revision
@@ -193,7 +193,7 @@ def _tip_of(name: str) -> str:
 
 
 def _sync(path: Path) -> None:
-    """Have a new file survive a crash of the machine."""
+    """Make a new file survive a crash of the machine."""
     for part in (path, path.parent):
         descriptor = os.open(part, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
-"""Keeping mirrors small: what no incarnation was made from any more is forgotten, the rest is packed.
+"""Keeps mirrors small: forgets revisions that no incarnation was made from, and packs the rest.
 
-Safe while others read and write: git makes a pack before it takes away what is in it, readers look again
-for what they miss, and what nobody refers to stays for a day, so that what is being written is not lost.
+Safe while others read and write: git makes a pack before it removes the packed files, readers look again for
+missing objects, and unreferenced objects stay for a day, so that objects being written are not lost.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _GRACE = "1.day.ago"
 
 
 def forget(state: Path, kept: Collection[str]) -> int:
-    """Let go of all revisions but `kept` in all mirrors of the state folder `state`; returns how many went.
+    """Forget all revisions but `kept` in all mirrors of the state folder `state`; return their number.
 
-    Nobody may keep a revision meanwhile: its incarnation is written afterwards.
+    No revision may be kept during the call: its incarnation is written afterwards.
     """
     known, gone = frozenset(kept), 0
     for repository in _mirrors(state):
@@ -40,7 +40,7 @@ def forget(state: Path, kept: Collection[str]) -> int:
 
 
 def pack(state: Path, most_loose: int = _MOST_LOOSE) -> None:
-    """Pack the mirrors that have more than `most_loose` files of their own. Takes seconds, and a core."""
+    """Pack mirrors with more than `most_loose` loose files. Takes seconds and a full core."""
     for repository in _mirrors(state):
         path = Path(repository.path)
         if _loose(path) <= most_loose:
@@ -61,11 +61,11 @@ def _mirrors(state: Path) -> list[pygit2.Repository]:
         try:
             found.append(pygit2.Repository(str(folder), pygit2.enums.RepositoryOpenFlag.NO_SEARCH))
         except pygit2.GitError:
-            continue  # whoever reads it is told
+            continue  # reading it reports the damage
     return found
 
 
 def _loose(path: Path) -> int:
-    """How many objects and refs are files of their own."""
+    """Number of loose objects and refs."""
     objects = sum(1 for _ in path.glob("objects/[0-9a-f][0-9a-f]/*"))
     return objects + sum(1 for _ in (path / KEPT).glob("*"))

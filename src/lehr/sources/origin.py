@@ -1,4 +1,4 @@
-"""The repository that a git source follows: where it is, and what its newest commit is."""
+"""The repository that a git source follows: its place and its newest commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOST_AND_PATH = re.compile(r"(?:[^/@:]+@)?[^/:]+:(?!//)")  # as in git@example.
 
 
 def local_path(location: str) -> Path | None:
-    """The directory that `location` names on this machine; None when it is elsewhere."""
+    """The directory of `location` on this machine; None when it is remote."""
     if location.startswith("file://"):
         return Path(unquote(urlsplit(location).path))
     if "://" in location:
@@ -30,7 +30,7 @@ def local_path(location: str) -> Path | None:
 
 
 class LocalRepository:
-    """A repository on this machine, bare or not. Only ever read, and through objects alone."""
+    """A repository on this machine, bare or not. Only read, and only through objects."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,11 +38,11 @@ class LocalRepository:
     def tip(self, name: str) -> str | None:
         """Id of the commit that the ref `name` (or `HEAD`) leads to.
 
-        None when only the git command can tell, because the repository's format is too new.
+        None when only the git command can find out, because the repository's format is too new.
 
         Raises:
-            TransientError: the repository is not there, or is damaged.
-            StalledError: it is no repository, has no such ref, or may not be read.
+            TransientError: the repository does not exist, or is damaged.
+            StalledError: it is not a repository, has no such ref, or may not be read.
         """
         repository = self._open()
         if repository is None:
@@ -59,15 +59,15 @@ class LocalRepository:
             raise _unreadable(self._path, name, err) from err
 
     def head(self) -> str | None:
-        """The full name of the branch that HEAD is on; None if it is on a commit.
+        """The full name of the branch that HEAD is on; None if HEAD is detached.
 
-        Of a linked work tree it is that tree's own.
+        In a linked work tree, it is that work tree's own HEAD.
 
         Raises:
             TransientError, StalledError: as `tip`.
         """
         repository = self._open()
-        if repository is None:  # of a format that is too new; HEAD looks as it always did
+        if repository is None:  # the format is too new, but that of HEAD has not changed
             found = _first_line(self._directories()[0] / "HEAD")
             return found.removeprefix(_SYMBOLIC) if found.startswith(_SYMBOLIC) else None
         try:
@@ -77,7 +77,7 @@ class LocalRepository:
         return target if isinstance(target, str) else None
 
     def _directories(self) -> tuple[Path, Path]:
-        """Where git keeps what is this work tree's, and what all work trees share."""
+        """Git's directory for this work tree, and the one that all work trees share."""
         git = self._path / ".git"
         directory = git if git.is_dir() else self._path
         if not git.is_file():
@@ -86,7 +86,7 @@ class LocalRepository:
         return directory, directory / (_first_line(directory / "commondir") or ".")
 
     def glance(self, name: str) -> Hashable:
-        """Something that differs when `name` or HEAD may have moved. Costs a few calls of stat."""
+        """A value that differs when `name` or HEAD may have moved. Costs a few stat calls."""
         directory, common = self._directories()
         head = _first_line(directory / "HEAD")
         followed = head.removeprefix(_SYMBOLIC) if name == "HEAD" else name

@@ -1,4 +1,4 @@
-"""What an incarnation was made from, read again: its files, and who changed each of their lines last."""
+"""Reads an incarnation's inputs again: its files, and who last changed each of their lines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PastRevision:
             found = last_change(self._repository, self._commit, inside, line)
         except (KeyError, ValueError, pygit2.GitError):
             return None  # history is not whole
-        # Where history was cut off, its end has changed everything, and nothing.
+        # Where history was cut off, the commit at the cut appears to have changed everything.
         return None if found is None or str(found.id) in self._cut_off() else _commit(found)
 
     def _cut_off(self) -> set[str]:
@@ -51,7 +51,7 @@ class PastRevision:
 
 
 def past_revision(state: Path, revision: SourceRevision) -> PastRevision | None:
-    """What was kept of `revision` in the state folder `state`; None if nothing was.
+    """What was kept of `revision` in the state folder `state`; None if it was not kept.
 
     Raises:
         StalledError: what was kept is damaged.
@@ -68,7 +68,7 @@ def _as_commit(found: pygit2.Object) -> pygit2.Commit | None:
     try:
         return found.peel(pygit2.Commit)
     except (ValueError, pygit2.GitError):
-        return None  # what was kept of a plain directory is a tree
+        return None  # a plain directory is kept as a tree
 
 
 def _path(source: str, commit: pygit2.Commit) -> str:
@@ -77,20 +77,20 @@ def _path(source: str, commit: pygit2.Commit) -> str:
     try:
         return path if path and commit.tree[path].type == pygit2.enums.ObjectType.TREE else ""
     except (KeyError, ValueError):
-        return ""  # what follows the last colon is part of the location
+        return ""  # the text after the last colon is part of the location
 
 
 def last_change(
     repository: pygit2.Repository, newest: pygit2.Commit, path: str, line: int = 0
 ) -> pygit2.Commit | None:
-    """The commit that made a file, or a line of it, what it is at `newest`.
+    """The commit that gave a file, or a line of it, its content at `newest`.
 
-    Goes back along parents that have the file alike, as `git log` does, and for a line along those that
-    have the line, also where the file was renamed. Unlike libgit2's blame it takes no other file for
-    the line's origin, and of most commits it looks at a few trees alone.
+    Follows parents with the same file, as `git log` does, and for a line, parents with that line, even if the
+    file was renamed. Unlike libgit2's blame, it never attributes the line to another file, and it reads only
+    a few trees of most commits.
 
     Args:
-        line: counted from 1; 0 asks about the file as a whole.
+        line: counted from 1; 0 means the whole file.
 
     Returns:
         None if `newest` has no such file.
@@ -128,7 +128,7 @@ def _with_line(
 def _renamed(
     repository: pygit2.Repository, parent: pygit2.Commit, commit: pygit2.Commit, path: str
 ) -> str | None:
-    """What `path` was called in `parent`; None if it was not there."""
+    """The name of `path` in `parent`; None if it did not exist."""
     diff = repository.diff(parent, commit)
     diff.find_similar(pygit2.enums.DiffFind.FIND_RENAMES)
     for delta in diff.deltas:
@@ -138,7 +138,7 @@ def _renamed(
 
 
 def _number_before(patch: pygit2.Patch, line: int) -> int | None:
-    """The number that a line of the newer file has in the older one; None if it is not there."""
+    """The number of a newer file's line in the older file; None if it does not exist there."""
     shift = 0
     for hunk in patch.hunks:
         # A hunk that only deletes names the line before the place.

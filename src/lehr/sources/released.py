@@ -1,4 +1,4 @@
-"""An incarnation of another partition as a source, pinned by its digest: one file for each asset."""
+"""Another partition's incarnation as a source, pinned by its digest: one file for each asset."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _POLL = 60.0
 class ReleasedSource:
     """One incarnation, which never changes. Its revision is its digest.
 
-    What was kept of it is read from there: a partition does not stop because another one is gone.
+    Once kept, it is read from the archive: a partition does not stop because another one is gone.
 
     Args:
-        declared: which incarnation, and where it is.
-        archive: where the files of kept revisions are, or shall be, stored.
+        declared: the incarnation and its location.
+        archive: where the files of kept revisions are or will be stored.
         read: reads and verifies it.
     """
 
@@ -51,7 +51,7 @@ class ReleasedSource:
         """The incarnation.
 
         Raises:
-            TransientError, StalledError: it cannot be read, or is not the one that is meant.
+            TransientError, StalledError: it cannot be read, or its digest differs.
         """
         revision = SourceRevision(self.name, self._declared.digest)
         found = self._archive.kept(revision)
@@ -65,11 +65,11 @@ class ReleasedSource:
         return self._archive.at(revision)
 
     def keep(self, revision: SourceRevision) -> None:
-        """Store its files, so that they can be read for ever."""
+        """Store its files, so that they stay readable forever."""
         self._archive.keep(revision)
 
     def changes(self) -> AsyncIterator[None]:
-        """A hint now and then: it may have become readable."""
+        """A hint at intervals: it may have become readable."""
         return self._hints.changes()
 
 
@@ -93,7 +93,7 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
 
 
 def _document(asset: Asset) -> dict[str, Any]:
-    """As an asset file has it. Versions are said: whoever reads it may know later ones of the types."""
+    """The asset as in an asset file, with type versions: the reader may know later versions of the types."""
     document = asset.document()
     document["versions"] = {name: asset.version(name) for name in document["addons"]}
     return document | {"version": asset.version(asset.type)}

@@ -1,4 +1,4 @@
-"""Rows of a database as a source: the answer of one query, as one file."""
+"""Database rows as a source: the result of one query, as one file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from lehr.sources.hints import Hints
 from lehr.sources.tree import TreeSnapshot
 
 FILE = "rows.json"
-"""The one file: a list of objects, a row each, ordered by key."""
+"""The one file: a list of objects, one for each row, ordered by key."""
 
 AskRows = Callable[[SqlPlace], Rows]
-"""Asks the database, which it may only read. Raises `TransientError` or `StalledError`."""
+"""Queries the database, read-only. Raises `TransientError` or `StalledError`."""
 
 _INTEGERS = range(-(2**63), 2**64)
 
 
 class RowsSource:
-    """What a query gives. Revisions are digests of the file.
+    """The result of a query. Revisions are digests of the file.
 
     Args:
-        declared: the query, and what is known of its answer.
-        archive: where the files of kept revisions are, or shall be, stored.
-        ask: asks the database.
+        declared: the query, and the known properties of its result.
+        archive: where the files of kept revisions are or will be stored.
+        ask: queries the database.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class RowsSource:
         return f"sql:{public(self._declared.sql)}"
 
     def newest(self) -> HeldSnapshot:
-        """The rows as they are now.
+        """The current rows.
 
         Raises:
             TransientError: the database does not answer.
-            StalledError: it refuses; or the rows are none, too many, or not to be told apart.
+            StalledError: it refuses; or there are no rows, too many, or two with the same key.
         """
         content = document(self._ask(self._declared), self._declared)
         revision = digest_bytes(content)
@@ -73,7 +73,7 @@ class RowsSource:
         return self._archive.at(revision)
 
     def keep(self, revision: SourceRevision) -> None:
-        """Store the rows, so that they can be read for ever."""
+        """Store the rows, so that they stay readable forever."""
         self._archive.keep(revision)
 
     def changes(self) -> AsyncIterator[None]:
@@ -82,10 +82,10 @@ class RowsSource:
 
 
 def document(rows: Rows, declared: SqlPlace) -> bytes:
-    """The file that holds `rows`: equal rows make equal bytes, in whatever order they come.
+    """The file with `rows`: equal rows give equal bytes, regardless of their order.
 
     Raises:
-        StalledError: they cannot be told apart, hold what no file of intent can, or are none.
+        StalledError: two have the same key, one has a value that intent cannot hold, or there are none.
     """
     if rows.values:
         _check_columns(rows, declared)
@@ -139,7 +139,7 @@ def _check_columns(rows: Rows, declared: SqlPlace) -> None:
 
 
 def _plain(column: str, value: Any) -> Any:
-    """`value` as a file of intent can hold it: exact numbers, times and bytes are text."""
+    """`value` in a form that intent can hold: exact numbers, times and bytes become text."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True)
     except (TypeError, ValueError):
@@ -155,7 +155,7 @@ def _plain(column: str, value: Any) -> Any:
 
 
 def _problem(value: Any) -> str:
-    """What keeps a value out of a file of intent; "" if nothing does."""
+    """Why a file of intent cannot hold the value; "" if it can."""
     if isinstance(value, float) and not math.isfinite(value):
         return "has a number"
     if isinstance(value, int) and value not in _INTEGERS:
@@ -169,7 +169,7 @@ def _problem(value: Any) -> str:
 
 
 def _key(column: str, value: Any) -> tuple[str, Any]:
-    """Something that orders rows, whatever kinds of values the column holds."""
+    """A sort key for rows, whatever kinds of values the column holds."""
     if isinstance(value, bool | int | float | str):
         return type(value).__name__, value
     raise StalledError(

@@ -1,4 +1,4 @@
-"""Listing and reading a directory so that a change in between is noticed."""
+"""Lists and reads a directory so that changes in between are detected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_DEPTH = 64
 
 
 class Stamp(NamedTuple):
-    """Differs when a file was written or replaced. Times are nanoseconds since the epoch."""
+    """Differs after a file was written or replaced. Times are nanoseconds since the epoch."""
 
     inode: int
     size: int
@@ -26,21 +26,21 @@ class Stamp(NamedTuple):
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """What a directory holds: stamps of regular files, and paths of what is not read."""
+    """The contents of a directory: stamps of regular files, and paths of entries that are not read."""
 
     files: dict[str, Stamp]
     skipped: tuple[str, ...]
 
 
 def scan(root: Path, exclude: frozenset[str], ignored: Callable[[str], bool]) -> Scan:
-    """List everything below `root`, in order of paths. No symbolic link below it is followed.
+    """List everything below `root`, ordered by path. No symbolic link below it is followed.
 
     Args:
-        exclude: names that are left out wherever they stand, and paths that start with a slash.
-        ignored: asked about each directory (its path ends with a slash); True leaves it out.
+        exclude: names that are left out at any depth, and paths that start with a slash.
+        ignored: called for each directory (its path ends with a slash); True leaves it out.
 
     Raises:
-        TransientError: `root` is not there, or changed while it was being listed.
+        TransientError: `root` does not exist, or changed while it was being listed.
         StalledError: there are no files or too many, or something may not be read.
     """
     if not root.is_dir():
@@ -119,7 +119,7 @@ def read_file(path: str, expected: Stamp) -> bytes:
         StalledError: it may not be read.
     """
     try:
-        # Neither a link nor a pipe that has taken the file's place may catch us.
+        # A link or a pipe that has replaced the file must not trap us.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except PermissionError as err:
         raise _unreadable(path, err) from err
@@ -140,7 +140,7 @@ def read_file(path: str, expected: Stamp) -> bytes:
 
 
 def changed_meanwhile(path: Path | str) -> TransientError:
-    """Somebody writes there; a snapshot would be a mixture of before and after."""
+    """The directory is being written; a snapshot would mix before and after."""
     return TransientError(
         f"{path} changed while it was being read",
         code="SRC143",
@@ -150,7 +150,7 @@ def changed_meanwhile(path: Path | str) -> TransientError:
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """What the file holds now, but no more than one byte over `size`."""
+    """The file's current content, up to one byte over `size`."""
     content = os.read(descriptor, size + 1)
     while len(content) < size and (more := os.read(descriptor, size + 1 - len(content))):
         content += more

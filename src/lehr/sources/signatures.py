@@ -1,7 +1,7 @@
-"""Whether a commit is signed by one of the keys that are allowed: SSH keys and OpenPGP keys.
+"""Checks that a commit is signed by one of the allowed keys: SSH keys and OpenPGP keys.
 
-git itself judges, with nothing but the allowed keys before it: neither the keyring nor the configuration
-of the user that Lehr runs as has a say, and no key is ever fetched.
+git itself verifies, with only the allowed keys: the keyring and the configuration of the user that Lehr runs
+as are ignored, and no key is ever fetched.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ no-auto-key-retrieve
 no-auto-key-locate
 """
 _FOR_GIT = 'namespaces="git"'
-"""What `allowed_signers` files say of keys for commits. Any other option would be lost, so it is refused."""
+"""Supported options of `allowed_signers` lines for commits. Any other would be lost, so it is refused."""
 
 _SECONDS = 30.0
 _FORMAT = "--format=%G?%x00%GF%x00%GP%x00%GK%x00%an <%ae>"
@@ -64,13 +64,13 @@ class SshKey(msgspec.Struct, frozen=True):
 
 
 class Signers:
-    """The keys of which one must have signed a commit.
+    """Keys, one of which must have signed a commit.
 
     Args:
-        keys: public keys: of SSH, one each; of OpenPGP, in armour.
+        keys: public keys: one SSH key each, or OpenPGP keys in armor.
 
     Raises:
-        StalledError: one of them is no public key, or there is none.
+        StalledError: one of them is not a public key, or there are none.
     """
 
     def __init__(self, keys: Iterable[str]) -> None:
@@ -90,14 +90,14 @@ class Signers:
             )
 
     def require(self, repository: Path, commit: str, location: str) -> None:
-        """See that an allowed key has signed `commit`. Blocks.
+        """Check that an allowed key has signed `commit`. Blocks.
 
         Args:
-            repository: a bare one that has the commit.
+            repository: a bare repository that has the commit.
             location: where it comes from, for messages.
 
         Raises:
-            StalledError: none has; or it cannot be told here.
+            StalledError: none has, or it cannot be verified here.
         """
         with tempfile.TemporaryDirectory(prefix="lehr-") as scratch:
             home = Path(scratch)
@@ -108,7 +108,7 @@ class Signers:
                 "gpg.ssh.program": "ssh-keygen",
                 "gpg.program": "gpg",
                 "gpg.openpgp.program": "gpg",
-                "gpg.x509.program": "/dev/null",  # its keys are the user's, and would all be allowed
+                "gpg.x509.program": "/dev/null",  # its keys are the user's, which would all be allowed
                 "gpg.minTrustLevel": "undefined",
                 "log.showSignature": "false",
             }
@@ -133,7 +133,7 @@ class Signers:
         )
 
     def _prepare(self, home: Path) -> dict[str, str]:
-        """Put the keys where git finds them. Returns the name of each by its fingerprint."""
+        """Write the keys where git finds them. Returns the name of each by its fingerprint."""
         lines = (f'key namespaces="git" {key.type} {key.blob}\n' for key in self._ssh)
         (home / "allowed").write_text("".join(lines))
         if self._ssh:
@@ -171,16 +171,16 @@ class Signers:
 
 
 def keys_in(text: str) -> tuple[str, ...]:
-    """The public keys in a file: lines of SSH keys, as in `authorized_keys`, and OpenPGP keys in armour.
+    """The public keys in a file: lines of SSH keys, as in `authorized_keys`, and armored OpenPGP keys.
 
-    Lines as in an `allowed_signers` file, with the signer's name in front, are understood, too.
+    Lines of an `allowed_signers` file, which start with the signer's name, are also accepted.
     """
     lines = (line.strip() for line in _ARMOUR.sub("", text).splitlines())
     return (*_ARMOUR.findall(text), *(line for line in lines if line and not line.startswith("#")))
 
 
 def signers_in(path: Path) -> Signers:
-    """Those whose keys are in the file at `path`.
+    """Signers with the keys in the file at `path`.
 
     Raises:
         StalledError: it cannot be read, or holds something else.
@@ -198,7 +198,7 @@ def signers_in(path: Path) -> Signers:
 
 
 class SignersFile:
-    """The keys in a file, read again for each commit: a key that is added or taken out counts from then on.
+    """The keys in a file, read again for each commit, so that added and removed keys take effect at once.
 
     Raises:
         StalledError: the file cannot be read, or holds something else.
@@ -209,7 +209,7 @@ class SignersFile:
         signers_in(path)
 
     def require(self, repository: Path, commit: str, location: str) -> None:
-        """See that an allowed key has signed `commit`, as `Signers.require` does."""
+        """Check that an allowed key has signed `commit`, as `Signers.require` does."""
         signers_in(self._path).require(repository, commit, location)
 
 

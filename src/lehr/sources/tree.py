@@ -1,4 +1,4 @@
-"""Snapshots read from git trees, straight from the object store."""
+"""Snapshots of git trees, read directly from the object store."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MAX_PLACES = 8 * _MAX_ENTRIES
 
 
 class Weight(NamedTuple):
-    """How much there is in a directory and below, found without listing what is there twice.
+    """The size of a directory tree, computed without listing repeated subtrees twice.
 
     Attributes:
         entries: files, directories, links and submodules.
-        places: the same, each as often as there are directories above it: what a listing keeps.
-        path: characters of the longest path.
-        depth: of directories.
+        places: the same, each counted once per directory above it: the cost of a listing.
+        path: characters in the longest path.
+        depth: depth of directories.
     """
 
     entries: int = 0
@@ -40,14 +40,14 @@ class Weight(NamedTuple):
 
 
 class Directory(msgspec.Struct, frozen=True):
-    """A directory and all below it.
+    """A directory and everything below it.
 
     Attributes:
-        tree: git's id of it.
+        tree: its git id.
         files: all files below it, by path from the root of the snapshot.
         skipped: paths of symbolic links and submodules.
         inner: the directories in it, by name.
-        size: bytes of all files.
+        size: bytes in all files.
     """
 
     tree: bytes
@@ -58,7 +58,7 @@ class Directory(msgspec.Struct, frozen=True):
 
 
 class TreeReader:
-    """Lists trees. Reads again only what differs from the tree it listed last."""
+    """Lists trees. Rereads only what differs from the last listed tree."""
 
     def __init__(self, repository: pygit2.Repository) -> None:
         self._objects = repository.odb
@@ -87,10 +87,10 @@ class TreeReader:
         return listed
 
     def _weigh(self, tree: bytes) -> None:
-        """Refuse what is too much before it is listed.
+        """Refuse an oversized tree before it is listed.
 
-        A few trees that hold each other many times over make more paths than there is memory. So each tree
-        is read once, however often it is there, and only counted. Invariant: what is listed is bounded.
+        A few trees that contain each other repeatedly can make more paths than fit in memory. So each tree is
+        read once, however often it occurs, and only counted. Invariant: every listing is bounded.
         """
         known = self._weights
         self._weights = {}
@@ -184,7 +184,7 @@ class TreeReader:
 
 
 class TreeSnapshot:
-    """The files of a git tree, as `lehr.sdk.source.Snapshot`. Lists them when first asked."""
+    """The files of a git tree, as `lehr.sdk.source.Snapshot`. Lists them on first use."""
 
     def __init__(self, revision: SourceRevision, tree: bytes, reader: TreeReader) -> None:
         self._revision = revision
@@ -216,7 +216,7 @@ class TreeSnapshot:
 def _entries(content: bytes, prefix: str) -> Iterator[tuple[bytes, str, bytes]]:
     """Mode, name and id of each entry of a tree object.
 
-    Parsed here because pygit2 makes an object for each entry, which takes half as long again.
+    Parsed here because pygit2 makes an object for each entry, which takes 50% longer.
     """
     start = 0
     while start < len(content):
