@@ -1,4 +1,4 @@
-"""What every other package may use and what knows nothing of our domain.
+"""What every other package may use; it knows nothing of our domain.
 
 Clock, chance and threads come in through this package (`clock`, `chance`,
 `blocking`), so that the whole program runs under virtual time with a seed.

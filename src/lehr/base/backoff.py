@@ -1,8 +1,8 @@
 """Delays between tries: exponential, capped, with jitter.
 
-After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): the
-delay is uniform between half of the bound and the bound, so that many losers of one
-race do not meet again, and no retry follows at once.
+After "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015): the delay is uniform between
+half of the bound and the bound, so that many losers of one race do not meet again, and no retry
+follows immediately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The only door to threads: calls that block, kept off the event loop.
 
-Whoever may block (a file system that hangs, an fsync) gets a pool of its own, so
-that one plugin's trouble delays no other (invariant I9).
+A caller that may block (a file system that hangs, an fsync) gets its own pool, so that one plugin's
+trouble delays no other (invariant I9).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def under_way(wait_seconds: float = 0.0) -> list[str]:
     """Names of the threads in which calls have not come back: the interpreter waits for them at its end.
 
     Args:
-        wait_seconds: what they get for it. Blocks.
+        wait_seconds: how long it waits for them. Blocks.
     """
     wait(tuple(_under_way), wait_seconds)
     return sorted({name for call, name in tuple(_under_way.items()) if not call.done()})
@@ -65,11 +65,11 @@ def _forget(call: Future[Any]) -> None:
 
 
 class Background:
-    """Does one thing in a thread of its own, again whenever it is asked to. Whoever asks goes on.
+    """Does one thing in its own thread, again whenever it is asked to. Callers do not wait.
 
     Args:
         name: of the thread.
-        call: takes care of its own errors.
+        call: handles its own errors.
     """
 
     def __init__(self, name: str, call: Callable[[], None]) -> None:
@@ -95,7 +95,7 @@ class LastResort:
     Args:
         seconds: until then.
         code: exit code.
-        tell: says why. It may fail: there may be nobody to tell any more.
+        tell: reports why. It may fail: the receiver may be gone.
     """
 
     def __init__(self, seconds: float, code: int, tell: Callable[[], None]) -> None:
@@ -125,7 +125,7 @@ class LastResort:
 
 
 class Inline:
-    """Runs calls where they stand: for virtual time, and for calls that never block."""
+    """Runs calls where they are made: for virtual time, and for calls that never block."""
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)
@@ -135,10 +135,10 @@ class Inline:
 
 
 class Tracked:
-    """Blocking calls that change something, known by what they change it for.
+    """Blocking calls that change something, identified by what they change it for.
 
-    A thread cannot be cancelled: when whoever awaits a call is, the call goes on, and `busy` says so
-    until it has come back. An asset plugin's `status` is made of that.
+    A thread cannot be cancelled: when the task that awaits a call is, the call continues, and
+    `busy` reports it until it has come back. An asset plugin's `status` relies on that.
 
     Args:
         blocking: runs the calls.
@@ -149,7 +149,7 @@ class Tracked:
         self._calls: Counter[Hashable] = Counter()
 
     async def run(self, of: Hashable, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `call` returns, raise what it raises; it is made on behalf of `of`."""
+        """Return what `call` returns, raise what it raises; the call is made on behalf of `of`."""
         self._calls[of] += 1
         task = asyncio.ensure_future(self._blocking.run(call, *args, **kwargs))
         task.add_done_callback(functools.partial(self._ended, of))
@@ -165,4 +165,4 @@ class Tracked:
         if not self._calls[of]:
             del self._calls[of]
         if not task.cancelled():
-            task.exception()  # retrieved, in case that nobody awaits it any more
+            task.exception()  # retrieved, in case nothing awaits it any more

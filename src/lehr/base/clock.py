@@ -1,9 +1,8 @@
 """The only door to time.
 
-Architecture invariant: no other module reads the wall clock or sleeps by itself;
-a lint rule checks it. Durations and deadlines inside the program are monotonic,
-so that a wall clock that jumps delays nothing; wall time is only ever recorded,
-shown, and compared with calendars.
+Architecture invariant: no other module reads the wall clock or sleeps on its own; a lint rule
+checks it. Durations and deadlines inside the program are monotonic, so that a wall clock that jumps
+delays nothing; wall time is only ever recorded, shown, and compared with calendars.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        return time.time_ns() // 1_000 / 1e6  # what is written down can be read back as it was
+        return time.time_ns() // 1_000 / 1e6  # so that what is written can be read back unchanged
 
     def monotonic(self) -> float:
         return time.monotonic()

@@ -12,7 +12,7 @@ from lehr.base.text import writable
 
 
 class Severity(enum.StrEnum):
-    """How bad it is. Only an error keeps an incarnation from being published."""
+    """Severity. Only an error keeps an incarnation from being published."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -51,7 +51,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
         why: why that is a problem, or how it came about.
         fix: what to do about it.
         subject: the asset id or file it is about.
-        at: where; None when there is no file to point into.
+        at: where; None without a file to point into.
         excerpt: the line at `at`, for readers who do not have the file as it was then.
         confidential: True when that line must not be shown, by this diagnostic or another.
     """

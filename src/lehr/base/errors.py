@@ -9,11 +9,11 @@ from __future__ import annotations
 from lehr.base.text import writable
 
 DEFECT = "BUG101"
-"""Code of every error that nobody foresaw."""
+"""Code of every unforeseen error."""
 
 
 class LehrError(Exception):
-    """Base of all our exceptions. What they say can always be written down, whoever's words it quotes.
+    """Base of all our exceptions. Their messages can always be written down, whatever they quote.
 
     Attributes:
         code: stable (`STO101`), see `docs/reference/errors.md`; errors of other people's plugins have none.
@@ -36,7 +36,7 @@ class LehrError(Exception):
 
 
 class TransientError(LehrError):
-    """May go away by itself: try again, with backoff."""
+    """May pass: try again, with backoff."""
 
 
 class WaitingError(LehrError):

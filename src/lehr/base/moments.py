@@ -38,7 +38,8 @@ _Change = Callable[[Any], Any]
 def rfc3339(seconds: float) -> str:
     """A moment as text: `2026-01-31T12:00:00.000000Z`.
 
-    What is before the year 1 or after 9999, or not a number, is the nearest that can be written.
+    A time before the year 1 or after 9999, or not a number, becomes the nearest that can be
+    written.
     """
     kept = max(_FIRST, min(seconds, _LAST))
     moment = _EPOCH + dt.timedelta(microseconds=round(kept * 1e6))
@@ -72,7 +73,7 @@ def encode(value: Any, kind: Any) -> bytes:
 
 
 def decode(content: bytes, kind: type[T]) -> T:
-    """What `encode` has made.
+    """Reverses `encode`.
 
     Raises:
         msgspec.DecodeError: it is something else.
@@ -100,7 +101,7 @@ def described(schema: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _changing(kind: Hashable, each: _Change) -> _Change | None:
-    """What applies `each` to the moments within plain data of `kind`; None if there are none."""
+    """A function that applies `each` to the moments within plain data of `kind`; None if it has none."""
     try:
         return _within(inspect.type_info(kind), each, {})
     except TypeError:  # a kind that JSON knows and msgspec does not describe

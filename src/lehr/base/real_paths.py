@@ -1,7 +1,7 @@
 """Where a path really leads, and who can change where it leads.
 
-Names are links: two paths may be one file, and a folder that looks like one's own may be reached through a
-link of somebody else. What compares or trusts paths therefore resolves them here first.
+Names are links: two paths may be one file, and a folder that looks like one's own may be reached
+through another user's link. Code that compares or trusts paths therefore resolves them here first.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Weakness(NamedTuple):
 def weakness(path: str | os.PathLike[str], user: int, *, itself: bool = True) -> Weakness | None:
     """The first component on the way to `path` that users other than `user` and root can replace.
 
-    Every folder and every symbolic link that the kernel goes through is looked at. What does not exist yet
-    is not a weakness: whoever makes it looks again.
+    Every folder and every symbolic link that the kernel goes through is looked at. A path that does
+    not exist yet is not a weakness: its creator looks again.
 
     Args:
         itself: False to leave out the folder in which the way ends.
@@ -59,7 +59,8 @@ def weakness(path: str | os.PathLike[str], user: int, *, itself: bool = True) ->
     Raises:
         OSError: a folder on the way cannot be looked into, or the links go round in a circle.
     """
-    # In a user namespace root may have another number; whoever owns `/` can replace anything anyway.
+    # In a user namespace root may have another number; the owner of `/` can replace anything
+    # anyway.
     trusted = {user, 0, os.lstat("/").st_uid}
     current, links = "/", 0
     pending = _components(os.path.join(os.getcwd(), path))
@@ -97,7 +98,7 @@ def _weak(path: str, status: os.stat_result, trusted: set[int], user: int) -> We
     if status.st_uid not in trusted:
         kind = "symbolic link" if stat.S_ISLNK(status.st_mode) else "folder"
         return Weakness(path, f"the {kind} belongs to user {status.st_uid}")
-    # What is in a sticky folder can be replaced by its owner alone, who is looked at next.
+    # Entries of a sticky folder can be replaced by their owner alone, who is looked at next.
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return None
     if status.st_mode & stat.S_IWOTH:

@@ -1,8 +1,9 @@
-"""Text that can always be written, stored and shown, made of whatever a stranger says.
+"""Text that can always be written, stored and shown, made of any input.
 
-A name of a file or ref, an answer of a plugin, the message of an exception: any of them may hold lone
-surrogates (bytes that are not UTF-8), NUL, or a gigabyte. `writable` is the one mechanism at every boundary:
-every error and every diagnostic is made of it (`errors`, `diagnostics`), and so is what plugins answer.
+A name of a file or ref, an answer of a plugin, the message of an exception: any of them may hold
+lone surrogates (bytes that are not UTF-8), NUL, or a gigabyte. `writable` is the one mechanism at
+every boundary: every error and every diagnostic is made of it (`errors`, `diagnostics`), and so are
+the answers of plugins.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 
 MOST_CHARACTERS = 8_000
-"""Of one text. What is longer is cut, and says so."""
+"""Most characters of one text. A longer one is cut, with a note."""
 
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -30,16 +31,16 @@ def writable(text: object, most: int = MOST_CHARACTERS) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` with its lines joined by ` | `, empty ones left out, and blanks for what is not printable.
+    """`text` with its lines joined by ` | `, without empty ones, and blanks for unprintable characters.
 
-    So what a program prints can be quoted in a message: no terminal obeys it.
+    So a program's output can be quoted in a message: no terminal obeys it.
     """
     text = " | ".join(line for line in map(str.strip, text.splitlines()) if line)
     return "".join(character if character.isprintable() else " " for character in text).strip()
 
 
 def described(value: object) -> str:
-    """`str(value)`, also of a value that fails to say it."""
+    """`str(value)`, also of a value whose `__str__` fails."""
     try:
         return str.__str__(str(value))  # a plain string, whatever subclass it was
     except Exception:
@@ -50,5 +51,5 @@ def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     if not code:
         return "\\0"
-    # What Python makes of a byte that is not UTF-8 (PEP 383) is shown as that byte.
+    # Python's character for a byte that is not UTF-8 (PEP 383) is shown as that byte.
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

@@ -8,9 +8,10 @@ and the reason if one does not come out as it should.
     play.py        plays an example         stage.py   what scenes play on
     plane.py       a `lehr run`             view.py    the table on a terminal
 
-It is part of the wheel, for it must play after `pip install lehr`, without a copy of the repository.
+It is part of the wheel, because it must play after `pip install lehr`, without a copy of the
+repository.
 
-Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in
-a git repository, as for everybody else; everything is below one folder, so that demos side by
-side do not meet; whatever was started is ended by its own pid.
+Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in a
+git repository, as for all users; everything is below one folder, so that concurrent demos do not
+meet; every process is ended by its own pid.
 """

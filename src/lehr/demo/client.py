@@ -16,11 +16,11 @@ from lehr.base.errors import LehrError
 _TIMEOUT = 5.0
 _BETWEEN = 0.01
 _TRIES = 200
-_LOWEST, _HIGHEST = 15_000, 30_000  # below the ports that the kernel gives to whoever connects
+_LOWEST, _HIGHEST = 15_000, 30_000  # below the ports that the kernel gives to connecting clients
 
 
 class Answer(NamedTuple):
-    """An answer of one replica; `process` is the pid that it says it has."""
+    """An answer of one replica; `process` is the pid that it reports."""
 
     body: str
     process: int
@@ -51,13 +51,13 @@ async def get(port: int) -> Answer:
 
 
 class Traffic:
-    """Somebody who asks all the time, as a balancer does: the other replica, when one refuses.
+    """A client that asks all the time, as a balancer does: the other replica, when one refuses.
 
     Use it as an asynchronous context manager.
 
     Attributes:
         answered: requests that were answered.
-        moved: those that the first replica asked had refused.
+        moved: requests that the first replica had refused.
         failed: requests that no replica answered.
         bodies: the different answers, in the order in which they were first seen.
     """
@@ -102,7 +102,7 @@ class Traffic:
 
 
 def free_ports(count: int, chance: Chance) -> int:
-    """The first of `count` ports in a row that nobody listens on now.
+    """The first of `count` ports in a row that no process listens on now.
 
     Raises:
         LehrError: none were found.
@@ -122,7 +122,7 @@ class PortRange:
     """A range of ports that no other demo on this machine takes while this one holds it.
 
     Attributes:
-        first: the lowest of them; nobody listened on any when the range was taken.
+        first: the lowest of them; no process listened on any when the range was taken.
     """
 
     def __init__(self, count: int, chance: Chance) -> None:
@@ -135,7 +135,8 @@ class PortRange:
         for _ in range(_TRIES):
             first = int(chance.uniform(_LOWEST, _HIGHEST)) // count * count
             try:
-                # An abstract name belongs to whoever has bound it, and is free again when that one ends.
+                # An abstract name belongs to the process that has bound it, and is free again when
+                # that ends.
                 self._claim.bind(f"\0lehr-demo-ports-{first}-{count}")
             except OSError:
                 continue

@@ -30,7 +30,7 @@ class Example(NamedTuple, Generic[AnyStage]):
         stage: makes what the scenes play on.
         scenes: in order. Each but the first rests on the first alone; its title is the first line of
             its docstring.
-        things_to_try: for whoever has seen the last scene.
+        things_to_try: after the last scene.
     """
 
     stage: Callable[[Path, Narrator, Clock], AnyStage]

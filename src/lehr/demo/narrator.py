@@ -1,4 +1,4 @@
-"""Tells what happens: with colours on a terminal, in plain lines elsewhere."""
+"""Narrates: with colours on a terminal, in plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Narrator:
 
     Args:
         pretty: colours and rules; for terminals.
-        silent: say nothing, for a scene that only prepares another.
+        silent: print nothing, for a scene that only prepares another.
 
     Attributes:
-        console: what it writes to; None unless `pretty`, and not silent.
+        console: where it writes; None unless `pretty`, and not silent.
     """
 
     def __init__(self, *, pretty: bool, silent: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A control plane in a process of its own, asked as everybody asks it."""
+"""A control plane in its own process, used as any user would."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plane:
     """`lehr run` on the workspace at `folder`, and the state that it keeps of it.
 
     Args:
-        log: file that takes what it prints.
+        log: file for its output.
     """
 
     def __init__(self, folder: Path, log: Path, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class Plane:
         return self._process.pid
 
     async def start(self) -> None:
-        """Start `lehr run`. In a session of its own: Ctrl-C is for the demo, which then ends it."""
+        """Start `lehr run`. In its own session: Ctrl-C is for the demo, which then ends it."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *LEHR,
@@ -70,7 +70,7 @@ class Plane:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Ask it to end; insist after some seconds. Production goes on."""
+        """Ask it to end; insist after some seconds. Production continues."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.terminate()
@@ -81,24 +81,24 @@ class Plane:
             await self.kill()
 
     async def ended(self) -> int:
-        """Wait until it ends by itself, and return its exit code."""
+        """Wait until it exits, and return its exit code."""
         assert self._process is not None
         return await self._process.wait()
 
     def check_running(self) -> None:
-        """Raise a LehrError, with what it printed last, if it has ended."""
+        """Raise a LehrError, with its last output, if it has ended."""
         if self._process is not None and self._process.returncode is not None:
             what = f"`lehr run` ended with {self._process.returncode}"
             raise LehrError(what, code="DEM109", why=self.last_words().rpartition("\n")[2])
 
     def last_words(self) -> str:
-        """The end of what it printed; empty before it was started."""
+        """The end of its output; empty before it was started."""
         if not self._log.exists():
             return ""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-12:])
 
     async def ask(self, *arguments: str) -> tuple[int, str]:
-        """Run a `lehr` command in the workspace. Returns its exit code and all that it printed."""
+        """Run a `lehr` command in the workspace. Returns its exit code and all its output."""
         process = await asyncio.create_subprocess_exec(
             *(*LEHR, *arguments),
             cwd=self._folder,
@@ -113,7 +113,7 @@ class Plane:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Reading | None]:
-        """What the state says now; None while it says nothing yet."""
+        """What the state contains now; None while it has nothing yet."""
         if not (self.state / SOCKET).exists():  # made after the state file
             yield None
             return
@@ -126,12 +126,12 @@ class Plane:
             yield Reading(store, first, self._clock.now(), _inert)
 
     def attempt(self) -> Attempt | None:
-        """What came of the last pass over the source."""
+        """Result of the last pass over the source."""
         with self.reading() as reading:
             return None if reading is None else reading.records.attempt(reading.partition)
 
     def waiting(self) -> list[str]:
-        """A line for each asset that is not as the newest incarnation says; all are, if there is none."""
+        """A line for each asset that is not as the newest incarnation has it; all are, if there is none."""
         with self.reading() as reading:
             if reading is None:
                 return ["nothing is published yet"]
@@ -139,7 +139,7 @@ class Plane:
             return [f"{row.id}: {row.status} {row.reason} {row.message}" for row in found]
 
     async def stop_production(self) -> None:
-        """End the supervisords of this state folder, and so every process they keep up."""
+        """End the supervisords of this state folder, and thereby every process they keep up."""
         await asyncio.gather(*map(_end, self.state.glob("supervisor/*/supervisord.pid")))
 
 

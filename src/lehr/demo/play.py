@@ -70,7 +70,7 @@ async def _stay(stage: Stage, narrator: Narrator, suggestions: list[Suggestion])
 
 
 def _program() -> str:
-    """What to type for `lehr`: its whole path, where it is not on the PATH."""
+    """The command line for `lehr`: its whole path, where it is not on the PATH."""
     beside = Path(sys.executable).with_name("lehr")
     return "lehr" if shutil.which("lehr") or not beside.exists() else str(beside)
 
@@ -80,7 +80,7 @@ def _ended_by_signals() -> Iterator[None]:
     """The first of these signals cancels the task that is running now, and no other disturbs its end."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    # SIGHUP: somebody has closed the terminal. Where it is ignored, nohup wants that.
+    # SIGHUP: the terminal was closed. Where it is ignored, nohup wants that.
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signals.append(signal.SIGHUP)

@@ -35,13 +35,13 @@ class Repository:
         self.folder = folder
 
     async def make(self, paths: Sequence[str]) -> None:
-        """Make the folder a repository of its own, wherever it lies, with `paths` in the first commit.
+        """Make the folder its own repository, wherever it lies, with `paths` in the first commit.
 
         Raises:
             LehrError: git is not there, or refuses.
         """
         await self._git("init", "--quiet", "--initial-branch=main")
-        # Kept in the repository: whoever tries the demo out may not have told git a name yet.
+        # Kept in the repository: a user who tries the demo may not have given git a name yet.
         for name, value in _SETTINGS.items():
             await self._git("config", name, value)
         await self._git("add", "--", *paths)

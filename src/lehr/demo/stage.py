@@ -22,7 +22,7 @@ class SceneError(LehrError):
     """A scene did not come out as it should.
 
     Attributes:
-        details: several lines for whoever looks into it.
+        details: several lines for readers who look into it.
     """
 
     def __init__(self, what: str, *, code: str = "", why: str = "", details: str = "") -> None:
@@ -37,7 +37,7 @@ class Stage:
         example: name of the template that the workspace is made from.
 
     Attributes:
-        production: folder of all that the workspace declares.
+        production: folder of everything that the workspace declares.
     """
 
     def __init__(self, folder: Path, narrator: Narrator, clock: Clock, example: str) -> None:
@@ -60,7 +60,7 @@ class Stage:
         return await self.repository.commit("Ports that are free on this machine", changed)
 
     async def close(self, *, keep: bool) -> None:
-        """End all that was started, and nothing else; delete folder and state unless they are to be kept."""
+        """End everything that was started, and nothing else; delete folder and state unless they are kept."""
         await self.plane.stop()
         await self.plane.stop_production()
         if not keep:
@@ -70,7 +70,7 @@ class Stage:
     # --- doing -----------------------------------------------------------------------
 
     async def lehr(self, *arguments: str, show: bool = True, expected: int = 0) -> str:
-        """Run a `lehr` command, show it, and return what it printed."""
+        """Run a `lehr` command, show it, and return its output."""
         code, output = await self.plane.ask(*arguments)
         if show:
             self.narrator.shell(("lehr", *arguments), output)
@@ -83,19 +83,19 @@ class Stage:
         return output
 
     async def commit(self, message: str, edits: Mapping[str, str | None]) -> Attempt:
-        """Commit, show the commit, and wait for what comes of the pass over it."""
+        """Commit, show the commit, and wait for the result of the pass over it."""
         self.narrator.shell(("git", "commit", "-m", message))
         return await self.published(await self.repository.commit(message, edits))
 
     async def revert(self) -> Attempt:
-        """Undo the newest commit, and wait for what comes of that."""
+        """Undo the newest commit, and wait for the result."""
         self.narrator.shell(("git", "revert", "HEAD"))
         return await self.published(await self.repository.revert())
 
     # --- seeing ----------------------------------------------------------------------
 
     async def published(self, commit: str) -> Attempt:
-        """What came of the pass over `commit`."""
+        """Result of the pass over `commit`."""
         found: list[Attempt] = []
 
         def seen() -> bool:
@@ -108,7 +108,7 @@ class Stage:
         return found[-1]
 
     async def converged(self) -> None:
-        """Wait until everything is as the newest incarnation says."""
+        """Wait until everything is as the newest incarnation has it."""
         await self.until("everything is as intended", lambda: not self.plane.waiting())
 
     def operations(self, asset: str) -> int:
@@ -128,7 +128,7 @@ class Stage:
         return "", ""
 
     def traffic_told(self) -> str:
-        """One line about who asks, and what they are answered; empty if nobody does."""
+        """One line about the clients, and the answers they get; empty without clients."""
         return ""
 
     # --- judging ---------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Stage:
         """Wait until `holds()`; returns the seconds that took.
 
         Raises:
-            SceneError: it does not come true in time; says how everything stands instead.
+            SceneError: it does not become true in time; reports how everything is instead.
         """
         began = self.clock.monotonic()
         while True:
@@ -151,7 +151,7 @@ class Stage:
             await self.clock.sleep(_POLL)
 
     def check(self, holds: bool, claim: str) -> None:
-        """Say that `claim` holds.
+        """Report that `claim` holds.
 
         Raises:
             SceneError: it does not.
@@ -163,5 +163,5 @@ class Stage:
         self.narrator.holds(claim)
 
     def circumstances(self) -> list[str]:
-        """Lines for whoever looks into a scene that did not come out."""
+        """Lines for a person who looks into a scene that failed."""
         return [*self.plane.waiting(), self.plane.last_words()]

@@ -1,4 +1,4 @@
-"""On a terminal: a table below what is told, of every asset, what blocks it, and the traffic."""
+"""On a terminal: a table below the narration, of every asset, what blocks it, and the traffic."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _EVERY = 0.5  # seconds
-_KEPT_LINES = 10  # of the terminal, for what is told and the empty lines around the table
+_KEPT_LINES = 10  # of the terminal, for the narration and the empty lines around the table
 _COLOURS = {"Converged": "green", "TurnedDown": "dim", "Pushing": "cyan", "Stalled": "red", "Unknown": "red"}
 
 
 @contextlib.asynccontextmanager
 async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None]:
-    """Show the table while the context stands; nothing without a console."""
+    """Show the table while the context is active; nothing without a console."""
     if console is None:
         yield
         return
@@ -33,7 +33,7 @@ async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None
         async def keep_up() -> None:
             while True:
                 shown = table(_standing(stage), stage.traffic_told(), console.height)
-                # The cursor rests on a line of its own: the terminal writes ^C there, and wraps nothing.
+                # The cursor rests on its own line: the terminal writes ^C there, and wraps nothing.
                 live.update(Group("", shown, ""), refresh=True)
                 await stage.clock.sleep(_EVERY)
 
@@ -46,14 +46,14 @@ async def live_view(stage: Stage, console: Console | None) -> AsyncIterator[None
 
 
 def table(found: Sequence[Row], traffic: str, height: int) -> Table:
-    """How each asset stands, what is not settled first, in at most `height` lines; and the traffic."""
+    """Status of each asset, unsettled ones first, in at most `height` lines; and the traffic."""
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(box=None, expand=True, pad_edge=False, caption=traffic or None, caption_justify="left")
     for name, ratio in (("asset", 2), ("status", 1), ("what blocks it", 4)):
         shown.add_column(name, ratio=ratio, no_wrap=True, overflow="ellipsis", header_style="bold")
-    # What waits must not fall off the end of a small terminal.
+    # Assets that wait must not fall off the end of a small terminal.
     ordered = sorted(found, key=lambda row: (row.settled, row.id))
     most = max(height - _KEPT_LINES, 1)
     for row in ordered[:most]:

@@ -1,4 +1,4 @@
-"""All that authors of sources, generators, validators, plugins and checks import.
+"""Everything that authors of sources, generators, validators, plugins and checks import.
 
 In: `lehr.model` and `lehr.base`. Out: the protocols through which the stages meet
 the parts that do the work.

@@ -3,10 +3,10 @@
 The contract, for authors:
 
 * A check allows or waits; it never rejects, and never changes anything.
-* A check's configuration is intent: assets of its own type, read at the *governing*
-  incarnation, so that a freeze holds at once.
-* Checks propose, admission decides: what a limit sets aside goes into `Verdict.reservations`.
-* A verdict that waits says what would unblock it, and when it may change by itself.
+* A check's configuration is intent: assets of its own type, read at the *governing* incarnation, so
+  that a freeze takes effect immediately.
+* Checks propose, admission decides: shares of a limit go into `Verdict.reservations`.
+* A verdict that waits names what would unblock it, and when it may change automatically.
 * An exception counts as "wait": a check that cannot answer never lets a push through.
 """
 
@@ -33,7 +33,7 @@ class CheckRequest(msgspec.Struct, frozen=True):
         asset: at the content incarnation (`target.incarnation`).
         governing: sequence of the newest incarnation, which checks are configured by.
         now: wall-clock seconds.
-        newest: the asset as it last stood in intent; another one than `asset` where a pin holds it.
+        newest: the asset as intent last had it; another one than `asset` where a pin holds it.
     """
 
     target: Target
@@ -44,9 +44,10 @@ class CheckRequest(msgspec.Struct, frozen=True):
     newest: Asset
 
     def selected(self, selector: Selector) -> bool:
-        """Whether `selector` selects what is pushed, as it last stood or as it is pushed now.
+        """Whether `selector` selects the pushed asset, as intent last had it or as it is pushed now.
 
-        A freeze of a label holds whoever has the label, and whoever is about to run with it.
+        A freeze of a label applies to assets that have the label, and to those about to run with
+        it.
         """
         return selector.matches(self.newest) or selector.matches(self.asset)
 
@@ -55,9 +56,9 @@ class Referrer(msgspec.Struct, frozen=True):
     """An asset that refers, or once referred, to the asset of the push.
 
     Attributes:
-        asset: as it stands in the governing incarnation, or in the one that a pin keeps it at. For another
-            goal of the push than PRESENT, pins do not count.
-        mentions: its references to the asset of the push; none if it does not refer to it any more.
+        asset: as it is in the governing incarnation, or in the one that a pin keeps it at. For
+            another goal of the push than PRESENT, pins do not count.
+        mentions: its references to the asset of the push; empty if it no longer refers to it.
     """
 
     asset: Asset
@@ -77,7 +78,7 @@ class CheckReader(Protocol):
         ...
 
     def controls(self) -> Sequence[Control]:
-        """Freezes and overrides that stand now, whatever they select."""
+        """Freezes and overrides that are active now, whatever they select."""
         ...
 
     def usage(self, reservation: Reservation) -> tuple[int, float | None]:
@@ -92,11 +93,11 @@ class CheckReader(Protocol):
         ...
 
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        """What another asset's plugin says at the content incarnation of the push.
+        """What another asset's plugin reports at the content incarnation of the push.
 
-        For another goal than PRESENT, at the governing incarnation: what leaves must wait for what
-        others are to become. A push under way counts as a difference with unknown effects. None if
-        the incarnation has no such asset.
+        For another goal than PRESENT, at the governing incarnation: an asset that leaves must wait
+        for what others will become. A push under way counts as a difference with unknown effects.
+        None if the incarnation has no such asset.
 
         Args:
             settled: do not compare an asset whose last turn has found this very content in place: its diff is

@@ -1,4 +1,4 @@
-"""Who may change what in production, among all control planes of a host.
+"""Which assets may change what in production, among all control planes of a host.
 
 A claim names a thing in production (`file:/etc/motd`, `port:8080`). Within a partition validation sees to it
 that each thing has one asset; between partitions a register does that all control planes of the host share.
@@ -16,7 +16,7 @@ from lehr.model.asset import AssetId, Partition
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who holds a claim.
+    """The holder of a claim.
 
     Attributes:
         state: the state folder of the partition's control plane.
@@ -51,13 +51,13 @@ class Conflict(msgspec.Struct, frozen=True):
 
     @property
     def led_to(self) -> str:
-        """Where the name really leads; empty if it leads where it says."""
+        """Where the name really leads; empty if it leads where it seems to."""
         name, real = self.claim.partition(":")[2], self.real.partition(":")[2]
         return "" if name == real else f" (that is, {real})"
 
 
 class NoRegisterError(TransientError):
-    """There is no register, and who asks makes none."""
+    """There is no register, and the caller creates none."""
 
 
 class Claims(Protocol):
@@ -73,7 +73,7 @@ class Claims(Protocol):
     async def conflicts(
         self, partition: Partition, claims: Mapping[AssetId, Collection[str]]
     ) -> Sequence[Conflict]:
-        """What keeps `claims`, all that these assets claim from now on, from being taken.
+        """What keeps `claims`, everything that these assets claim from now on, from being taken.
 
         Of our own partition, every other asset counts as a holder.
         """
@@ -90,13 +90,13 @@ class Claims(Protocol):
         """Take all `claims`, or, if another partition or another asset of ours holds one of them, none.
 
         Args:
-            only: whether these are all that the assets claim, and what else they held is released.
+            only: whether these are all claims of the assets; what else they held is then released.
             over: assets of ours that do not keep what they hold.
         """
         ...
 
     async def take_free(self, partition: Partition, claims: Mapping[AssetId, Collection[str]]) -> None:
-        """Take those of `claims` that nobody else holds."""
+        """Take those of `claims` that no other asset holds."""
         ...
 
     async def assets(self, partition: Partition) -> Collection[AssetId]:
@@ -104,9 +104,9 @@ class Claims(Protocol):
         ...
 
     async def release(self, partition: Partition, assets: Collection[AssetId]) -> None:
-        """Give up all that `assets` hold."""
+        """Give up everything that `assets` hold."""
         ...
 
     async def close(self) -> None:
-        """Nobody asks any more."""
+        """The register is no longer used."""
         ...

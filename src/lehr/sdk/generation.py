@@ -42,7 +42,7 @@ class Generated(msgspec.Struct, frozen=True):
 
 
 class OvertakenError(TransientError):
-    """A newer snapshot is to be generated instead; what was made so far is remembered."""
+    """A newer snapshot will be generated instead; results so far are remembered."""
 
     def __init__(self) -> None:
         super().__init__("a newer revision is there before all of this one was made", code="SDK101")
@@ -66,7 +66,7 @@ class Generation(Protocol):
 
 @runtime_checkable
 class Overtakable(Protocol):
-    """A generation that can be told to stop for something newer."""
+    """A generation that can be stopped for something newer."""
 
     def overtake(self) -> None:
         """Have the call of `generate` that is under way raise `OvertakenError` soon, if it is not done."""

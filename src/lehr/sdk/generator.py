@@ -13,8 +13,8 @@ The contract, for authors:
   yields. Files, network, processes, clock, randomness and the environment are denied.
 * Equal input gives equal output: outputs are memoised, and a generator is run again only when
   its input or its code has changed.
-* A module may hold any number of generators, and import modules that lie beside it. A module
-  whose name starts with `_` is only ever imported.
+* A module may hold any number of generators, and import modules next to it. A module whose name
+  starts with `_` is only ever imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lehr.base.documents.yaml_stream import load_yaml
 from lehr.base.errors import LehrError
 from lehr.model.selector import Selector, parse_selector
 
-_WILDCARDS = frozenset("*?[=,")  # and what a selector is told by
+_WILDCARDS = frozenset("*?[=,")  # and what selectors match
 _MARK = "__lehr_generator__"
 
 
@@ -50,7 +50,7 @@ class DeclaredAsset(msgspec.Struct, frozen=True):
 
 
 class Annotation(msgspec.Struct, frozen=True):
-    """An addon for an asset that somebody else declares; make it with `annotate`."""
+    """An addon for an asset that is declared elsewhere; make it with `annotate`."""
 
     id: str
     addon: str
@@ -176,7 +176,7 @@ class Reads(enum.Enum):
 
 
 class Declaration(msgspec.Struct, frozen=True):
-    """What a decorator says about a generator.
+    """The declaration of a generator by its decorator.
 
     Attributes:
         of: for files the glob pattern; for assets the type, or the selector as text.
@@ -216,14 +216,14 @@ def for_each_asset(
 
     Args:
         type: type or types of the assets it reads. Shell patterns are allowed, here and in `ids`.
-        makes: type or types of the assets it yields. Generators that read these run after it; a cycle is
-            an error. Nothing need be said for annotations.
+        makes: type or types of the assets it yields. Generators that read these run after it; a
+            cycle is an error. Not needed for annotations.
         ids: ids of the assets it reads.
         labels: labels that they have, with these values, where they are declared (addon `lehr.Labels`);
             annotations are put on later.
 
     Raises:
-        ValueError: nothing is given, which never means everything; or it is no selector.
+        ValueError: nothing is given, which never means everything; or it is not a valid selector.
     """
     return _declare(Declaration(Reads.ASSET, _selected(type, ids, labels), _texts(makes)))
 
@@ -243,7 +243,7 @@ def for_all_assets(
 
 
 def declaration(function: object) -> Declaration | None:
-    """What was declared for `function`; None when it is no generator."""
+    """What was declared for `function`; None when it is not a generator."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Declaration) else None
 

@@ -1,10 +1,10 @@
-"""Asset plugins: all that Lehr knows about the production of one asset type.
+"""Asset plugins: everything that Lehr knows about the production of one asset type.
 
 The contract, for authors:
 
 * A plugin does nothing unless it is called, and keeps no state that matters: production is
   the state. Memory of earlier calls may only be a hint (`watch`).
-* `diff` reads and never writes. Called twice with nothing changed, it says the same twice.
+* `diff` reads and never writes. Called twice with nothing changed, it returns the same twice.
 * `push` is idempotent, and after it ended DONE the next `diff` is empty.
 * Both read intent through the `Reader` alone. What they read becomes part of the content
   digest, and wakes the asset when it changes.
@@ -13,8 +13,8 @@ The contract, for authors:
   transient; out of `push`, any other exception, a timeout and a cancellation count as
   *unknown*: nothing is touched again before `status` and `diff` have looked.
 * No secret in a diff, a message or a log.
-* `discover`, where there is one, drafts assets of what is there already. What it drafts without an
-  obstacle has an empty diff, so that whoever adopts it changes nothing.
+* `discover`, where there is one, drafts assets of what already exists. A draft without an obstacle
+  has an empty diff, so that adopting it changes nothing.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Reader(Protocol):
     def asset(self, id: AssetId) -> Asset | None:
         """The asset, or None if the incarnation has none of this id (that is recorded too).
 
-        None also once its turndown has removed it, of which whoever names it in a field that
-        `follows` must take notice; another reference keeps it from being removed.
+        None also once its turndown has removed it, which a reader must notice if it names the asset
+        in a field that `follows`; another reference keeps it from being removed.
         """
         ...
 
@@ -66,7 +66,7 @@ class Reader(Protocol):
 
 
 def version_read(understands: Mapping[str, int], type: str, kind: type[Any]) -> int | None:
-    """Up to which version a payload is given to whoever understands these; None for the newest there is.
+    """Up to which version a payload is given to a reader that understands these; None for the newest.
 
     Args:
         understands: as `AssetPlugin.versions`.
@@ -97,7 +97,7 @@ class Push(Protocol):
 
 
 class Fencing(enum.Enum):
-    """What keeps a late writer out.
+    """Keeps a late writer out.
 
     NATIVE: the provider refuses an older epoch, and an operation that `status` has called ended: a
     control plane that was stopped may come back and begin it. COMPARE_AND_SWAP: the provider refuses a write
@@ -111,7 +111,7 @@ class Fencing(enum.Enum):
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the Enforcer must know of a plugin.
+    """The Enforcer's handling of a plugin.
 
     Attributes:
         goals: goals that `diff` and `push` understand beyond PRESENT. A turndown passes
@@ -133,12 +133,12 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in production that intent could say, as `discover` drafts it.
+    """Something in production that intent could express, as `discover` drafts it.
 
     Attributes:
         id: that an asset of it could have.
-        payload: plain data, as people write it, without what is so by default.
-        notes: what is there and not in the payload, or worth knowing; one line each.
+        payload: plain data, as people write it, without defaults.
+        notes: what exists and is not in the payload, or worth knowing; one line each.
         obstacle: why an asset of this payload would change production, or cannot be. Without one, its
             diff is empty as things are.
     """
@@ -158,10 +158,10 @@ class AssetPlugin(ABC):
     versions: ClassVar[Mapping[str, int]] = {}
     """Up to which version it understands types that it reads, also of other assets.
 
-    What was written in an earlier one is converted to that; while the type itself is still of an earlier
-    one, to the one that it is of. What is of a later version stalls the asset that reads it. For payloads
-    that are read as `dict`, a type that is not here is understood in version 1; one that is read as a
-    class has the version of the class.
+    A payload of an earlier version is converted to that; while the type itself is still of an
+    earlier one, to its own. One of a later version stalls the asset that reads it. For payloads
+    that are read as `dict`, a type that is not here is understood in version 1; one that is read as
+    a class has the version of the class.
     """
 
     @abstractmethod
@@ -183,20 +183,21 @@ class AssetPlugin(ABC):
     async def watch(self) -> AsyncIterator[AssetKey]:
         """Keys of assets whose production may have changed. Hints: may lose, double and lie.
 
-        The default never says anything. Any other one that ends or fails is begun again after some seconds.
+        The default never reports anything. Any other one that ends or fails is begun again after
+        some seconds.
         """
         nothing: tuple[AssetKey, ...] = ()
         for key in nothing:
             yield key
 
     def discover(self, query: Sequence[str], partition: Partition) -> AsyncIterator[Found]:
-        """Drafts of assets for what production holds already, for whoever begins with Lehr. Read-only.
+        """Drafts of assets for what production already holds, for new users of Lehr. Read-only.
 
         May be an `async def` that yields. Payloads are drafts for their owner's eyes, and may hold
-        secrets of production: whoever writes them down looks for these first.
+        secrets of production: a caller that writes them down looks for these first.
 
         Args:
-            query: where to look, in words of the type's own (paths, a database); never empty.
+            query: where to look, in the type's own terms (paths, a database); never empty.
             partition: that the assets would be of.
 
         Raises:
@@ -211,4 +212,4 @@ class AssetPlugin(ABC):
         )
 
     async def close(self) -> None:
-        """Release what the plugin itself holds; production goes on."""
+        """Release what the plugin itself holds; production continues."""

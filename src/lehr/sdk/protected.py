@@ -1,8 +1,8 @@
 """Folders that no path of intent may lead into: Lehr's own state, and git repositories.
 
-An author of intent who could have a file pushed there would decide what is enforced, or run a hook. What an
-asset claims is held against this in validation and before each push; a plugin that writes to a path should
-also ask right before it does, with the path that it then uses.
+An author of intent who could have a file pushed there would decide what is enforced, or run a hook.
+An asset's claims are checked against this in validation and before each push; a plugin that writes
+to a path should also ask right before it does, with the path that it then uses.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _STATE = ("state.sqlite", "lock")
 
 
 class Protected:
-    """Says of real paths (`lehr.base.real_paths`) whether they lead into such a folder.
+    """Reports whether real paths (`lehr.base.real_paths`) lead into such a folder.
 
     Args:
-        folders: those that are known, each with what it is called.
+        folders: those that are known, each with its description.
     """
 
     def __init__(self, folders: Mapping[Path, str]) -> None:

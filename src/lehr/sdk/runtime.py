@@ -1,4 +1,4 @@
-"""What every part of a running program stands on."""
+"""What every part of a running program needs."""
 
 from __future__ import annotations
 

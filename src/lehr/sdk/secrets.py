@@ -9,10 +9,10 @@
 
 The contract, for authors:
 
-* Ask as late as you can, and keep nothing: what was read goes to production and nowhere else.
-* No diff, message, log or exception has a secret, nor a digest of one, which can be guessed at. Where
-  production can be read, compare in memory, and say `DIFFERS`.
-* What a program prints may repeat what it was given: show it through `Hidden`.
+* Ask as late as you can, and keep nothing: a secret goes to production and nowhere else.
+* No diff, message, log or exception has a secret, nor a digest of one, which can be guessed at.
+  Where production can be read, compare in memory, and report `DIFFERS`.
+* A program's output may repeat its input: show it through `Hidden`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from lehr.base.errors import StalledError
 from lehr.model.secret import Secret
 
 HIDDEN = "[secret]"
-"""What stands in the place of a secret."""
+"""Replacement for a secret."""
 
 DIFFERS = "something else (secret)"
-"""What a diff says of a secret in production that is not the intended one."""
+"""A diff's value for a secret in production that is not the intended one."""
 
 _LEAST = 4
-"""Characters: to hide each occurrence of a shorter text would tell more than it hides."""
+"""Characters: to hide each occurrence of a shorter text would reveal more than it hides."""
 
 
 class SecretValue:
     """A secret. Neither printed, formatted, logged, pickled nor encoded does it show what it is.
 
-    Python cannot wipe memory: what was read stays there until that is used again.
+    Python cannot wipe memory: what was read stays there until that memory is used again.
     """
 
     __slots__ = ("_content",)

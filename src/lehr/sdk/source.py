@@ -56,7 +56,7 @@ class Snapshot(Protocol):
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A snapshot that says what is there and is not part of it. Offered by snapshots that have reason to."""
+    """A snapshot that reports what exists and is not part of it. Offered by snapshots that have reason to."""
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ REMARK = "PUB009"
 
 @runtime_checkable
 class Remarks(Protocol):
-    """A source that has something to say to people, whatever comes of its newest snapshot."""
+    """A source with a message for people, whatever the result for its newest snapshot."""
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
@@ -94,7 +94,7 @@ def revisions_of(snapshot: Snapshot) -> tuple[SourceRevision, ...]:
 
 
 class SourcesError(TransientError):
-    """Of several sources some cannot be read, so the whole cannot: no part is ever taken for it.
+    """Of several sources some cannot be read, so the whole cannot: a part is never taken for it.
 
     Attributes:
         diagnostics: one for each problem.
@@ -118,7 +118,7 @@ class SourcesError(TransientError):
 
 
 class RefusedRevisionError(StalledError):
-    """The newest revision can be read, and will never be taken: it holds more than a source may, say.
+    """The newest revision can be read, and will never be taken: for example, it is too large.
 
     Attributes:
         revision: which; the next one may be taken.
@@ -130,7 +130,7 @@ class RefusedRevisionError(StalledError):
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """What a query gives: names of columns, and rows of as many values each."""
+    """The result of a query: names of columns, and rows of as many values each."""
 
     columns: tuple[str, ...]
     values: list[tuple[Any, ...]]
@@ -149,7 +149,7 @@ class Source(Protocol):
 
         Raises:
             TransientError: the source cannot be read now.
-            StalledError: it cannot be read until somebody mends it.
+            StalledError: it cannot be read until a person fixes it.
         """
         ...
 

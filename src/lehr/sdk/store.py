@@ -115,7 +115,7 @@ class DamagedOperation(msgspec.Struct, frozen=True):
 
 
 class PrunedError(StalledError):
-    """An incarnation cannot be read any more."""
+    """An incarnation can no longer be read."""
 
     def __init__(self, partition: Partition, sequence: int, oldest: int) -> None:
         """Of the partition's incarnations, `oldest` is the oldest that is kept."""
@@ -158,7 +158,7 @@ class StoredIntent(Protocol):
         ...
 
     def asset(self, key: AssetKey, sequence: int) -> Asset | None:
-        """An asset as it stands in an incarnation; None if it is not there."""
+        """An asset as an incarnation has it; None if it is not there."""
         ...
 
     def last(self, key: AssetKey) -> tuple[Asset, int] | None:
@@ -166,7 +166,7 @@ class StoredIntent(Protocol):
         ...
 
     def versions(self, key: AssetKey, sequence: int) -> Iterator[tuple[int, Asset | None]]:
-        """How an asset came to be what it is in an incarnation, newest first, each with its sequence.
+        """The versions of an asset up to an incarnation, newest first, each with its sequence.
 
         None stands for its absence. Versions of incarnations that were pruned are left out.
         """
@@ -201,7 +201,7 @@ class StoredIntent(Protocol):
         ...
 
     def mentioned_by(self, key: AssetKey) -> list[tuple[AssetId, str]]:
-        """Who refers to an asset in the newest incarnation: ids and paths."""
+        """Referrers of an asset in the newest incarnation: ids and paths."""
         ...
 
     def next_change(self, key: AssetKey, sequence: int) -> int | None:
@@ -209,11 +209,11 @@ class StoredIntent(Protocol):
         ...
 
     def once_mentioned_by(self, key: AssetKey) -> list[AssetId]:
-        """Who refers to an asset in any incarnation that is kept, or did: ids."""
+        """Referrers of an asset in any incarnation that is kept, past ones included: ids."""
         ...
 
     def claimed_by(self, partition: Partition, claim: str) -> list[AssetId]:
-        """Who claims a thing in production, in the newest incarnation."""
+        """Assets that claim a thing in production, in the newest incarnation."""
         ...
 
     def addon_since(self, key: AssetKey, addon: str) -> float | None:
@@ -228,7 +228,7 @@ class StoredIntent(Protocol):
         ...
 
     def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
-        """Assets of what was imported under a name, by id, those after an id; none if nothing was."""
+        """Assets of what was imported under a name, by id, those after an id; empty if nothing was."""
         ...
 
 
@@ -236,7 +236,7 @@ class Records(Protocol):
     """Reads what was decided and done."""
 
     def controls(self, partition: Partition, now: float) -> tuple[int, list[Control]]:
-        """The version of the controls, and those that stand at `now`."""
+        """The version of the controls, and those that are active at `now`."""
         ...
 
     def open_operations(self, partition: Partition) -> list[Operation]:
@@ -286,11 +286,11 @@ class Records(Protocol):
         ...
 
     def attempt(self, partition: Partition) -> Attempt | None:
-        """What came of the last pass over the source; None before the first."""
+        """Result of the last pass over the source; None before the first."""
         ...
 
     def prunable(self, write: Prune) -> Pruned:
-        """What would be gone after `write` and all its rest."""
+        """What `write` and all its rest would remove."""
         ...
 
     def audit(self, partition: Partition, limit: int = 100) -> list[AuditEntry]:
@@ -324,17 +324,17 @@ class Store(Protocol):
 
 
 class CheckableStore(Store, Protocol):
-    """A store that keeps rows of its own, which may be damaged."""
+    """A store with its own rows, which may be damaged."""
 
     def check(
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
-        """Recompute and compare all that is stored at one moment; whatever is wrong, as it is found.
+        """Recompute and compare everything that is stored at one moment; yields damage as it is found.
 
         Writes nothing, and may go on while others write.
 
         Args:
             types: types of a partition's assets.
-            began: told how many rows there are; `advance`: of each share that was looked at.
+            began: called with the number of rows; `advance`: with each share that was looked at.
         """
         ...

@@ -1,4 +1,4 @@
-"""Types in Python files of a workspace: frozen classes that say what they are types of.
+"""Types in Python files of a workspace: frozen classes that declare what they are types of.
 
     import msgspec
     from typing import Annotated
@@ -18,8 +18,8 @@ Attributes:
 The contract, for authors:
 
 * A file is run in the sandbox that generators run in, and never anywhere else. What is kept of a
-  class is what its annotations say: fields, defaults, constraints (`msgspec.Meta`), references,
-  externals and secrets. Its methods are not: what annotations cannot say is for a validator.
+  class is in its annotations: fields, defaults, constraints (`msgspec.Meta`), references, externals
+  and secrets. Its methods are not: what annotations cannot express is for a validator.
 * Unknown fields are refused, whether the class forbids them or not.
 * The docstring of the class, with an `Attributes:` section, is what `lehr explain` shows.
 """
@@ -54,18 +54,18 @@ __all__ = [
 ]
 
 _DECLARED = "__lehr_types__"
-"""Where a module holds what it declares: a class may be called as another one is further down."""
+"""Where a module holds its declarations: a class may have the name of another one further down."""
 
 Class = TypeVar("Class", bound=type[msgspec.Struct])
 
 
 class DeclaredClass(msgspec.Struct, frozen=True):
-    """What a class says that it is.
+    """A class's own description.
 
     Attributes:
         name: of the type.
-        line: where that is said.
-        kind, enforced, version, was: as in `lehr.model.declared.TypeDeclaration`; not checked yet.
+        line: where that is written. kind, enforced, version, was: as in
+        `lehr.model.declared.TypeDeclaration`; not checked yet.
     """
 
     name: str
@@ -111,16 +111,16 @@ def _declared(kind: Class, mark: DeclaredClass, module: dict[str, Any]) -> Class
 
 
 def declared_classes(module: Mapping[str, Any]) -> list[tuple[DeclaredClass, type[msgspec.Struct]]]:
-    """The types that a module declares itself, in the order in which they stand there."""
+    """The types that a module declares itself, in the order of their declarations."""
     found: list[tuple[DeclaredClass, type[msgspec.Struct]]] = module.get(_DECLARED, [])
     return sorted(found, key=lambda item: item[0].line)
 
 
 def declaration_of(kind: type[msgspec.Struct], mark: DeclaredClass) -> dict[str, Any]:
-    """The class as plain data: what a file in YAML would have to say to declare the same.
+    """The class as plain data: what a YAML file would have to contain to declare the same.
 
     Raises:
-        ValueError: it cannot be said without the class.
+        ValueError: it cannot be expressed without the class.
     """
     config = getattr(kind, "__struct_config__", None)  # whatever it is that was decorated
     if config is None or not config.frozen:
@@ -157,7 +157,7 @@ def declaration_of(kind: type[msgspec.Struct], mark: DeclaredClass) -> dict[str,
 
 
 def _closed(node: Any) -> Any:
-    """A schema in which nothing may have fields that it does not say."""
+    """A schema in which no mapping may have undeclared fields."""
     if isinstance(node, list):
         return [_closed(item) for item in node]
     if not isinstance(node, dict):

@@ -23,7 +23,7 @@ class Scope(enum.StrEnum):
     """What a validator looks at, and with that what it costs.
 
     ASSET: one changed asset, before and after. NEIGHBOURHOOD: changed assets, and those that refer
-    to them or claim what they claim. AGGREGATE: sums over the changed assets, beside the
+    to them or claim what they claim. AGGREGATE: sums over the changed assets, next to the
     predecessor's. WHOLE_SET: every asset, changed or not; the slow path, O(all).
     """
 
@@ -39,7 +39,7 @@ Reason = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What holds for one type instead; None for what holds for all."""
+    """A setting for one type; None for all types."""
 
     percent: Percent | None = None
     floor: Count | None = None
@@ -108,7 +108,7 @@ class Jump(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value that looks like a secret and is none.
+    """A value that looks like a secret and is not one.
 
     Attributes:
         asset: id, or a pattern with `*`.
@@ -121,7 +121,7 @@ class NotSecret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhenDown(enum.StrEnum):
-    """What becomes of a change while a database that is to judge it cannot be asked.
+    """What happens to a change while a database that should judge it cannot be asked.
 
     REFUSE: it is not published; it is tried again. WARN: it is published without.
     """
@@ -134,7 +134,7 @@ class DatabaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values that a database has to know.
 
     Attributes:
-        name: what the rule is called in messages.
+        name: the rule's name in messages.
         connection: as in `lehr.DatabaseSchema`, without a password.
         query: one SELECT, whose first column holds every value that is allowed.
         type: assets of this type are judged, when they are new or changed.
@@ -150,13 +150,13 @@ class DatabaseRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Answers = Mapping[DatabaseRule, frozenset[str] | LehrError]
-"""What the databases say: the values that they know, as text; or why one could not be asked."""
+"""The databases' answers: the values that they know, as text; or why one could not be asked."""
 
 LookUp = Callable[[DatabaseRule], Awaitable[frozenset[str]]]
 """Asks a database. Raises `TransientError` or `StalledError` when it does not answer."""
 
 ACKNOWLEDGEABLE = ("VAL021", "VAL022", "VAL023", "VAL024", "VAL025", "VAL060")
-"""Errors that may be what somebody wants: an acknowledgement turns them into warnings."""
+"""Errors that may be intended: an acknowledgement turns them into warnings."""
 
 BEYOND_SOURCE = frozenset({"VAL011", "VAL030", "VAL031", "VAL032", "VAL050", "VAL051"})
 """Errors that may depend on more than the source: on what is still being turned down, and on claims, paths or
@@ -167,13 +167,13 @@ A revision that was refused with one of them is judged again at each pass, even 
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What the workspace allows (`lehr.yaml`), for validators.
+    """The workspace's limits (`lehr.yaml`), for validators.
 
     Attributes:
         let_go: reasons, by id, of assets that may disappear from intent and stay in production.
         acknowledge: guards that are overridden, each for one incarnation's successor alone.
         not_secret: values that only look like secrets.
-        databases: what else has to hold, as databases see it.
+        databases: further rules that databases check.
     """
 
     let_go: dict[str, str] = {}
@@ -187,7 +187,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Proposal(Protocol):
-    """A candidate beside its predecessor."""
+    """A candidate next to its predecessor."""
 
     @property
     def partition(self) -> Partition: ...

@@ -1,12 +1,12 @@
-"""Watching intent: what a reader lists once, and then hears of.
+"""Watching intent: a reader lists once, and is then notified.
 
 The contract, for authors of what can be watched:
 
 * Batches come in the order of incarnations, each once, none left out, never back in time.
-* A batch is one incarnation, whole; one that changes nothing which the reader wants may be left out,
-  or come empty, as a sign of life.
-* Who cannot be told what happened since, because it was pruned, is told to list again
-  (`ListAgainError`), and never less than all.
+* A batch is one incarnation, whole; one without a change that the reader wants may be left out, or
+  be empty, as a sign of life.
+* A reader that cannot be given the changes since, because they were pruned, must list again
+  (`ListAgainError`), and never gets less than all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lehr.model.asset import Asset, AssetId
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """All assets that a reader wants, as they stand in one incarnation.
+    """All assets that a reader wants, as one incarnation has them.
 
     Attributes:
         sequence: of the incarnation; 0 before the first.
@@ -32,12 +32,12 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one incarnation changed of what a reader wants.
+    """One incarnation's changes of what a reader wants.
 
     Attributes:
         sequence: of the incarnation.
         changed: assets that are new or differ.
-        gone: ids of those that are not in it any more, or are not wanted any more.
+        gone: ids of those that are no longer in it, or no longer wanted.
     """
 
     sequence: int
@@ -46,7 +46,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class ListAgainError(TransientError):
-    """What happened since is not known any more."""
+    """The changes since are no longer known."""
 
     def __init__(self, after: int, why: str) -> None:
         """`after` is the incarnation after which changes were wanted."""
@@ -62,7 +62,7 @@ class Watchable(Protocol):
     """Intent of one partition, or a part of it, that can be listed and watched."""
 
     async def list(self) -> Listing:
-        """Everything as it stands now.
+        """Everything as it is now.
 
         Raises:
             TransientError: not now.
@@ -73,7 +73,7 @@ class Watchable(Protocol):
         """Batches of all incarnations after `after`, for ever.
 
         Raises:
-            ListAgainError: they are not known any more.
+            ListAgainError: they are no longer known.
             TransientError: the connection is lost; watch again after the last batch.
         """
         ...

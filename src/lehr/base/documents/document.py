@@ -13,9 +13,9 @@ from lehr.base.pointers import parts_of
 
 
 class Place(msgspec.Struct):
-    """Where a value stands, and where the values in it stand.
+    """Position of a value, and of the values in it.
 
-    An entry of a mapping stands where its key does, an item of a list where it starts.
+    The position of an entry of a mapping is that of its key, of an item of a list where it starts.
 
     Attributes:
         line, column: count from 1.
@@ -92,16 +92,16 @@ class Document:
         self._ordinal = ordinal
 
     def position(self, pointer: str = "") -> Position:
-        """Where the value at `pointer` (a JSON pointer, RFC 6901) stands.
+        """Position of the value at `pointer` (a JSON pointer, RFC 6901).
 
-        An entry of a mapping stands where its key does. When nothing is at `pointer` (a field
-        that is missing), or it is not known where, this is the place of what would hold it.
+        The position of an entry of a mapping is that of its key. When nothing is at `pointer` (a
+        missing field), or its position is not known, this is the position of what would hold it.
         """
         return self._places.position(self._ordinal, pointer)
 
 
 class Documents(msgspec.Struct, frozen=True):
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
         documents: those without a problem, in order. A YAML file may have any number, the

@@ -24,11 +24,11 @@ SUFFIXES = frozenset(_LOADERS)
 
 
 def load(path: str, content: bytes) -> Documents:
-    """Load every document of a file. Its name's ending says the format.
+    """Load every document of a file. The ending of its name gives the format.
 
     Args:
         path: name for diagnostics and positions.
-        content: the file's bytes. Any bytes: what is wrong with them becomes diagnostics.
+        content: the file's bytes. Any bytes: faults in them become diagnostics.
     """
     loader = _LOADERS.get(PurePosixPath(path).suffix.lower())
     if loader is None:

@@ -1,4 +1,4 @@
-"""What holds for a text file of any format: encoding, size, characters; and shared limits."""
+"""Rules for a text file of any format: encoding, size, characters; and shared limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAIN_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _SEPARATOR = re.compile("[\x85\u2028\u2029]")
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
-_SHOWN = 60  # characters of what somebody wrote, in a message
+_SHOWN = 60  # characters of quoted input, in a message
 _BYTE_ORDER_MARKS = {
     b"\xef\xbb\xbf": "UTF-8",
     b"\xff\xfe": "UTF-16",
@@ -118,7 +118,7 @@ def separator_problem(file: str, content: bytes) -> Diagnostic | None:
 
 
 def bounded(file: str, diagnostics: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """No more than `MAX_PROBLEMS` of them, and a word that there are more."""
+    """At most `MAX_PROBLEMS` of them, and a note that there are more."""
     if len(diagnostics) <= MAX_PROBLEMS:
         return tuple(diagnostics)
     more = Diagnostic(
@@ -151,7 +151,7 @@ def integer(text: str, base: int = 10) -> int | None:
 
 
 def shown(text: str) -> str:
-    """`text` for a message: nobody reads a megabyte of it."""
+    """`text`, shortened for a message."""
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 

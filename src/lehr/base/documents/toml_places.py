@@ -1,4 +1,4 @@
-"""Where the values of a TOML file stand, and how deep they are nested.
+"""Positions of the values of a TOML file, and how deep they are nested.
 
 A tokenizer that knows strings, keys and brackets; the grammar proper is tomllib's work. It
 is bounded in depth, which tomllib is not: it recurses over brackets, and takes time that is

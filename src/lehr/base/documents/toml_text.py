@@ -81,7 +81,7 @@ def _is_common(value: Any) -> bool:
 
 
 def _value_problems(file: str, document: Document) -> list[Diagnostic]:
-    """What TOML can say and the other formats cannot. Depth is known to be bounded."""
+    """Values that TOML can express and the other formats cannot. Depth is known to be bounded."""
     diagnostics: list[Diagnostic] = []
     rest: list[tuple[str, Any]] = [("", document.value)]
     while rest and len(diagnostics) <= MAX_PROBLEMS:

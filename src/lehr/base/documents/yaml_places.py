@@ -1,4 +1,4 @@
-"""Where the values of a YAML file stand; read only when somebody asks."""
+"""Positions of the values of a YAML file; read only when they are needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Mark(Protocol):
 
 
 class Node(Protocol):
-    """What we use of libyaml's events for values: each kind has those that it needs."""
+    """The parts of libyaml's events for values that we use: each kind has those that it needs."""
 
     start_mark: Mark
     anchor: Any
@@ -64,7 +64,7 @@ class _Anchored(msgspec.Struct):
 def yaml_places(content: bytes) -> list[Place]:
     """The place of each document of a file, up to the first syntax error.
 
-    What an alias names stands where its anchor does, for that is where it can be mended.
+    An alias's target has the position of its anchor, for that is where it can be fixed.
     """
     survey = _Survey(placing(content))
     try:
@@ -76,7 +76,7 @@ def yaml_places(content: bytes) -> list[Place]:
 
 
 class _Survey:
-    """Builds places from events that `load_yaml` has found good, or gone over."""
+    """Builds positions from events that `load_yaml` has found good, or skipped."""
 
     def __init__(self, place: Callable[[Mark], Place]) -> None:
         self._place = place

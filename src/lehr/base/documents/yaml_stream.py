@@ -1,8 +1,8 @@
 """YAML: events of libyaml in, plain data out.
 
-libyaml parses in C and hands over one event at a time, so nothing here recurses, and depth
-and aliases are bounded while they appear. A PyYAML loader would build the same data more
-slowly, under the rules of YAML 1.1, and without saying that a key occurs twice.
+libyaml parses in C and hands over one event at a time, so nothing here recurses, and depth and
+aliases are bounded while they appear. A PyYAML loader would build the same data more slowly, under
+the rules of YAML 1.1, and would not report that a key occurs twice.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def load_yaml(file: str, content: bytes) -> Documents:
 
 
 class _Construction:
-    """Builds documents from events, and collects what is wrong with them."""
+    """Builds documents from events, and collects problems in them."""
 
     def __init__(self, file: str, places: Places, place: Callable[[Mark], Place]) -> None:
         self.documents: list[Document] = []

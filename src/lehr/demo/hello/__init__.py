@@ -19,7 +19,7 @@ SCENES = (
 
 
 def things_to_try(stage: HelloStage) -> list[Suggestion]:
-    """For whoever has seen the last scene."""
+    """Things to try after the last scene."""
     return [
         Suggestion(
             "Change something, and see what becomes of it:",

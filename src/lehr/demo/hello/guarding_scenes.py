@@ -1,4 +1,4 @@
-"""Scenes 4 to 6: what Lehr refuses, what it holds back, and what it says about it."""
+"""Scenes 4 to 6: what Lehr refuses, what it holds back, and what it reports."""
 
 from __future__ import annotations
 

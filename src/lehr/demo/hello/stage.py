@@ -1,4 +1,4 @@
-"""What the scenes of the hello example play on: a page, and a program that serves it in two replicas."""
+"""Where the scenes of the hello example play: a page, and a program that serves it in two replicas."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class HelloStage(Stage):
         return {SITE: "\n".join(changed) + "\n"}
 
     def traffic(self) -> Traffic:
-        """A client that asks all the time while its context stands."""
+        """A client that asks all the time while its context is active."""
         return Traffic(self.ports, self.clock)
 
     async def answers(self) -> list[Answer]:
@@ -70,7 +70,7 @@ class HelloStage(Stage):
         await self.until(f"every replica answers {greeting!r}", all_do)
 
     async def fingerprint(self) -> object:
-        """Differs when anything in production was touched: a file written anew, a process started."""
+        """Differs when anything in production was touched: a file written again, a process started."""
         files = {
             path.relative_to(self.production): (path.stat().st_ino, path.stat().st_mtime_ns, _digest(path))
             for path in sorted(self.production.rglob("*"))

@@ -1,4 +1,4 @@
-"""Somebody who asks all the time, over connections that are kept, and counts every answer."""
+"""A client that asks all the time, over connections that are kept, and counts every answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT_FAILURES = 5
 
 
 class Heard(NamedTuple):
-    """What came of one request."""
+    """Result of one request."""
 
     status: int
     version: str
@@ -32,7 +32,7 @@ class Audience:
         answered: requests by (cluster, version) that were answered with 200.
         errors: those by (cluster, version) that were answered otherwise, by a replica.
         lost: requests that were not answered with 200.
-        failures: what became of the lost ones, the newest last; a few of them.
+        failures: what happened to the lost ones, the newest last; a few of them.
         newest: the last answer.
     """
 
@@ -57,7 +57,7 @@ class Audience:
             self._tasks = [asyncio.create_task(self._sit()) for _ in range(_SEATS)]
 
     async def leave(self) -> None:
-        """Ask no more; requests under way are forgotten."""
+        """Stop asking; requests under way are forgotten."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -89,7 +89,7 @@ class Audience:
 
 
 async def ask(port: int, path: str = "/") -> Heard:
-    """One request over a connection of its own.
+    """One request over its own connection.
 
     Raises:
         OSError: there is no answer.

@@ -1,4 +1,4 @@
-"""Scene 5: things are broken by hand, one after the other, and nobody tells Lehr."""
+"""Scene 5: things are broken by hand, one after the other, without notifying Lehr."""
 
 from __future__ import annotations
 

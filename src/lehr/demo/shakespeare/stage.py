@@ -1,4 +1,4 @@
-"""What the scenes of the Shakespeare example play on: a service, its database, and an audience."""
+"""Where the scenes of the Shakespeare example play: a service, its database, and an audience."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ShakespeareStage(Stage):
         return self._ports.first
 
     def number(self, written: int) -> int:
-        """The port that stands for `written`, one of the 84xx of the example."""
+        """The port used for `written`, one of the 84xx of the example."""
         return self.port + written - 8400
 
     async def make_service(self) -> str:
@@ -88,7 +88,7 @@ class ShakespeareStage(Stage):
     # --- the source of truth ------------------------------------------------------------
 
     def edit(self, path: str, *changes: tuple[str, str]) -> dict[str, str | None]:
-        """The edit that replaces, in a file, what each pattern matches (`^` and `$` are of a line).
+        """The edit that replaces, in a file, the matches of each pattern (`^` and `$` are of a line).
 
         Raises:
             ValueError: a pattern matches nothing.
@@ -112,7 +112,7 @@ class ShakespeareStage(Stage):
         audience = self.seated()
         before, lost = audience.total, audience.lost
         yield
-        # What was asked before the end is answered soon after it.
+        # A request sent before the end is answered soon after it.
         end = audience.total
         await self.until("the audience is answered", lambda: audience.total > end + 20)
         count = audience.total - before
@@ -155,19 +155,19 @@ class ShakespeareStage(Stage):
         return [(await ask(first + 2 + index)).process for index in range(replicas)]
 
     async def sql(self, statement: str) -> str:
-        """Run a statement with psql, as somebody would by hand. Returns what it printed."""
+        """Run a statement with psql, as a person would by hand. Returns its output."""
         where = f"postgresql://plays@127.0.0.1:{self.number(8490)}/plays"
         said = await self.run(_psql(), where, "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement)
         self.narrator.shell(("psql", where, "-c", statement), said)
         return said
 
     def kill(self, process: int, number: signal.Signals) -> None:
-        """Send a signal, as somebody would by hand."""
+        """Send a signal, as a person would by hand."""
         self.narrator.shell(("kill", f"-{number.name.removeprefix('SIG')}", str(process)))
         os.kill(process, number)
 
     async def supervisorctl(self, group: str, *arguments: str) -> None:
-        """Tell the supervisord of a group something, as somebody would by hand."""
+        """Send a command to the supervisord of a group, as a person would by hand."""
         settings = self.folder / "supervisorctl.conf"
         # The socket's whole path may be too long for a socket.
         settings.write_text("[supervisorctl]\nserverurl=unix:///proc/self/cwd/supervisor.sock\n")
@@ -176,7 +176,7 @@ class ShakespeareStage(Stage):
         await self.run(*program, *arguments, folder=self.plane.state / "supervisor" / group)
 
     async def run(self, *command: str, folder: Path | None = None) -> str:
-        """Run a program in `folder`, by default the workspace, and return what it printed.
+        """Run a program in `folder`, by default the workspace, and return its output.
 
         Raises:
             SceneError: it failed.
@@ -244,7 +244,7 @@ class ShakespeareStage(Stage):
         return any(item.overridden is not None and reason in item.message for item in verdicts)
 
     async def healed(self, what: str, holds: Callable[[], bool | Awaitable[bool]]) -> None:
-        """Check that `holds` comes true, and say how long it took."""
+        """Check that `holds` becomes true, and report how long it took."""
         seconds = await self.until(what, holds)
         self.check(True, f"{what}, after {seconds:.1f} s")
 
