@@ -73,7 +73,8 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern("come to", r"\b(come|comes|came|coming) (to|of)\b", "Write 'result in', 'become' or 'reach'."),
     _pattern(
         "what is",
-        r"(?:\A[\s\d.*-]*|[.:;] )what (?!to\b|if\b)[^.?!:;|]*[.;]",
+        r"(?:\A[\s\d.*-]*|[.;] )what (?!to\b|if\b)[^.?!:;|]*[.;]"
+        r"|: what [^.,?!:;|]*\b(is|are|has|stays)\b[^.,?!:;|]*[.;]",
         "Make the thing itself the subject: 'A failed push is retried', not 'What failed is tried again'.",
     ),
     _pattern("too", r"\btoo(?=[.,;:)])", "Write 'also', or drop it."),
