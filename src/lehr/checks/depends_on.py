@@ -19,7 +19,6 @@ other are found and named by the Enforcer.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
@@ -75,7 +74,8 @@ class DependsOnCheck(CheckPlugin):
         questions = list(_questions(request, read))
         if not questions:
             return []
-        found = await asyncio.gather(*(_ask(question, read) for question in questions))
+        await read.look_at([question.id for question in questions])
+        found = [await _ask(question, read) for question in questions]
         obstacles = [obstacle for obstacle in found if obstacle is not None]
         if request.target.goal is Goal.PRESENT:
             obstacles += [obstacle async for obstacle in _beyond(request, read, obstacles)]

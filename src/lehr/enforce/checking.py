@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
@@ -93,6 +93,10 @@ class Looking:
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
         return self._looked[id]
+
+    async def look_at(self, ids: Iterable[AssetId]) -> None:
+        # An asset that cannot be looked at fails when it is asked for.
+        await asyncio.gather(*map(self.diff, dict.fromkeys(ids)), return_exceptions=True)
 
     def referrers(self) -> Sequence[Referrer]:
         return self._neighbours.referrers(self._view.key.id, self._view.governing, self._pins)

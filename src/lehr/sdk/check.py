@@ -13,7 +13,7 @@ The contract, for authors:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -103,6 +103,10 @@ class CheckReader(Protocol):
             settled: do not compare an asset whose last turn has found this very content in place: its diff is
                 empty then.
         """
+        ...
+
+    async def look_at(self, ids: Iterable[AssetId]) -> None:
+        """Look at several assets at the same time; `diff` then answers for each without waiting."""
         ...
 
     def referrers(self) -> Sequence[Referrer]:

@@ -81,6 +81,9 @@ class FixedCheckReader:
             raise found
         return found
 
+    async def look_at(self, ids: Iterable[AssetId]) -> None:
+        """Nothing is looked at ahead: `diff` answers at once."""
+
     def referrers(self) -> Sequence[Referrer]:
         return self._referrers
 

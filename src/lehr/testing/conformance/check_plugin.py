@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,10 @@ class _FailingReader:
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
         self._ask("diff")
         return await self._reader.diff(id, settled=settled)
+
+    async def look_at(self, ids: Iterable[AssetId]) -> None:
+        self._ask("diff")
+        await self._reader.look_at(ids)
 
     def referrers(self) -> Sequence[Referrer]:
         self._ask("referrers")
