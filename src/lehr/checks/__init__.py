@@ -1,18 +1,17 @@
-"""The checks that Lehr brings: may this push go *now*?
+"""The checks that ship with Lehr: may this push start *now*?
 
-In: the push that is asked for, and what a `CheckReader` shows: governing assets, controls, the
-diffs of other assets, the use of limits. Out: verdicts, each of which allows, or waits and says
-for what.
+In: the requested push, and what a `CheckReader` shows: governing assets, controls, the diffs of other assets,
+the use of limits. Out: verdicts, each of which allows the push or names what it waits for.
 
 | module | check | configured by |
 |---|---|---|
-| `freeze` | nothing is pushed while a freeze stands | `lehr.Freeze` assets, `lehr freeze` |
-| `calendar` | pushes go in weekly windows of a time zone | `lehr.Calendar` assets |
+| `freeze` | nothing is pushed while a freeze is active | `lehr.Freeze` assets, `lehr freeze` |
+| `calendar` | pushes start in weekly windows of a time zone | `lehr.Calendar` assets |
 | `depends_on` | dependencies first | the addon `lehr.DependsOn` |
-| `rate_limit` | so many pushes in so long a time, by group | `lehr.RateLimit` assets |
+| `rate_limit` | a number of pushes per period, by group | `lehr.RateLimit` assets |
 
-Architecture invariants: no I/O but the time zone database, no clock, no state that matters; a
-check changes nothing. The configuration of a check is read at the governing incarnation only.
+Architecture invariants: no I/O except the time zone database, no clock, no state that matters; a check
+changes nothing. The configuration of a check is read at the governing incarnation only.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from lehr.model.types import AssetType
 from lehr.sdk.check import CheckPlugin
 
 CHECKS: tuple[type[CheckPlugin], ...] = (FreezeCheck, CalendarCheck, DependsOnCheck, RateLimitCheck)
-"""Constructors of all checks, in the order in which their verdicts are shown: people's words
-first, then time, then other assets, then what other pushes have used up."""
+"""Constructors of all checks, in the order in which their verdicts are shown: controls first, then time, then
+other assets, then limits that other pushes have used up."""
 
 TYPES: tuple[AssetType, ...] = (FREEZE_TYPE, CALENDAR_TYPE, RATE_LIMIT_TYPE)
-"""Types of the assets that configure them."""
+"""Types of the assets that configure checks."""

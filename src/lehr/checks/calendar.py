@@ -1,4 +1,4 @@
-"""Calendar: pushes go in weekly windows; an emergency override may let them through."""
+"""Calendar: pushes start in weekly windows; an emergency override may let them through."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Calendar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a calendar without windows would never allow a push: that is a lehr.Freeze")
 
     def weekly(self) -> Weekly:
-        """Its windows, to ask for the next opening."""
+        """Its windows, to compute the next opening."""
         return Weekly(_zone(self.timezone), [span for window in self.windows for span in window.spans()])
 
 
@@ -138,9 +138,9 @@ def _verdict(id: AssetId, prepared: _Prepared, request: CheckRequest, read: Chec
 
 
 def _override(id: AssetId, request: CheckRequest, read: CheckReader) -> Control | None:
-    """The first override of this calendar that stands; overrides of others do not count."""
+    """The first active override of this calendar; overrides of others do not count."""
     overrides = (item for item in standing(ControlKind.OVERRIDE, request, read) if item.check == id)
-    # Whoever gave it was told of the assets that it selects now, and of no others.
+    # The operator was shown the assets that it selects now, and no others.
     return next((item for item in overrides if item.selector.matches(request.newest)), None)
 
 
@@ -156,7 +156,7 @@ def _zone(name: str) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
-        # People who know the city, not the region, write the city.
+        # People often know the city, not the region, and write the city.
         known |= {zone.rpartition("/")[2].lower(): zone for zone in known.values() if "/" in zone}
         close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = (

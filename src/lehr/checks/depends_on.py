@@ -1,11 +1,11 @@
-"""The dependency resolver: in which order assets are pushed.
+"""The dependency resolver: the order in which assets are pushed.
 
-It compares the diff of the asset that asks with those of its dependencies *and* its dependants:
+It compares the diff of the asset to push with those of its dependencies *and* its dependants:
 
 | order | the asset waits while |
 |---|---|
 | static | an asset that goes first differs; or one that goes before that, and so on |
-| capacity | it grows, and what it sends load to still has to grow; or the other way round |
+| capacity | it grows, and an asset that it sends load to must grow first; or the other way round |
 | version | another asset is behind the version that this one needs; or the other way round |
 | rule | a condition in CEL over the two diffs is not true |
 | turndown | an asset that once referred to it differs, for its production may still do so |
@@ -41,11 +41,11 @@ MOST = 1000
 """Assets that are looked at because they go first, directly or through others."""
 
 Judge = Callable[[Diff], str | None]
-"""What about another asset's diff makes the asset wait; None when nothing does."""
+"""Why another asset's diff makes the asset wait; None when it does not."""
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """Another asset to look at, and what to make of what is found.
+    """Another asset to check, and how to judge its diff.
 
     Attributes:
         through: for people, which other asset it is looked at for; empty for the one that asks.
@@ -260,7 +260,7 @@ async def _ask(question: _Question, read: CheckReader, *, settled: bool = False)
     try:
         diff = await read.diff(id, settled=settled)
     except LehrError as error:
-        # One asset that cannot be looked at must not hide what the others wait for.
+        # One asset that cannot be read must not hide what the others wait for.
         return _Obstacle(
             id,
             Reason.DEPENDENCY_UNREADABLE,
@@ -296,7 +296,7 @@ _WORST = (
 def _verdict(obstacles: list[_Obstacle]) -> Verdict:
     if not obstacles:
         return Verdict(DependsOnCheck.name, allow=True, message="no other asset has to go first")
-    # The reason is the one that takes most to mend; the message names all.
+    # The reason is the one that is hardest to fix; the message names all.
     return Verdict(
         DependsOnCheck.name,
         allow=False,

@@ -1,4 +1,4 @@
-"""Freeze: nothing is pushed while it stands; everything else goes on."""
+"""Freeze: nothing is pushed while it is active; everything else continues."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Freeze(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         select: which assets.
-        reason: why, shown to everybody who waits.
+        reason: why, shown for every asset that waits.
         until: when it ends by itself: ISO 8601 with an offset (`2026-12-27T08:00:00+01:00`, or
-            `Z`). Without it, it ends when this asset is taken out.
+            `Z`). Without it, the freeze ends when this asset is removed.
     """
 
     select: Selector

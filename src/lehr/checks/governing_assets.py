@@ -19,7 +19,7 @@ C = TypeVar("C", bound="Selecting")
 
 
 class Selecting(Protocol):
-    """A configuration that says which assets it governs."""
+    """A configuration that selects the assets it governs."""
 
     @property
     def select(self) -> Selector: ...
@@ -28,12 +28,12 @@ class Selecting(Protocol):
 class Governing(Generic[C]):
     """The governing assets of one type, decoded and prepared once for each content.
 
-    A check runs for every push, and most configurations do not select the asset in hand: what
-    is left for those is one look-up by digest and one selector.
+    A check runs for every push, and most configurations do not select its asset: each of those costs one
+    look-up by digest and one selector.
     """
 
     def __init__(self, type: AssetType, payload: type[P], prepare: Callable[[P], C]) -> None:
-        """Assets of `type`, whose decoded payload `prepare` turns into what the check works with."""
+        """Assets of `type`; `prepare` turns each decoded payload into what the check works with."""
         self._type = type.name
         self._read: Callable[[CheckReader, Asset], C] = lambda read, asset: prepare(
             read.registry.payload(asset, payload)
@@ -41,7 +41,7 @@ class Governing(Generic[C]):
         self._prepared: dict[Digest, C] = {}
 
     def selecting(self, request: CheckRequest, read: CheckReader) -> Iterator[tuple[Asset, C]]:
-        """Those that select the asset of `request`, by id."""
+        """The ones that select the asset of `request`, by id."""
         assets = read.governing(self._type)
         for asset in assets:
             configuration = self._prepared.get(asset.digest)
@@ -51,7 +51,7 @@ class Governing(Generic[C]):
                 yield asset, configuration
 
     def _remember(self, asset: Asset, assets: Sequence[Asset], read: CheckReader) -> C:
-        if len(self._prepared) > 2 * len(assets):  # what later incarnations have replaced
+        if len(self._prepared) > 2 * len(assets):  # replaced by later incarnations
             current = {item.digest for item in assets}
             self._prepared = {key: value for key, value in self._prepared.items() if key in current}
         configuration = self._prepared[asset.digest] = self._read(read, asset)
@@ -59,7 +59,7 @@ class Governing(Generic[C]):
 
 
 def standing(kind: ControlKind, request: CheckRequest, read: CheckReader) -> Iterator[Control]:
-    """The controls of `kind` that stand now and select the asset of `request`."""
+    """The active controls of `kind` that select the asset of `request`."""
     for control in read.controls():
         if (
             control.kind is kind

@@ -1,4 +1,4 @@
-"""Rate limit: so many pushes in so long a time, counted by group.
+"""Rate limit: a number of pushes per period, counted by group.
 
 The check proposes a reservation; admission counts and grants it in its transaction, so that two
 assets that both see room cannot both use it.
@@ -57,7 +57,7 @@ class RateLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """`per` in seconds.
 
         Raises:
-            ValueError: it cannot be understood, or is no time at all.
+            ValueError: it cannot be parsed, or is not positive.
         """
         seconds = float(self.per) if isinstance(self.per, int | float) else _seconds(self.per)
         if not 0 < seconds < float("inf"):
@@ -94,7 +94,7 @@ def _verdict(id: AssetId, limit: RateLimit, request: CheckRequest, read: CheckRe
         key,
         allow=False,
         reason=Reason.RATE_LIMITED,
-        # No running numbers: a turn that waits again must say the same again.
+        # No running numbers: a turn that waits again must report the same message.
         message=f"{id} allows {limit.pushes} pushes per {_text(limit.per)}{among}, and they are used up",
         unblock="wait until the oldest push no longer counts",
         until=frees_at,

@@ -1,8 +1,8 @@
 """Weekly windows in a time zone: is a moment inside, and when is the next opening?
 
-The rule is that of a clock on the wall: a window is open at every moment at which a clock in
-that time zone shows a time within it. So when clocks go forward, a window that lies in the hour
-left out does not open that day, and when they go back, one in the repeated hour opens twice.
+The rule is that of a wall clock: a window is open at every moment at which a clock in
+that time zone shows a time within it. So when clocks go forward, a window within the skipped hour does not
+open that day, and when they go back, one in the repeated hour opens twice.
 
 Works on whole seconds: windows begin at whole minutes, and zones are whole seconds from UTC.
 """
@@ -29,7 +29,7 @@ class Weekly:
     """Spans of the week in a time zone. Spans may overlap, and run over the end of the week."""
 
     def __init__(self, zone: zoneinfo.ZoneInfo, spans: Iterable[Span]) -> None:
-        """Keep `spans`, of which there is at least one, in `zone`."""
+        """Windows at `spans`, at least one, in `zone`."""
         self._zone = zone
         self._spans = _disjoint(spans)
         self._starts = [start for start, _ in self._spans]
@@ -45,7 +45,7 @@ class Weekly:
             change = self._offset_change(at, at + delay)
             if change is None:
                 return float(at + delay)
-            # Up to the change nothing opens; from it on the wall clock shows another time.
+            # Nothing opens before the change; from then on the wall clock shows another time.
             at = change
         return max(moment, float(at))
 
@@ -67,7 +67,7 @@ class Weekly:
         return int(offset.total_seconds()) if offset else 0
 
     def _offset_change(self, after: int, until: int) -> int | None:
-        """The first second in (`after`, `until`] at which the offset is another; None if none is."""
+        """The first second in (`after`, `until`] at which the offset differs; None if it never does."""
         before = self._offset(after)
         low = after
         while low < until:
@@ -80,7 +80,7 @@ class Weekly:
 
 
 def _disjoint(spans: Iterable[Span]) -> list[Span]:
-    """The same seconds of the week as sorted spans within [0, WEEK) that do not meet."""
+    """The same seconds of the week as sorted, disjoint spans within [0, WEEK)."""
     within: list[Span] = []
     for start, end in spans:
         within.append((start, min(end, WEEK)))

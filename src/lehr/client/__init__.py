@@ -1,24 +1,24 @@
-"""For whoever reads intent and goes on reading it: caches that follow, and queues of what to look at.
+"""Client library for programs that follow intent: caches that stay current, and work queues.
 
 In: anything that can be listed and watched (`lehr.sdk.watch.Watchable`): a store in this process, a
-server elsewhere. Out: a cache that is never torn, handlers that hear of every change, and a loop that
+server elsewhere. Out: a cache that is never torn, handlers that are called for every change, and a loop that
 reconciles asset by asset.
 
 | module | what |
 |---|---|
-| `reflector` | lists once, then watches, for ever, whatever breaks in between |
+| `reflector` | lists once, then watches forever, whatever breaks in between |
 | `informer` | one watch and one cache for many: handlers, indexes, resync |
-| `deltas` | what has happened to each asset since somebody last looked |
-| `queue` | which assets are to be looked at: each once, in order, again after a failure |
-| `turns`, `agenda` | whose turn it is, and what is due when; the Enforcer's loops run on the same two |
+| `deltas` | the changes of each asset since it was last taken |
+| `queue` | assets to process: each once, in order, again after a failure |
+| `turns`, `agenda` | ready and scheduled items; the Enforcer's loops use the same two |
 | `controller` | an informer, a queue and your function: a controller |
-| `request` | what the function of a controller is asked, where `lehr.controllers` or a test runs it |
+| `request` | the request that a controller's function receives, run by `lehr.controllers` or a test |
 
-The words are those of Kubernetes' client-go, whose list, watch, reflector, shared informer, delta queue
-and work queue these are after.
+The terms are those of Kubernetes' client-go, on whose list, watch, reflector, shared informer, delta queue
+and work queue these are modelled.
 
 Architecture invariants: one event loop, no threads; time comes in as a `Clock` and jitter as a `Chance`,
-so a controller runs in virtual time as it does in production; no state but what a list can bring back.
+so a controller runs in virtual time as it does in production; no state except what a list can restore.
 """
 
 from __future__ import annotations

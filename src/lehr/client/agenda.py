@@ -1,4 +1,4 @@
-"""What is due when: a heap of monotonic times, with entries that go stale instead of moving."""
+"""Due times: a heap of monotonic times, with entries that go stale instead of moving."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Agenda(Generic[T]):
         self._sooner = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many items are due at some time."""
+        """The number of items with a due time."""
         return len(self._due)
 
     def set(self, item: T, due: float) -> None:
@@ -41,13 +41,13 @@ class Agenda(Generic[T]):
             self._sooner.set()
 
     def bring_forward(self, item: T, due: float) -> None:
-        """`item` is due at `due`, unless it is due sooner already."""
+        """Make `item` due at `due`, unless it is due sooner already."""
         before = self._due.get(item)
         if before is None or before[0] > due:
             self.set(item, due)
 
     def discard(self, item: T) -> None:
-        """`item` is not due any more."""
+        """Remove the due time of `item`."""
         self._due.pop(item, None)
 
     def next_due(self) -> float | None:
@@ -67,7 +67,7 @@ class Agenda(Generic[T]):
             yield item
 
     async def wait(self, clock: Clock) -> list[T]:
-        """Wait until something is due by `clock`, and take what is, in order, though not all of too many."""
+        """Wait until something is due by `clock`, and take due items in order, up to a limit."""
         loop = asyncio.get_running_loop()
         while True:
             self._sooner.clear()

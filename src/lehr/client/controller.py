@@ -20,12 +20,12 @@ from lehr.model.asset import AssetId
 log = structlog.get_logger()
 
 _LEAST_SECONDS = 0.1
-"""A function that always wants to be asked again at once leaves others, and signals, their turns."""
+"""A function that always asks to be called again at once must not starve others, or signals."""
 
 Reconcile = Callable[[AssetId], Awaitable[float | None]]
-"""Makes what is, what ought to be, of one asset. It looks at the informer for what ought to be (nothing, if
-the asset is gone), and returns the seconds until it is to be called again (0.1 at least), or None. Raise what
-you like: it is called again, later and later."""
+"""Brings one asset to its intended state. Reads the intended state from the informer (nothing, if the asset
+is gone), and returns the seconds until its next call (at least 0.1), or None. It may raise any exception: it
+is called again, after growing delays."""
 
 
 class Controller:
@@ -44,7 +44,7 @@ class Controller:
         workers: int = 4,
         wants: Callable[[Delta], AssetId | None] = lambda delta: delta.id,
     ) -> None:
-        """`wants` says which asset is to be looked at after a change; None for none."""
+        """`wants` returns the asset to reconcile after a change; None for none."""
         self._informer = informer
         self._reconcile = reconcile
         self._clock = clock
@@ -56,10 +56,10 @@ class Controller:
     def _heard(self, delta: Delta) -> None:
         id = self._wants(delta)
         if id is not None:
-            self.queue.add(id, urgent=delta.before is not delta.after)  # in a resync they are the same
+            self.queue.add(id, urgent=delta.before is not delta.after)  # the same in a resync
 
     async def run(self) -> None:
-        """Go on until cancelled. Nothing is reconciled before the informer has listed everything."""
+        """Run until cancelled. Nothing is reconciled before the informer has listed everything."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._informer.run())
             await self._informer.listed()
@@ -83,7 +83,7 @@ class Controller:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            self._failed(id, error)  # by what it waited for: without a word, this worker would be gone
+            self._failed(id, error)  # cancelled by what it waited for: this worker would vanish silently
         except Exception as error:
             self._failed(id, error)
         else:
@@ -94,10 +94,10 @@ class Controller:
     def _failed(self, id: AssetId, error: BaseException) -> None:
         seconds = self.queue.retry(id)
         fields = {"asset": id, "again_in": round(seconds, 1)}
-        if isinstance(error, LehrError):  # what was foreseen says what it is about
+        if isinstance(error, LehrError):  # expected errors explain themselves
             log.warning("could not reconcile", error=str(error), **fields)
             return
-        # The author wants to see where, but not what variables hold, as structlog shows it by itself.
+        # Authors want the traceback, but not the values of variables that structlog adds by default.
         where = "".join(traceback.format_exception(error))
         log.warning(
             "could not reconcile", error=f"{type(error).__name__}: {error}", exception=where, **fields
@@ -105,7 +105,7 @@ class Controller:
 
 
 def _seconds(again: object) -> float | None:
-    """What a function has returned: many are written without types.
+    """Validate what a function returned: many are written without types.
 
     Raises:
         LehrError: it is neither seconds nor None.

@@ -1,4 +1,4 @@
-"""Deltas: what has happened to each asset since somebody last looked."""
+"""Deltas: the changes of each asset since it was last taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lehr.model.asset import Asset, AssetId
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """How an asset went from one state to another; `before` or `after` is None if it was or is not there.
+    """An asset's change from one state to another; `before` or `after` is None where it does not exist.
 
     In a resync, both are the same.
     """
@@ -22,11 +22,11 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 
 
 class DeltaQueue:
-    """Deltas in the order in which assets first changed, one an asset.
+    """Deltas in the order in which assets first changed, one per asset.
 
-    A second change of an asset that nobody has taken yet is joined to the first: so the queue never holds
-    more than there are assets, however slow its reader is. What came and went in between is not told at
-    all. Use it as a handler of an informer.
+    A second change of an asset is merged into one that has not been taken yet: so the queue never holds more
+    entries than there are assets, however slow its reader is. Assets that appear and disappear in between are
+    not reported. Use it as a handler of an informer.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class DeltaQueue:
         return len(self._pending)
 
     def __call__(self, delta: Delta) -> None:
-        """Something has happened."""
+        """Add a change."""
         known = self._pending.get(delta.id)
         if known is None:
             self._pending[delta.id] = delta
@@ -48,7 +48,7 @@ class DeltaQueue:
             self._pending[delta.id] = Delta(delta.id, known.before, delta.after)
 
     async def take(self) -> Delta:
-        """The delta of the asset that changed longest ago, once there is one."""
+        """Wait for the delta of the asset that changed longest ago."""
         while not self._pending:
             self._arrived.clear()
             await self._arrived.wait()

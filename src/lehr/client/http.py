@@ -19,13 +19,13 @@ from lehr.sdk.watch import Batch, ListAgainError, Listing
 
 _READ = 65_536
 _MOST_LINE = 256 * 2**20
-"""Bytes of one batch, beyond which whoever sends it is not believed."""
+"""Maximum bytes of one batch; a server that sends more is not trusted."""
 
 
 class HttpWatch:
-    """A partition of a Lehr that serves HTTP, or what is wanted of it. Implements `lehr.sdk.watch.Watchable`.
+    """A partition of a Lehr that serves HTTP, or a selection of it. Implements `lehr.sdk.watch.Watchable`.
 
-    One connection for each listing and each watch, closed at its end.
+    Each listing and each watch has a connection, closed at its end.
     """
 
     def __init__(
@@ -39,10 +39,11 @@ class HttpWatch:
         page: int = 10_000,
         silence: float = 30.0,
     ) -> None:
-        """`server` is a URL (`http://127.0.0.1:8470`); without a word for `silence` seconds it is lost.
+        """`server` is a URL (`http://127.0.0.1:8470`); after `silence` seconds without data the connection is
+        lost.
 
         Raises:
-            LehrError: that is no URL of a server.
+            LehrError: `server` is not the URL of a server.
         """
         place = urlsplit(server)
         if place.scheme not in ("http", "https") or not place.hostname:
@@ -82,11 +83,11 @@ class HttpWatch:
         raise TransientError("the watch has ended", code="CLI163", why="the server ends", fix="watch again")
 
     async def _ask(self, path: str, asked: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
-        """The content of an answer, part by part.
+        """The content of a response, part by part.
 
         Raises:
             TransientError: the connection is lost, or the server cannot answer now.
-            StalledError: the server will not answer this, however often it is asked.
+            StalledError: the server will never answer this request.
         """
         query = urlencode({name: value for name, value in asked.items() if value != ""})
         try:
@@ -119,7 +120,7 @@ class HttpWatch:
 
 
 class _Connection:
-    """One request and its answer."""
+    """One request and its response."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, silence: float
@@ -164,7 +165,7 @@ class _Connection:
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines; what is left without an end when the stream breaks off is no line."""
+    """Whole lines; an unterminated rest at the end of the stream is dropped."""
     pieces: list[bytes] = []
     size = 0
     async for part in parts:
@@ -183,7 +184,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _error(problem: Problem, after: int) -> LehrError:
-    """The error that a problem is, on this side."""
+    """The client-side error for a problem."""
     if problem.code in (LIST_AGAIN, Reason.PRUNED):
         return ListAgainError(after, problem.detail)
     kind = TransientError if problem.status >= 500 or problem.status == 408 else StalledError

@@ -17,26 +17,26 @@ from lehr.sdk.watch import Batch, Watchable
 log = structlog.get_logger()
 
 Handler = Callable[[Delta], None]
-"""Hears of every change. It returns at once; what takes time goes into a `WorkQueue` or a `DeltaQueue`."""
+"""Called for every change. Must return at once; put slow work into a `WorkQueue` or a `DeltaQueue`."""
 
 IndexBy = Callable[[Asset], Iterable[str]]
-"""Under which keys an asset is found."""
+"""Returns the keys under which an asset is found."""
 
 
 class SharedInformer:
-    """A cache that follows, and tells all its handlers.
+    """A cache that follows intent and notifies its handlers.
 
-    Handlers hear of an incarnation after the cache has all of it, so none ever sees half of one. What one
-    handler does wrong is logged, and is not another's trouble.
+    Handlers are notified of an incarnation after the cache has all of it, so none ever sees half of one. An
+    error in one handler is logged and does not affect the others.
 
     Attributes:
-        sequence: of the incarnation that the cache is at; None before the first list.
+        sequence: of the cache's incarnation; None before the first list.
     """
 
     def __init__(
         self, watchable: Watchable, clock: Clock, chance: Chance, *, resync: float | None = None
     ) -> None:
-        """Every `resync` seconds, handlers hear of every asset once more; never, if that is None."""
+        """Every `resync` seconds, handlers are notified of every asset again; never if None."""
         self._assets: dict[AssetId, Asset] = {}
         self._indexes: dict[str, _Index] = {}
         self._handlers: list[Handler] = []
@@ -58,29 +58,29 @@ class SharedInformer:
         return iter(self._assets.values())
 
     def get(self, id: AssetId) -> Asset | None:
-        """The asset, or None if there is none of this id."""
+        """The asset, or None if no asset has this id."""
         return self._assets.get(id)
 
     def indexed(self, index: str, key: str) -> list[Asset]:
-        """The assets that are found under `key`, by id."""
+        """The assets found under `key`, by id."""
         return [self._assets[id] for id in sorted(self._indexes[index].of(key))]
 
-    # --- who listens ---------------------------------------------------------------
+    # --- handlers ---------------------------------------------------------------
 
     def add_index(self, name: str, by: IndexBy) -> None:
-        """Find assets by what `by` says of each."""
+        """Add an index with the keys that `by` returns."""
         index = self._indexes[name] = _Index(by)
         for asset in self._assets.values():
             index.change(None, asset)
 
     def add_handler(self, handler: Handler) -> None:
-        """Tell `handler` of all that there is, and then of every change."""
+        """Notify `handler` of all current assets, then of every change."""
         self._handlers.append(handler)
         for asset in list(self._assets.values()):
             _tell(handler, Delta(asset.id, None, asset))
 
     async def listed(self) -> None:
-        """Wait until the cache has everything for the first time."""
+        """Wait until the cache is complete for the first time."""
         await self._listed.wait()
 
     async def run(self) -> None:
@@ -95,10 +95,10 @@ class SharedInformer:
             await self._clock.sleep(seconds)
             self._tell_all([Delta(asset.id, asset, asset) for asset in self._assets.values()])
 
-    # --- what comes ------------------------------------------------------------------
+    # --- changes ------------------------------------------------------------------
 
     def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
-        """Implements `Sink`: whatever is as it was is told to nobody."""
+        """Implements `Sink`: handlers are not notified of unchanged assets."""
         listed = {asset.id: asset for asset in assets}
         gone = [id for id in self._assets if id not in listed]
         differs = (asset for id, asset in listed.items() if not _same(self._assets.get(id), asset))
@@ -140,7 +140,7 @@ class _Index:
             return
         for key in old - new:
             ids = self._ids[key]
-            ids.discard(before.id)  # type: ignore[union-attr]  # what has a key was there
+            ids.discard(before.id)  # type: ignore[union-attr]  # an asset with a key was in the cache
             if not ids:
                 del self._ids[key]
         for key in new - old:

@@ -1,4 +1,4 @@
-"""The work queue: which items are to be looked at."""
+"""The work queue: items to process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ T = TypeVar("T", bound=Hashable)
 
 
 class WorkQueue(Generic[T]):
-    """Each item is in it once, and in nobody's hands twice; first in, first out, but urgent ones go first.
+    """Each item is queued once and held by one worker at a time; FIFO, but urgent items go first.
 
-    What is urgent never keeps the rest waiting for ever. Who takes an item says when it is `done` with it:
-    an item that is added meanwhile is handed out once more, after that. One that failed comes again after a
-    time that grows with its failures in a row.
+    Urgent items never starve the rest. A worker that takes an item calls `done` when it has finished: an item
+    added before that is handed out once more afterwards. A failed item is retried after a delay that grows
+    with its consecutive failures.
     """
 
     def __init__(self, clock: Clock, chance: Chance, *, first: float = 1.0, longest: float = 300.0) -> None:
-        """A retry comes after `first` seconds or so, then after twice as many, but `longest` at most."""
+        """The first retry comes after about `first` seconds; the delay then doubles, up to `longest`."""
         self._clock = clock
         self._chance = chance
         self._first, self._longest = first, longest
@@ -38,7 +38,7 @@ class WorkQueue(Generic[T]):
         self._closed = False
 
     def __len__(self) -> int:
-        """How many items wait to be taken."""
+        """The number of items that wait to be taken."""
         return len(self._waiting)
 
     @property
@@ -47,7 +47,7 @@ class WorkQueue(Generic[T]):
         return not (self._waiting or self._taken or self._later)
 
     def add(self, item: T, *, urgent: bool = True) -> None:
-        """`item` is to be looked at; before all that is not `urgent`, if it is."""
+        """Queue `item`; an `urgent` one goes before all that are not."""
         if self._closed:
             return
         if item not in self._dirty:
@@ -63,7 +63,7 @@ class WorkQueue(Generic[T]):
             self._arrived.set()
 
     def add_after(self, item: T, seconds: float) -> None:
-        """`item` is to be looked at in so many seconds, unless it is due sooner already. Not urgently."""
+        """Queue `item` after `seconds`, not as urgent, unless it is due sooner already."""
         if seconds <= 0:
             self.add(item, urgent=False)
         elif not self._closed:
@@ -73,7 +73,7 @@ class WorkQueue(Generic[T]):
                 self._wait_for_next()
 
     def _wait_for_next(self) -> None:
-        """One timer, for whichever is due first: a million items may be due later."""
+        """One timer, for the item that is due first: a million items may be due later."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -88,22 +88,22 @@ class WorkQueue(Generic[T]):
         self._wait_for_next()
 
     def retry(self, item: T) -> float:
-        """`item` failed: it is to be looked at again. Returns in how many seconds."""
+        """Retry `item` after a failure. Returns the delay in seconds."""
         failures = self._failures[item] = self._failures.get(item, 0) + 1
         seconds = delay(failures, self._chance.uniform(0.0, 1.0), first=self._first, longest=self._longest)
         self.add_after(item, seconds)
         return seconds
 
     def forget(self, item: T) -> None:
-        """`item` succeeded: its failures do not count any more."""
+        """Forget the failures of `item`, which succeeded."""
         self._failures.pop(item, None)
 
     def failures(self, item: T) -> int:
-        """How often `item` failed in a row."""
+        """The number of consecutive failures of `item`."""
         return self._failures.get(item, 0)
 
     async def take(self) -> T:
-        """The next item, once there is one. Call `done` with it in the end, whatever comes of it."""
+        """Wait for the next item. Always call `done` with it afterwards, whatever the result."""
         while not self._waiting:
             self._arrived.clear()
             await self._arrived.wait()
@@ -113,13 +113,13 @@ class WorkQueue(Generic[T]):
         return item
 
     def done(self, item: T) -> None:
-        """Whoever took `item` is done with it."""
+        """Mark `item`, which was taken, as finished."""
         self._taken.discard(item)
         if item in self._dirty:
             self._queue(item)
 
     def close(self) -> None:
-        """Take nothing more in, and forget what is due later."""
+        """Accept no more items, and forget those that are due later."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

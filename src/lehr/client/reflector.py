@@ -1,4 +1,4 @@
-"""The reflector: lists once, then watches, for ever."""
+"""The reflector: lists once, then watches forever."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _LONGEST_SECONDS = 30.0
 
 
 class Sink(Protocol):
-    """Takes what a reflector brings. Both methods return at once.
+    """Receives intent from a reflector. Both methods return at once.
 
-    If one raises a `TransientError`, what it was given comes again.
+    If one raises a `TransientError`, it is called again with the same arguments.
     """
 
     def replace(self, sequence: int, assets: Iterable[Asset]) -> None:
-        """Everything that there is, in one incarnation."""
+        """All assets of one incarnation."""
         ...
 
     def apply(self, batch: Batch) -> None:
-        """What an incarnation after that changed."""
+        """The changes of a later incarnation."""
         ...
 
 
 class Reflector:
-    """Keeps a `Sink` as a `Watchable` is.
+    """Keeps a `Sink` in sync with a `Watchable`.
 
     Attributes:
-        sequence: of the incarnation that the sink is at; None before the first list.
+        sequence: of the sink's incarnation; None before the first list.
     """
 
     def __init__(self, watchable: Watchable, sink: Sink, clock: Clock, chance: Chance) -> None:
@@ -50,7 +50,7 @@ class Reflector:
         self._chance = chance
 
     async def list(self) -> int:
-        """Bring everything that there is. Returns of which incarnation that is.
+        """Pass all assets to the sink. Returns their incarnation's sequence.
 
         Raises:
             TransientError, StalledError: it cannot be listed.
@@ -61,10 +61,10 @@ class Reflector:
         return listing.sequence
 
     async def run(self, came: Callable[[], None] = lambda: None) -> None:
-        """Follow until cancelled; `came` is called after everything that has come.
+        """Follow until cancelled; `came` is called after each update.
 
         Raises:
-            StalledError: it can be neither listed nor watched until somebody mends it.
+            StalledError: it can be neither listed nor watched until it is fixed.
         """
         failures = 0
         while True:
@@ -91,7 +91,7 @@ class Reflector:
     def _take(self, batch: Batch) -> None:
         assert self.sequence is not None
         if batch.sequence <= self.sequence and (batch.changed or batch.gone):
-            # Whoever is watched keeps to the contract, or nothing that rests on it does.
+            # A `Watchable` must keep to the contract, since everything above relies on it.
             raise ListAgainError(self.sequence, f"a batch of incarnation {batch.sequence} came after it")
         self._sink.apply(batch)
         self.sequence = max(self.sequence, batch.sequence)

@@ -1,4 +1,4 @@
-"""What a controller's function is asked: one asset, and what ought to be of it."""
+"""The request that a controller's function receives: one asset and its intended state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One asset that is to be looked at. It does not say what has changed, nor whether anything has.
+    """One asset to reconcile. The request does not say what has changed, or whether anything has.
 
     Attributes:
         id: of the asset.
-        asset: as it is intended now; None if intent does not have it (any more). That alone is no order
-            to remove anything: the addon `lehr.Turndown` is, and so is a field of the payload that says it.
+        asset: as it is intended now; None if intent does not have it (any more). That alone does not ask for
+            removal: the addon `lehr.Turndown` does, as can a field of the payload.
         intent: all assets that the controller watches.
-        clock: to read the time and to sleep by, so that a test can let hours pass.
+        clock: to read the time and to sleep, so that a test can simulate hours.
     """
 
     id: AssetId
@@ -38,7 +38,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """The payload as `kind`: a `msgspec.Struct` with the fields of the type, or `dict`.
 
         Raises:
-            LehrError: intent does not have the asset, or its payload is no `kind`.
+            LehrError: intent does not have the asset, or its payload is not a `kind`.
         """
         if self.asset is None:
             raise LehrError(f"{self.id} has no payload", code="CLI166", why="intent does not have it")
@@ -55,15 +55,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Reconciler = Callable[[Request], Awaitable[float | None]]
-"""Makes production as the request says. Returns the seconds until it is to be asked again, even if nothing
-changes, or None. When it raises it is asked again, later and later: whatever it finds half done, it goes on
-from there. It is asked about several assets at a time, and about each once at a time."""
+"""Brings production to the requested state. Returns the seconds until its next call, even if nothing changes,
+or None. When it raises, it is called again, after growing delays: it must continue from a half-done state. It
+is called for several assets concurrently, but for each asset once at a time."""
 
 
 def controller_of(
     reconciler: Reconciler, watchable: Watchable, clock: Clock, chance: Chance, *, workers: int = 4
 ) -> Controller:
-    """A controller that asks `reconciler` about everything that `watchable` has; `run` it."""
+    """A controller that calls `reconciler` for every asset of `watchable`; `run` it."""
     intent = SharedInformer(watchable, clock, chance)
 
     async def reconcile(id: AssetId) -> float | None:

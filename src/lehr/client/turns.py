@@ -1,4 +1,4 @@
-"""Whose turn it is."""
+"""The queue of turns: which item is next."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class TurnQueue(Generic[T]):
         return len(self._urgent) + len(self._routine)
 
     def add(self, item: T, *, urgent: bool) -> None:
-        """Queue `item`; whoever adds sees to it that it is queued once."""
+        """Queue `item`; callers must not queue it twice."""
         if urgent:
             self._urgent.append(item)
         else:
             self._routine[item] = None
 
     def hasten(self, item: T) -> None:
-        """Make the turn of `item`, which is queued, an urgent one."""
+        """Make the queued turn of `item` urgent."""
         if item in self._routine:
             del self._routine[item]
             self._urgent.append(item)

@@ -1,6 +1,6 @@
-"""How intent is written in JSON, for whoever reads it over HTTP.
+"""Intent in JSON, for clients that read it over HTTP.
 
-An asset keeps the bytes of its body, so that its digest can be checked by whoever receives it.
+An asset keeps the bytes of its body, so that the receiver can check its digest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lehr.sdk.watch import Batch
 
 
 class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All of an asset but its body. The names are those of `Asset`."""
+    """All of an asset except its body. The names are those of `Asset`."""
 
     id: AssetId
     type: str
@@ -46,17 +46,17 @@ class AssetDocument(_Head, frozen=True, omit_defaults=True):
 
 
 class ReceivedAsset(_Head, frozen=True, kw_only=True):
-    """An asset whose body is still the bytes that came."""
+    """An asset whose body is still the bytes received."""
 
     addons: msgspec.Raw
     payload: msgspec.Raw
     versions: msgspec.Raw = msgspec.Raw()
 
     def asset(self) -> Asset:
-        """What was sent.
+        """The asset that was sent.
 
         Raises:
-            TransientError: it was damaged on its way.
+            TransientError: it was damaged in transit.
         """
         parts = [b'{"addons":', bytes(self.addons), b',"payload":', bytes(self.payload)]
         if bytes(self.versions):
@@ -131,10 +131,10 @@ class BatchDocument(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 OTHER = "Other"
-"""Code of the problem of an answer that is none of ours."""
+"""Code of the problem of a response that does not come from Lehr."""
 
 LIST_AGAIN = "ListAgain"
-"""Code of the problem that what happened since is not known any more."""
+"""Code of the problem that the changes since then are no longer known."""
 
 PROBLEM_TYPE = "urn:lehr:problem:"
 
@@ -160,10 +160,10 @@ def encode_batch(batch: Batch) -> bytes:
 
 
 def decode_batch(line: bytes) -> Batch | Problem:
-    """What a line of a watch says: a batch, or why there are no more.
+    """A parsed line of a watch: a batch, or the reason why it ends.
 
     Raises:
-        TransientError: it was damaged on its way.
+        TransientError: it was damaged in transit.
     """
     try:
         found = _batch.decode(line)
@@ -175,10 +175,10 @@ def decode_batch(line: bytes) -> Batch | Problem:
 
 
 def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
-    """A page of a listing: sequence of the incarnation, assets, cursor of the next page or nothing.
+    """A page of a listing: sequence of the incarnation, assets, and the cursor of the next page, if any.
 
     Raises:
-        TransientError: it was damaged on its way.
+        TransientError: it was damaged in transit.
     """
     try:
         found = _page.decode(content)
@@ -188,7 +188,7 @@ def decode_page(content: bytes) -> tuple[int, list[Asset], str]:
 
 
 def decode_problem(status: int, content: bytes) -> Problem:
-    """Why there was no answer, also from something between that knows nothing of problems."""
+    """Why a request failed, even if a proxy answered that does not produce problems."""
     try:
         return _problem.decode(content)
     except msgspec.DecodeError:

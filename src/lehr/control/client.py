@@ -1,4 +1,4 @@
-"""Commanding a running `lehr run`."""
+"""Client of a running `lehr run`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 class NotRunningError(LehrError):
-    """Nobody listens at the socket."""
+    """No process listens on the socket."""
 
 
 def send(state: Path, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
-    """Give a command to the `lehr run` of `state` and return its answer.
+    """Send a command to the `lehr run` of `state` and return its answer.
 
     Raises:
-        NotRunningError: none is running.
+        NotRunningError: no `lehr run` is running.
         LehrError: it does not answer within `timeout` seconds.
     """
     try:

@@ -1,4 +1,4 @@
-"""Carrying out commands: control, audit entry and wake-up in one go."""
+"""Carries out commands: control, audit entry and wake-up in one go."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from lehr.sdk.runtime import Runtime
 
 
 class Commander:
-    """Carries out the commands that people give to one partition's running program."""
+    """Carries out the commands sent to one partition's running program."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Commander:
         """Commands of the partition of `runtime`.
 
         Args:
-            refresh: takes a pass over the source.
-            run_state: how this program is now.
+            refresh: makes a pass over the source.
+            run_state: the current state of this program.
         """
         self._partition = runtime.partition
         self._store = runtime.store
@@ -65,13 +65,13 @@ class Commander:
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
         """Carry out `request`, given by `actor`; refusals are answers too. Both are audited.
 
-        A look at the source is not: it changes nothing that a regular look would not.
+        Refreshing the source is not audited: it changes nothing that a regular pass would not.
         """
         try:
             answer = await self._dispatch(request, actor)
         except LehrError as error:
             answer = Answer(False, error.what, error.why, error.fix, error.code)
-        if not isinstance(request, Report | Refresh):  # the source is looked at all the time
+        if not isinstance(request, Report | Refresh):  # the source is checked regularly anyway
             await self._audit(request, actor, answer)
         return answer
 
@@ -103,7 +103,7 @@ class Commander:
         try:
             await self._committer.ask(write)
         except TransientError:
-            # What was done is done, and what was refused is refused: the entry follows when it can.
+            # The outcome is final either way: the audit entry follows when it can.
             self._committer.post([write])
 
     async def _control(self, request: Controlling, actor: str) -> Answer:

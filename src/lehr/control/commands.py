@@ -1,4 +1,4 @@
-"""What commands come to: controls, made by pure functions from what is known."""
+"""Translates commands into controls, with pure functions of the known state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def control_of(
     """The control that `request` asks for.
 
     Raises:
-        LehrError: the request makes no sense; it says why.
+        LehrError: the request is invalid; the message gives the reason.
     """
     if not request.reason.strip():
         raise LehrError(
@@ -69,7 +69,7 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
     """`control` bound to the exact diff that waits for approval.
 
     Raises:
-        LehrError: nothing waits, or another diff than the person has seen.
+        LehrError: nothing waits, or the diff differs from the one that the person has seen.
     """
     [id] = control.selector.ids or ("",)
     if waiting is None or waiting.condition.reason not in (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING):
@@ -97,13 +97,13 @@ def approved(control: Control, request: Approve, waiting: Decision | None) -> Co
 
 
 def require_overridable(check: str, governing: Sequence[Asset]) -> None:
-    """See that an override would do something: it says nothing when it does not, and that in an emergency.
+    """Check that an override would have an effect: one without would go unnoticed in an emergency.
 
     Args:
-        governing: assets that configure checks now; those that say `override: true` can be overridden.
+        governing: assets that configure checks now; those with `override: true` can be overridden.
 
     Raises:
-        LehrError: there is no such asset, or its check cannot be overridden.
+        LehrError: the asset does not exist, or its check cannot be overridden.
     """
     payloads = {str(asset.id): asset.document()["payload"] for asset in governing}
     possible = sorted(id for id, payload in payloads.items() if payload.get("override") is True)
@@ -129,10 +129,10 @@ def _can_be_overridden(possible: Sequence[str]) -> str:
 
 
 def lifted(request: Lift, controls: Sequence[Control]) -> list[Control]:
-    """The standing controls that `request` takes back.
+    """The active controls that `request` lifts.
 
     Raises:
-        LehrError: none stands, or the kind is not known.
+        LehrError: none is active, or the kind is unknown.
     """
     try:
         kind = ControlKind(request.kind)
@@ -159,7 +159,7 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
 
 
 def told_of(pruned: Pruned) -> str:
-    """What pruning has removed, in a line."""
+    """What pruning removed, on one line."""
     if not (pruned.incarnations or pruned.decisions or pruned.operations):
         return "nothing was old enough to be pruned"
     return (

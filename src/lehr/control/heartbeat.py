@@ -1,4 +1,4 @@
-"""The last sign of life of the `lehr run` of a state folder, which outlives the process."""
+"""The last heartbeat of the `lehr run` of a state folder, which outlives the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 5.0
 
 @contextlib.asynccontextmanager
 async def beating(state: Path, clock: Clock) -> AsyncIterator[None]:
-    """Leaves a sign of life in the state folder every few seconds, and a last one at the end."""
+    """Writes a heartbeat to the state folder every few seconds, and a last one at the end."""
     task = asyncio.create_task(_beat_on(state, clock), name="heartbeat")
     try:
         yield
@@ -27,7 +27,7 @@ async def beating(state: Path, clock: Clock) -> AsyncIterator[None]:
 
 
 def last_seen(state: Path) -> float | None:
-    """Wall-clock seconds of the last sign of life; None if no `lehr run` was ever active on this state."""
+    """Wall-clock seconds of the last heartbeat; None if no `lehr run` was ever active on this state."""
     try:
         return (state / _NAME).stat().st_mtime
     except OSError:
@@ -42,7 +42,7 @@ async def _beat_on(state: Path, clock: Clock) -> None:
 
 def _beat(state: Path, clock: Clock) -> None:
     now = clock.now()
-    # A disk that is full or read-only is reported by what has to be written.
+    # Writes that matter report a disk that is full or read-only.
     with contextlib.suppress(OSError):
         file = state / _NAME
         if not file.exists():

@@ -1,4 +1,4 @@
-"""One `lehr run` for a state folder."""
+"""One `lehr run` per state folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAME = "lock"
 
 @contextlib.contextmanager
 def exclusive(state: Path) -> Iterator[None]:
-    """Hold the state folder; the kernel lets go of it when the process ends, however it ends.
+    """Lock the state folder; the kernel releases the lock however the process ends.
 
     Raises:
         LehrError: another process holds it, the folder cannot be written, or others can write it.
@@ -24,7 +24,7 @@ def exclusive(state: Path) -> Iterator[None]:
     require_own(state)
     try:
         make(state)
-        require_own(state)  # somebody else may have been faster
+        require_own(state)  # another process may have been faster
         handle = os.open(state / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise _unusable(state, error) from error
@@ -37,9 +37,9 @@ def exclusive(state: Path) -> Iterator[None]:
 
 
 def holder(state: Path) -> int | None:
-    """The process that holds the state folder, as far as this user may see; None if there is none.
+    """The process that holds the state folder, as far as this user may see; None if no process does.
 
-    Nothing is locked to find out: that could turn away a `lehr run` that starts at this moment.
+    Takes no lock to find out: that could turn away a `lehr run` that is just starting.
     """
     try:
         process = int((state / _NAME).read_text())
@@ -49,7 +49,7 @@ def holder(state: Path) -> int | None:
                 if os.path.samestat(handle.stat(), lock):
                     return process
     except (OSError, ValueError):
-        pass  # nobody has signed it, or that process has ended
+        pass  # it names no process, or that process has ended
     return None
 
 
@@ -67,7 +67,7 @@ def _take(handle: int, state: Path) -> None:
 
 
 def _sign(handle: int, state: Path) -> None:
-    """Say who holds it, for whoever is refused."""
+    """Record which process holds it, for processes that are refused."""
     try:
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())

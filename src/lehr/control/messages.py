@@ -17,7 +17,7 @@ class Controlling(Request, frozen=True, kw_only=True):
     Attributes:
         selector: as `parse_selector` reads it.
         reason: why, kept with the control.
-        seconds: how long it stands; None until it is lifted.
+        seconds: how long it is active; None until it is lifted.
     """
 
     selector: str
@@ -34,20 +34,20 @@ class Freeze(Controlling, frozen=True, tag="freeze"):
 
 
 class Pin(Controlling, frozen=True, tag="pin"):
-    """Content of these assets stays at one incarnation.
+    """Pin the content of these assets to one incarnation.
 
     Attributes:
-        incarnation: its sequence; None is the one before the newest (a rollback).
+        incarnation: its sequence; None means the one before the newest (a rollback).
     """
 
     incarnation: int | None = None
 
 
 class Approve(Controlling, frozen=True, tag="approve"):
-    """One asset's present diff may be carried out although it destroys.
+    """One asset's current diff may be carried out although it destroys.
 
     Attributes:
-        diff_digest: the diff that the person has seen; None takes the one that waits now.
+        diff_digest: the diff that the person has seen; None means the one that waits now.
     """
 
     diff_digest: str | None = None
@@ -64,7 +64,7 @@ class Override(Controlling, frozen=True, tag="override"):
 
 
 class Lift(Request, frozen=True, tag="lift"):
-    """Take back every control of a kind whose selector is this one, or that selects only these.
+    """Lift every control of a kind with this selector, or that selects only these assets.
 
     Attributes:
         kind: `pause`, `freeze`, `pin`, `approval`, `override`.
@@ -76,25 +76,25 @@ class Lift(Request, frozen=True, tag="lift"):
 
 
 class Retry(Request, frozen=True, tag="retry"):
-    """Forget what went wrong before with these assets, and try now."""
+    """Forget earlier failures of these assets and try again now."""
 
     selector: str
 
 
 class Refresh(Request, frozen=True, tag="refresh"):
-    """Look at the source now. Answers with the attempt."""
+    """Check the source now. Answers with the attempt."""
 
 
 class Report(Request, frozen=True, tag="status"):
-    """Say how the program is: process, partition, pushes under way, last attempt."""
+    """Report the program's state: process, partition, pushes under way, last attempt."""
 
 
 class PruneHistory(Request, frozen=True, tag="prune"):
-    """Remove what nobody needs any more of incarnations, decisions and operations.
+    """Remove incarnations, decisions and operations that are no longer needed.
 
     Attributes:
-        keep: the newest incarnations, so many, stay in any case.
-        seconds: what is younger stays.
+        keep: number of newest incarnations that stay in any case.
+        seconds: anything younger stays.
     """
 
     keep: int
@@ -105,12 +105,12 @@ AnyRequest = Pause | Freeze | Pin | Approve | Override | Lift | Retry | Refresh 
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of a command.
+    """The result of a command.
 
     Attributes:
-        ok: False when it was refused; `message`, `why` and `fix` then say why.
-        code: of the error that it was refused with.
-        assets: ids that it is about.
+        ok: False when it was refused; `message`, `why` and `fix` then explain it.
+        code: of the error that refused it.
+        assets: ids of the assets concerned.
     """
 
     ok: bool

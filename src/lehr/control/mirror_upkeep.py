@@ -1,4 +1,4 @@
-"""Keeping small what sources keep, while the program runs."""
+"""Keeps the mirrors of sources small while the program runs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _EVERY = 1_000_000_000
 
 
 class Tidying(msgspec.Struct, frozen=True):
-    """How it is done.
+    """The operations of a source's mirror.
 
     Attributes:
-        forget: lets go of all revisions but those that it is given.
+        forget: drops all revisions except those that it is given.
         pack: packs the rest. May take long.
         blocking: runs both.
     """
@@ -36,20 +36,20 @@ class Tidying(msgspec.Struct, frozen=True):
 async def tidy_up(
     tidying: Tidying, store: Store, reading: Blocking, publishing: asyncio.Lock, clock: Clock
 ) -> None:
-    """Now and then, forget what no incarnation was made from any more, and pack the rest.
+    """Periodically forget revisions that no incarnation was made from, and pack the rest.
 
     Args:
-        publishing: held while something is published.
-        reading: runs what reads the store.
+        publishing: held during a publication.
+        reading: runs reads of the store.
     """
     wait = _FIRST_SECONDS
     while True:
         await clock.sleep(wait)
         wait = _SECONDS
         try:
-            async with publishing:  # a revision is kept before its incarnation is there
+            async with publishing:  # a revision is kept before its incarnation exists
                 kept = await reading.run(_kept, store)
-                if kept:  # a store that has none may be another one
+                if kept:  # a store without incarnations may be a different one
                     await tidying.blocking.run(tidying.forget, kept)
             await tidying.blocking.run(tidying.pack)
         except Exception:

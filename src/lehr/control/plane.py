@@ -43,7 +43,7 @@ from lehr.sdk.validator import LookUp
 log = structlog.get_logger()
 
 GRACE_SECONDS = 30.0
-"""What pushes under way are given to end, when the process ends."""
+"""How long running pushes may take to finish when the process ends."""
 
 _LOOK_AGAIN_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
@@ -57,21 +57,21 @@ class Listener(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         ...
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the program is made of. `lehr.wiring` chooses.
+    """The parts of the program, chosen by `lehr.wiring`.
 
     Attributes:
-        blocking: runs what writes to the store.
-        reading: runs what looks at the source, and judges what comes of it: a source that hangs, or a million
+        blocking: runs writes to the store.
+        reading: runs reads of the source and validation of the result: a source that hangs, or a million
             changes, hold up no push (invariant I9).
-        claims: the register of claims of this host; None where no other partition can be.
-        joins: True where this state folder uses the store for the first time.
+        claims: the register of claims of this host; None where no other partition can exist.
+        joins: True if this state folder uses the store for the first time.
         forget_store: undoes that.
-        retention: what is not pruned in the course of a run; None to prune nothing.
+        retention: what a run does not prune; None to prune nothing.
     """
 
     listen: Callable[[CarryOut], Listener]
@@ -95,7 +95,7 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 class NotPublishableError(LehrError):
-    """There is nothing to run: the workspace has errors and nothing was published before."""
+    """Nothing to run: the workspace has errors and nothing was published before."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(in_order(diagnostics))
@@ -106,7 +106,7 @@ class ControlPlane:
     """One partition's control plane in this process.
 
     Attributes:
-        enforcer: to ask how things stand.
+        enforcer: answers queries about current state.
         listeners: called with every attempt to publish.
         source_looked_at: wall-clock seconds when the last completed pass over the source began.
     """
@@ -141,7 +141,7 @@ class ControlPlane:
         return answer
 
     def state(self) -> RunState:
-        """How it is now. May be called from any thread."""
+        """The current state. May be called from any thread."""
         now = self._parts.clock.now()
         return RunState(
             active=True,
@@ -164,7 +164,7 @@ class ControlPlane:
         self._pruned_at = at
 
     async def refresh(self) -> Attempt:
-        """Take a pass over the source, and let the Enforcer know what it published."""
+        """Make a pass over the source, and notify the Enforcer of what it published."""
         async with self._refreshing:
             began = self._parts.clock.now()
             attempt = await self._publisher.refresh()
@@ -181,10 +181,10 @@ class ControlPlane:
         return attempt
 
     async def start(self) -> Attempt:
-        """Begin: commands, loops, and a first pass over the source, which is returned.
+        """Start commands and loops, and return the first pass over the source.
 
         Raises:
-            TransientError, StalledError: the store is out of order; nothing goes on then.
+            TransientError, StalledError: the store is out of order; nothing keeps running then.
         """
         self._tasks = [asyncio.create_task(self.committer.run(), name="committer")]
         try:
@@ -205,7 +205,7 @@ class ControlPlane:
         return attempt
 
     async def _follow_source(self) -> None:
-        """Publish what the source has, at each of its hints; whatever goes wrong, look again later."""
+        """Publish what the source has, at each of its hints; after any failure, try again later."""
         while True:
             try:
                 async for _hint in self._parts.source.changes():
@@ -227,7 +227,7 @@ class ControlPlane:
             log.exception("a pass over the source broke, the next one comes with its next change")
 
     async def serve(self) -> None:
-        """Go on until cancelled.
+        """Run until cancelled.
 
         Raises:
             StalledError: the store is broken.
@@ -236,7 +236,7 @@ class ControlPlane:
         await self._unless_broken(asyncio.Event().wait())
 
     async def converge(self) -> bool:
-        """Wait until nothing is left to do (True), or nothing more will happen by itself (False).
+        """Wait until nothing is left to do (True), or nothing more will happen automatically (False).
 
         Raises:
             StalledError: the store is broken.
@@ -245,13 +245,13 @@ class ControlPlane:
         return not (self.enforcer.unsettled or self.enforcer.trouble)
 
     async def _at_rest(self) -> None:
-        # No task switch may come between the look and the wait, or the last change is missed.
+        # No task switch may happen between the check and the wait, or the last change is missed.
         while not self.enforcer.at_rest:
             await self.enforcer.changed()
         await self.committer.flush()
 
     async def _unless_broken(self, work: Coroutine[None, None, object]) -> None:
-        """Wait for `work`, but not for ever if a loop breaks without which it never comes."""
+        """Wait for `work`, but not forever if a loop that it depends on breaks."""
         waiting = [asyncio.ensure_future(work), asyncio.ensure_future(self.enforcer.broken())]
         try:
             await asyncio.wait((*waiting, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
@@ -267,7 +267,7 @@ class ControlPlane:
             await asyncio.gather(*waiting, return_exceptions=True)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """End everything that this process does. Production goes on as it is."""
+        """End everything that this process does. Production stays as it is."""
         await self._listener.stop()
         for task in self._tasks[1:]:
             task.cancel()
@@ -286,7 +286,7 @@ class ControlPlane:
 
 
 async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:
-    """Nothing that hangs or breaks while it is closed keeps the others from it."""
+    """A part that hangs or breaks while closing does not keep the others from closing."""
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):
             await closing
@@ -295,10 +295,10 @@ async def _closed(what: str, closing: Coroutine[None, None, None]) -> None:
 
 
 async def partition_of(parts: Parts) -> Partition:
-    """The partition that the state belongs to, or else the one that the workspace names.
+    """The partition that the state belongs to, else the one that the workspace names.
 
-    Where a state folder uses a store for the first time, and others have used it before, the workspace must
-    name the same partition: it would take the lease of theirs.
+    If a state folder joins a store that others have used before, the workspace must name the same partition:
+    otherwise it would take their lease.
 
     Raises:
         StalledError: it names another one; nothing was written, and no lease was taken.

@@ -1,4 +1,4 @@
-"""Pruning in the course of a run: in small shares, beside the work, so that no push waits for it for long."""
+"""Pruning during a run: in small shares, so that no push waits for it for long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = 2_000
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """What stays although nobody needs it: what is younger than `seconds`, and the newest incarnations."""
+    """What stays although nothing needs it: anything younger than `seconds`, and the newest incarnations."""
 
     seconds: float = 90 * 86_400.0
     incarnations: int = 1000
@@ -35,7 +35,7 @@ async def pruned(
     """Prune to the end, share by share, with a pause after each.
 
     Raises:
-        LehrError: the store cannot be read or written, or is damaged where it says what is needed.
+        LehrError: the store cannot be read or written, or the rows that show what is needed are damaged.
     """
     total = Pruned(rest=wanted)
     while total.rest is not None:
@@ -51,10 +51,10 @@ async def keep_pruned(
     clock: Clock,
     removed: Callable[[float], None] = lambda at: None,
 ) -> None:
-    """Prune now and then, until cancelled. What fails is logged, and tried again the next time.
+    """Prune periodically until cancelled. Failures are logged and tried again the next time.
 
     Args:
-        removed: is told when (wall-clock seconds) something was removed.
+        removed: called with the time (wall-clock seconds) when something was removed.
     """
     await clock.sleep(_FIRST_SECONDS)
     while True:

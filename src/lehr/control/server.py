@@ -1,4 +1,4 @@
-"""Listening for commands."""
+"""The server of the control channel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 class Server:
-    """Takes commands at `control.sock` in the state folder, from the same user and from root."""
+    """Accepts commands at `control.sock` in the state folder, from the same user and from root."""
 
     def __init__(self, state: Path, carry_out: CarryOut) -> None:
         self._path = state / SOCKET
@@ -39,7 +39,7 @@ class Server:
         )
 
     async def stop(self) -> None:
-        """Listen no more, and take the socket away."""
+        """Stop listening, and remove the socket."""
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The Unix socket of the control channel, wherever its path leads."""
+"""The Unix socket of the control channel, however long its path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 @contextlib.contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """A path to the same socket that fits the 108 bytes of a socket address, however long it is."""
+    """A path to the same socket that fits the 108 bytes of a socket address."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{folder}/{path.name}"
@@ -23,7 +23,7 @@ def short_path(path: Path) -> Iterator[str]:
 
 
 def listening(path: Path) -> socket.socket:
-    """A socket that listens at `path`, for its owner only. Replaces one that nobody listens at."""
+    """A socket that listens at `path`, for its owner only. Replaces a stale one."""
     path.unlink(missing_ok=True)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     before = os.umask(0o177)
@@ -40,7 +40,7 @@ def connected(path: Path, timeout: float) -> socket.socket:
     """A socket connected to `path`.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: no process listens there.
     """
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout)
@@ -54,6 +54,6 @@ def connected(path: Path, timeout: float) -> socket.socket:
 
 
 def peer_user(connection: socket.socket) -> int:
-    """The user id of the process at the other end, as the kernel knows it."""
+    """The user id of the peer process, as the kernel reports it."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return int(_CREDENTIALS.unpack(raw)[1])

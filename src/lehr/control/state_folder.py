@@ -3,13 +3,14 @@
     $STATE_DIRECTORY/<name>-<digest>           where systemd sets it
     $XDG_STATE_HOME/lehr/<name>-<digest>       where that is set; else
     /var/lib/lehr/<name>-<digest>              for root
-    ~/.local/state/lehr/<name>-<digest>        for everybody else
+    ~/.local/state/lehr/<name>-<digest>        for all other users
 
 <name> is the workspace's folder, <digest> that of its real path. The state is never in the workspace: git
-writes there, and overwrites and deletes what it ignores, so whoever can commit could put a state there.
+writes there, and overwrites and deletes files that it ignores, so anyone who can commit could put a state
+there.
 
-Architecture invariants: every command finds the state through this module; nothing in a state folder is
-read before `require_own` has seen that it is this user's alone.
+Architecture invariants: every command finds the state through this module; nothing in a state folder is read
+before `require_own` has verified that only this user can access it.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from lehr.base.errors import LehrError
 from lehr.base.real_paths import weakness
 
 UNUSED = ".lehr"
-"""A folder of this name in a workspace is not read, only reported."""
+"""A folder of this name in a workspace is reported, never read."""
 
 WORKSPACE_FILE = "lehr.yaml"
 
 _RECORD = "workspace.json"
-_KEY = "age-identity.txt"  # whoever uses it refuses a mode that is too wide: somebody may have read it
+_KEY = "age-identity.txt"  # users of the file refuse a mode that is too wide: others may have read it
 _SYSTEM = Path("/var/lib/lehr")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Whose state it is, as a file in the state folder says.
+    """Whose state it is, as recorded in the state folder.
 
     Attributes:
         folder: the workspace, as a `file:` URL, which can hold any path.
-        partition: whose incarnations are in it; empty while that is not known.
+        partition: whose incarnations are in it; empty while unknown.
         device, inode: of the workspace; they stay the same when it is moved within a file system.
     """
 
@@ -58,21 +59,21 @@ class Record(msgspec.Struct, frozen=True):
         return Path(os.fsdecode(urllib.parse.unquote_to_bytes(urllib.parse.urlsplit(self.folder).path)))
 
 
-# --- where it is ------------------------------------------------------------------
+# --- location ------------------------------------------------------------------
 
 
 def states(environment: Mapping[str, str] | None = None) -> Path:
     """The folder of all states of this user.
 
     Raises:
-        LehrError: the user has no home.
+        LehrError: the user has no home folder.
     """
     known = os.environ if environment is None else environment
-    given = known.get("STATE_DIRECTORY", "").split(":")[0]  # systemd can name several
+    given = known.get("STATE_DIRECTORY", "").split(":")[0]  # systemd can list several
     if given.startswith("/"):
         return Path(given)
     home = known.get("XDG_STATE_HOME", "")
-    if home.startswith("/"):  # the specification has relative ones ignored
+    if home.startswith("/"):  # the specification says to ignore relative paths
         return Path(home) / "lehr"
     if os.geteuid() == 0:
         return _SYSTEM
@@ -88,31 +89,31 @@ def states(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def default_state(folder: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """The state folder of the workspace in `folder`. It need not exist."""
+    """The state folder of the workspace in `folder`, which may not exist."""
     real = os.path.realpath(folder)
     name = _NOT_IN_NAMES.sub("-", os.path.basename(real))[:40].strip(".-") or "workspace"
     return states(environment) / f"{name}-{short(digest_bytes(os.fsencode(real)))}"
 
 
 def named_state(place: Path) -> Path:
-    """The state folder that `place` names: itself, or that of the workspace which it is."""
+    """The state folder that `place` names: `place` itself, or that of the workspace at `place`."""
     return default_state(place) if (place / WORKSPACE_FILE).is_file() else place
 
 
-# --- whether it may be trusted ----------------------------------------------------
+# --- trust ----------------------------------------------------
 
 
 def require_own(state: Path) -> tuple[str, ...]:
-    """See that a state folder, if it exists, is this user's alone, and that nobody else can replace it.
+    """Check that a state folder, if it exists, is this user's alone, and that no other user can replace it.
 
-    A folder of mode 0755 in the default place is made 0700: before there was a place of its own, others
-    made the folder above. One that was named explicitly may be shared on purpose, so that is refused.
+    A folder of mode 0755 in the default place is changed to 0700: earlier, other programs made the folder
+    above. One that was named explicitly may be shared on purpose, so it is refused.
 
     Returns:
-        What was repaired, for people.
+        What was repaired, as a message.
 
     Raises:
-        LehrError: it is not; or git writes there.
+        LehrError: another user can, or git writes there.
     """
     state = state.absolute()
     _require_outside_git(state)
@@ -148,7 +149,7 @@ def require_own(state: Path) -> tuple[str, ...]:
 def _require_outside_git(state: Path) -> None:
     """Where git has a work tree, a commit can replace a file of the state, and `git clean` deletes it.
 
-    A home that is a work tree is its owner's own: states are in it, as all that its owner has.
+    A home folder that is a work tree is exempt: states are in it, like everything else of its owner.
     """
     real, home = Path(os.path.realpath(state)), Path(os.path.realpath(os.path.expanduser("~")))
     for folder in (real, *real.parents):
@@ -162,7 +163,7 @@ def _require_outside_git(state: Path) -> None:
 
 
 def _is_default(state: Path) -> bool:
-    """Whether it is where nobody has to name it."""
+    """Whether it is in the default place."""
     try:
         return state.parent == states()
     except LehrError:
@@ -185,14 +186,14 @@ def _require_mode(state: Path, status: os.stat_result) -> tuple[str, ...]:
 
 
 def _require_files(state: Path, user: int) -> tuple[str, ...]:
-    """The files of the folder itself; what is in folders below is behind its mode."""
+    """The files directly in the folder; its mode protects the folders below."""
     wide = []
     with os.scandir(state) as entries:
         found = list(entries)
     for entry in found:
         try:
             status = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:  # a running `lehr run` takes files of its own away
+        except FileNotFoundError:  # a running `lehr run` removes its own files
             continue
         if stat.S_ISLNK(status.st_mode) or status.st_uid != user:
             what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else f"of user {status.st_uid}"
@@ -213,21 +214,21 @@ def _replaceable(state: Path, path: str, why: str, fix: str) -> LehrError:
 
 
 def make(state: Path) -> None:
-    """Make a state folder, for its owner alone; and the folder of all states, if it is in that one.
+    """Make a state folder for its owner alone, and the folder of all states if it belongs there.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     if _is_default(state):
         state.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-# --- whose it is ------------------------------------------------------------------
+# --- ownership ------------------------------------------------------------------
 
 
 def record_of(state: Path) -> Record | None:
-    """Whose state it is; None if it does not say.
+    """Whose state it is; None if not recorded.
 
     Raises:
         LehrError: it cannot be read.
@@ -247,7 +248,7 @@ def record_of(state: Path) -> Record | None:
 
 
 def write_record(state: Path, folder: Path, partition: str) -> None:
-    """Remember that `state` is that of the workspace in `folder`.
+    """Record that `state` belongs to the workspace in `folder`.
 
     Raises:
         LehrError: it cannot be written.
@@ -276,7 +277,7 @@ def write_record(state: Path, folder: Path, partition: str) -> None:
 
 
 def require_partition(state: Path, partition: str) -> None:
-    """See that `state` is not that of another partition.
+    """Check that `state` does not belong to another partition.
 
     Raises:
         LehrError: it is.
@@ -293,13 +294,13 @@ def require_partition(state: Path, partition: str) -> None:
 
 
 def moved_from(folder: Path) -> Iterator[tuple[Path, Record]]:
-    """States of workspaces that are gone, and that `folder` may have been: it is the same inode."""
+    """States of workspaces that are gone and have the same inode as `folder`: they may be its own."""
     here = folder.stat()
     for path in sorted(states().glob(f"*/{_RECORD}")):
         try:
             record = record_of(path.parent)
         except LehrError:
-            continue  # `lehr state show` and `lehr run` there say so
+            continue  # `lehr state show` and `lehr run` there report it
         if record is None or (record.device, record.inode) != (here.st_dev, here.st_ino):
             continue
         if path.parent != default_state(folder) and not record.path.exists():
@@ -307,7 +308,7 @@ def moved_from(folder: Path) -> Iterator[tuple[Path, Record]]:
 
 
 def require_not_moved(folder: Path) -> None:
-    """See that a workspace which has no state yet is not one that was moved away from it.
+    """Check that a workspace without a state was not moved away from one.
 
     Raises:
         LehrError: it is.
