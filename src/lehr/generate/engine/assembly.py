@@ -1,4 +1,4 @@
-"""All outputs put together: which assets there are now, and what has changed since the last answer."""
+"""Combines all outputs: the current assets, and the changes since the last answer."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from lehr.model.provenance import Annotated
 T = TypeVar("T")
 
 ALL = "*"
-"""The item of generators that are called once, with everything."""
+"""The item of generators that are called once, with all input."""
 
 PLAIN = ""
-"""Maker of what asset files declare."""
+"""Maker of the assets in asset files."""
 
 TYPES = "types"
-"""Maker of what type files declare."""
+"""Maker of the types in type files."""
 
 
-_FEW_ASSETS = 256  # of an output, up to which to look through them costs less than to index them
+_FEW_ASSETS = 256  # size of an output up to which a search costs less than an index
 
 
 class Unit(NamedTuple):
-    """One thing that an output is made of.
+    """One input that has an output.
 
     Attributes:
         maker: the generator (`generators/web.py:processes`); or `PLAIN`, `TYPES`.
-        item: path of the file, or id of the asset, that it is made from; `*` for all together.
+        item: path of the source file, or id of the source asset; `*` for all together.
     """
 
     maker: str
@@ -45,16 +45,16 @@ class Unit(NamedTuple):
 
 
 class Assembly:
-    """Outputs by unit, and the assets that they add up to. Every change costs O(changed).
+    """Outputs by unit, and the assets that result from them. Every change costs O(changed).
 
     Args:
-        seal: what else is put into an asset, once all of it is together.
+        seal: completes an asset after everything else is in it.
     """
 
     def __init__(self, seal: Callable[[Asset], Asset] = lambda asset: asset) -> None:
         self._seal = seal
         self.touched: set[AssetId] = set()
-        """Ids whose declarations have changed since the last `settle` that went through."""
+        """Ids whose declarations have changed since the last successful `settle`."""
         self._outputs: dict[Unit, Output] = {}
         self._items: dict[str, set[str]] = {}
         self._declared: dict[AssetId, tuple[Asset, ...]] = {}
@@ -67,19 +67,19 @@ class Assembly:
         self._settled: dict[AssetId, Asset] = {}
 
     def get(self, unit: Unit) -> Output | None:
-        """What was made of `unit`."""
+        """The output of `unit`."""
         return self._outputs.get(unit)
 
     def items(self, maker: str) -> set[str]:
-        """Every item that there is an output of `maker` for. A copy."""
+        """Every item with an output of `maker`. A copy."""
         return set(self._items.get(maker, ()))
 
     def makers(self) -> list[str]:
-        """Every generator that there is an output of."""
+        """Every generator with an output."""
         return [maker for maker in self._items if maker not in (PLAIN, TYPES)]
 
     def put(self, unit: Unit, output: Output) -> None:
-        """Take `output` in place of what was made of `unit` before."""
+        """Replace the output of `unit` with `output`."""
         self.drop(unit)
         self._outputs[unit] = output
         self._items.setdefault(unit.maker, set()).add(unit.item)
@@ -93,7 +93,7 @@ class Assembly:
             self.touched.add(addition.id)
 
     def drop(self, unit: Unit) -> None:
-        """Forget what was made of `unit`."""
+        """Forget the output of `unit`."""
         self._left_out.pop(unit, None)
         output = self._outputs.pop(unit, None)
         if output is None:
@@ -111,10 +111,10 @@ class Assembly:
             self.touched.add(addition.id)
 
     def mutate(self, mutations: Mutations, concerned: Sequence[Callable[[Asset], bool]]) -> None:
-        """Have policies change assets from now on as these say.
+        """Apply these mutations to assets from now on.
 
         Args:
-            concerned: each tells assets that may be changed otherwise than before.
+            concerned: each recognizes assets that may now be changed differently.
         """
         self._mutations = mutations
         for id, declared in self._declared.items() if concerned else ():
@@ -122,12 +122,12 @@ class Assembly:
                 self._touch(id)
 
     def asset(self, id: AssetId) -> Asset | None:
-        """The asset as policies have it, without annotations; None if none or several are declared."""
+        """The asset after policies, without annotations; None if it is declared never or several times."""
         declared = self.declared(id)
         return None if declared is None else self._changed(declared).asset
 
     def declared(self, id: AssetId) -> Asset | None:
-        """The asset as declared, without what policies and annotations put on it; None as for `asset`."""
+        """The asset as declared, without changes by policies and annotations; None as for `asset`."""
         declared = self._declared.get(id, ())
         return declared[0] if len(declared) == 1 else None
 
@@ -136,14 +136,14 @@ class Assembly:
         return self._declared.keys()
 
     def settle(self, others: Iterable[Diagnostic]) -> tuple[list[Asset], list[AssetId], list[Diagnostic]]:
-        """What differs from the last call that found no error, and all problems.
+        """The differences from the last call without an error, and all problems.
 
         Args:
-            others: problems from elsewhere; an error among them holds everything back, too.
+            others: problems from elsewhere; an error among them also holds everything back.
 
         Returns:
-            Assets that are new or differ, ids that are gone, diagnostics. With an error among the
-            diagnostics nothing differs, and `touched` goes on growing.
+            New and changed assets, removed ids, diagnostics. If the diagnostics include an error, there are
+            no differences, and `touched` keeps growing.
         """
         wanted = {id: self._resolve(id) for id in self.touched}
         diagnostics = [*others, *self._diagnostics()]
@@ -168,18 +168,18 @@ class Assembly:
         self._mutated.pop(id, None)
 
     def _changed(self, asset: Asset) -> Mutated:
-        """An asset that is declared, with what policies put on it."""
+        """A declared asset, with the changes by policies."""
         if self._mutations is None or not self._mutations.of_type(asset.type):
             return Mutated(asset)
         known = self._mutated.get(asset.id)
         if known is None:
             known = self._mutations.applied(asset, lambda: self._left_out_of(asset))
-            if known.asset is not asset:  # there may be a million that nothing is put on
+            if known.asset is not asset:  # there may be a million without changes
                 self._mutated[asset.id] = known
         return known
 
     def _left_out_of(self, asset: Asset) -> LeftOut:
-        """What nobody has written of an asset that is declared."""
+        """The unset fields of a declared asset."""
         unit = _unit_of(asset)
         output = self._outputs[unit]
         if len(output.assets) <= _FEW_ASSETS:
@@ -221,7 +221,7 @@ class Assembly:
 
 
 def _unit_of(asset: Asset) -> Unit:
-    """What made an asset."""
+    """The maker of an asset."""
     if asset.made_by is not None:
         return Unit(asset.made_by.generator, asset.made_by.item or ALL)
     return Unit(PLAIN, "" if asset.origin is None else asset.origin.file)
@@ -280,7 +280,7 @@ def _duplicates(declared: tuple[Asset, ...]) -> list[Diagnostic]:
 
 
 def _made_of(asset: Asset) -> str:
-    """What an asset was made of, where its origin does not tell."""
+    """The input of an asset, where its origin does not show it."""
     by = asset.made_by
     return f", made of {quoted(by.item)}" if by is not None and by.reads == "asset" else ""
 

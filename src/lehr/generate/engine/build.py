@@ -1,4 +1,4 @@
-"""One snapshot after the other, made into assets: what has changed is made anew, the rest is kept."""
+"""Builds assets from one snapshot after another: rebuilds what has changed and keeps the rest."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
 
 if TYPE_CHECKING:
-    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
+    from lehr.generate.engine.memo import Memo  # does I/O, as its caller expects
 
 Fetch = Callable[[list[str]], Iterator[bytes]]
-"""Contents of files, in the order of the paths."""
+"""Reads contents of files, in the order of the paths."""
 
 _UNKNOWN_TYPE = ("GEN005", "GEN006")
 
@@ -47,12 +47,12 @@ Read = Callable[[str, bytes, str, Registry], Output]
 
 
 class Build:
-    """Everything that the worker remembers.
+    """The worker's state.
 
     Args:
         run: calls generators, in the sandbox.
-        memo: what was made in earlier processes.
-        elsewhere: calls generators to verify what they have made; None to believe it.
+        memo: outputs of earlier processes.
+        elsewhere: calls generators to verify their outputs; None to trust them.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Build:
         self._type_files = TypeFiles(run)
 
     def build(self, changed: Changed) -> Built:
-        """Make what the changed files call for, and answer with the difference."""
+        """Rebuild what the changed files require, and answer with the difference."""
         for path in changed.gone:
             self._files.pop(path, None)
         self._files.update((entry.path, entry) for entry in changed.files)
@@ -108,7 +108,7 @@ class Build:
         self._assembly.touched |= self._sealing.affected(self._dirty)
         self._dirty.clear()
         interrupted, self._run.interrupted = self._run.interrupted, False
-        if interrupted:  # some outputs are not made yet: without them, all would be half an answer
+        if interrupted:  # some outputs are missing: without them, the answer would be incomplete
             return Built(None, None, digest_all(()), (), (), (), overtaken=True)
         verification = self._verification
         doubts = [] if verification is None else verification.problems()
@@ -136,18 +136,18 @@ class Build:
         )
 
     def idle(self) -> Iterator[None]:
-        """What can wait until the answer has gone out: a little of it before each `yield`."""
+        """Work that can wait until the answer was sent: a little of it before each `yield`."""
         yield from self._memo.write(self._assembly.get)
         if self._verification is not None:
             yield from self._verification.idle()
 
     def verify(self, contents: Sequence[bytes]) -> None:
-        """Make some of what is in force again, out of the contents of the files that `Built` wanted again."""
+        """Rebuild some outputs in force from the contents of the files that `Built` wanted again."""
         if self._verification is not None:
             self._verification.verify(contents)
 
     def _with_cause(self, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
-        """Where a type file has errors, say so of every type that is not known: it may be declared there."""
+        """If a type file has errors, mention it with every unknown type: it may be declared there."""
         if not any(item.code in _UNKNOWN_TYPE for item in diagnostics):
             return diagnostics
         found = ((path, self._assembly.get(Unit(TYPES, path))) for path in sorted(self._typing))
@@ -180,11 +180,11 @@ class Build:
         self._workspace_digest = digest_bytes(content)
         self._workspace, self._workspace_problems = read_workspace(content)
         if self._workspace is not None and (before is None or before.patterns != self._workspace.patterns):
-            # Which files hold what may be another question now: ask it again of every file.
+            # The role of each file may have changed: determine it again for every file.
             self._dirty.update(self._files, self._assembly.items(PLAIN), self._assembly.items(TYPES))
 
     def _read_types(self, workspace: Workspace) -> None:
-        """Know the types that the workspace declares; with other types, every asset is another question."""
+        """Load the types that the workspace declares; if they change, every asset must be rebuilt."""
         shared = self._type_files.digest
         for path in self._dirty:
             is_type = path in self._files and _any(workspace.types, path)
@@ -205,7 +205,7 @@ class Build:
         self._read(PLAIN, workspace.assets, read_assets, self._types_digest)
 
     def _read(self, maker: str, patterns: tuple[str, ...], read: Read, also: str = "") -> None:
-        """Make anew what has changed of the files that `patterns` mean; `also` went into all of them."""
+        """Rebuild the changed files that match `patterns`; `also` is an input of all of them."""
         wanted = {}
         for path in sorted(self._dirty):
             unit = Unit(maker, path)

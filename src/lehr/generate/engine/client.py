@@ -1,4 +1,4 @@
-"""The parent's side of generation: starts the worker, feeds it, and ends it when it hangs."""
+"""The parent's side of generation: starts the worker, sends it input, and kills it when it hangs."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _answer: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 class GenerationWorker:
     """Turns snapshots into assets in a worker process that lives as long as this object.
 
-    Implements `lehr.sdk.generation.Generation`. The worker is started when it is first needed,
-    and again after it had to be ended; then everything is made anew.
+    Implements `lehr.sdk.generation.Generation`. The worker is started on first use, and again after it had to
+    be killed; then everything is rebuilt.
 
     Args:
         registry_factory: `module:function` that returns the registry, imported in the worker.
         blocking: reads contents of files.
-        answer_seconds: of silence, after which a conversation is given up.
-        limits: for each call of a generator.
-        memo: file in which the worker keeps what it has made, for its successors; None for none.
-        environment: what the worker's differs in from that of all other workers (`PYTHONHASHSEED`).
+        answer_seconds: seconds of silence after which a conversation is aborted.
+        limits: limits for each call of a generator.
+        memo: file in which the worker keeps its outputs for its successors; None for none.
+        environment: overrides of the standard environment of workers (`PYTHONHASHSEED`).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class GenerationWorker:
         self._stderr: BinaryIO | None = None
         self._memory = Memory()
         self._again: asyncio.Task[None] | None = None
-        self._listens = False  # whether the worker is as far as to have said something
+        self._listens = False  # whether the worker has sent anything yet
 
     @property
     def pid(self) -> int | None:
@@ -110,7 +110,7 @@ class GenerationWorker:
                     "the generation worker died", code="GEN102", why=why, fix="it is started again"
                 ) from err
             except BaseException:
-                await self._end(kill=True)  # in the middle of a conversation nothing else can be said
+                await self._end(kill=True)  # nothing else can be sent in the middle of a conversation
                 raise
             if built.overtaken:
                 self._memory.told(told)
@@ -161,15 +161,15 @@ class GenerationWorker:
                     return told, replace(answer, upserts=(*upserts, *answer.upserts))
 
     async def _tell_again(self, snapshot: Snapshot, paths: tuple[str, ...]) -> None:
-        """Send contents of files once more, for the worker to verify something, in nobody's way."""
+        """Send contents of files once more, for the worker to verify outputs, without delaying other work."""
         process = self._process
         assert process is not None
         assert process.stdin is not None
         try:
             contents = await self._blocking.run(_read, snapshot, paths)
-        except Exception:  # what is wrong with the source is told when it is read for an answer
+        except Exception:  # a problem of the source is reported when it is read for an answer
             contents = ()
-        with contextlib.suppress(OSError):  # that the worker has died, too
+        with contextlib.suppress(OSError):  # including the worker's death
             process.stdin.write(frame(Contents(contents)))
             await process.stdin.drain()
 
@@ -186,13 +186,13 @@ class GenerationWorker:
             stderr=self._stderr,
             cwd="/",
             env=_environment() | self._environment,
-            start_new_session=True,  # an interrupt from the terminal is for the parent
+            start_new_session=True,  # an interrupt from the terminal is meant for the parent
             limit=_BUFFER,
         )
         return self._process
 
     async def _end(self, *, kill: bool = False) -> str:
-        """End the worker, if there is one. Returns the last that it wrote to stderr."""
+        """End the worker, if there is one. Returns the end of its stderr."""
         again, self._again = self._again, None
         if again is not None:
             again.cancel()
@@ -214,7 +214,7 @@ def _read(snapshot: Snapshot, paths: Iterable[str]) -> tuple[bytes, ...]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours, but for where packages are: the worker must know the types that we know."""
+    """Not our environment, except for package paths: the worker must know the types that we know."""
     path = os.environ.get("PYTHONPATH")
     folders = "" if path is None else os.pathsep.join(map(os.path.abspath, path.split(os.pathsep)))
     # A fixed hash seed makes the order of sets the same in every worker.
@@ -222,7 +222,7 @@ def _environment() -> dict[str, str]:
 
 
 async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
-    """Wait for the worker's end: it ends by itself when its stdin does, unless it hangs."""
+    """Wait for the worker to exit: it does when its stdin is closed, unless it hangs."""
     assert process.stdin is not None
     process.stdin.close()
     if not kill:
@@ -233,7 +233,7 @@ async def _reap(process: asyncio.subprocess.Process, *, kill: bool) -> None:
             kill = True
     if kill and process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # with the generator that it may be running
+            os.killpg(process.pid, signal.SIGKILL)  # including a generator that it may be running
     await process.wait()
 
 

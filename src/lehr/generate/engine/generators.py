@@ -1,4 +1,4 @@
-"""Keeps the outputs of all generators up to date, running again only what has to be."""
+"""Keeps the outputs of all generators up to date, running only what must run again."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from lehr.sdk.generator import AssetView, Reads, SourceFile
 from lehr.sdk.source import FileEntry
 
 if TYPE_CHECKING:
-    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
+    from lehr.generate.engine.memo import Memo  # does I/O, as its caller expects
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
-"""Size of the largest file, or set of files, that one call may be given."""
+"""Maximum size of a file, or set of files, passed to one call."""
 
 Inputs = dict[str, str | None]
-"""By item, the digest or id of all that goes into its call; None when there is no such item (any more)."""
+"""By item, the digest or id of all inputs of its call; None if the item does not exist (any more)."""
 
 
 class Generators:
     """The generators of the newest snapshot.
 
     Attributes:
-        digest: of all code.
+        digest: digest of all code.
     """
 
     def __init__(
@@ -69,24 +69,24 @@ class Generators:
 
     @property
     def patterns(self) -> list[str]:
-        """Those of the files that generators read, as known since the last call of `generate`."""
+        """Those of the files that generators read, as of the last call of `generate`."""
         return [generator.found.declaration.of for generator in self._ordered if generator.over_files]
 
     @property
     def ordered(self) -> Sequence[Generator]:
-        """All functions that can run, in the order in which they do."""
+        """All functions that can run, in the order of execution."""
         return [generator for generator in self._ordered if generator.rule is None]
 
     def code_digest(self, generator: Generator) -> str:
-        """Digest of all code that goes into what it makes, and of the declared types."""
+        """Digest of all code that its output depends on, and of the declared types."""
         return self._code_digests[generator.name]
 
     def code_of(self, generator: Generator) -> dict[str, bytes]:
-        """Source of its module, and of all modules that it may import."""
+        """Source of its module and of all modules that it may import."""
         return {path: self._code[path] for path in generator.uses}
 
     def paths_of(self, generator: Generator, item: str, files: Iterable[str]) -> list[str]:
-        """Paths of the files that it is called with for an item."""
+        """Paths of the files passed to it for an item."""
         declaration = generator.found.declaration
         if declaration.reads is Reads.FILE:
             return [item]
@@ -95,7 +95,7 @@ class Generators:
     def arguments_of(
         self, generator: Generator, items: Iterable[str], contents: Mapping[str, bytes]
     ) -> list[Argument]:
-        """What it is called with for each of some items, all of which there is an output of."""
+        """Its arguments for each of some items, all of which have an output."""
         match generator.found.declaration.reads:
             case Reads.FILE:
                 return [SourceFile(path, contents[path]) for path in items]
@@ -109,9 +109,9 @@ class Generators:
 
     @property
     def declared(self) -> Iterator[DeclaredGenerator]:
-        """All of them, in the order in which they run, as known since the last call of `generate`.
+        """All generators, in the order in which they run, as of the last call of `generate`.
 
-        What policies put on assets comes last, though it is put on each asset as soon as that is declared.
+        Mutations by policies come last, although they are applied to each asset as soon as it is declared.
         """
         for item in self._ordered:
             what = item.found.declaration
@@ -131,12 +131,12 @@ class Generators:
         Args:
             code: paths of all modules.
             files: every file of the snapshot.
-            dirty: paths of those that may differ from the last call, or are gone.
-            types: digest of the types that the workspace declares: they judge what is made.
+            dirty: paths of files that may differ from the last call, or are gone.
+            types: digest of the types that the workspace declares: they validate outputs.
             classes: paths of modules that declare types: generators may import them.
 
         Returns:
-            Problems that belong to no single output.
+            Problems that do not belong to a single output.
         """
         imported = [path for path in sorted(classes) if path not in code]
         modules = {path: files[path] for path in (*imported, *sorted(code))}
@@ -157,11 +157,11 @@ class Generators:
         return [*self._problems, *self._unordered, *self._policies.problems]
 
     def _known_items(self, generator: Generator, fresh: bool) -> Inputs:
-        """With other code, the same name may stand for other items: none is taken over unasked."""
+        """With other code, the same name may mean other items: check each before reusing it."""
         return dict.fromkeys(self._assembly.items(generator.name)) if fresh else {}
 
     def _take_up_policies(self, types: str) -> set[str]:
-        """Know what policies make; names of those that make it otherwise than before."""
+        """Load the deriving rules of policies; return names of those that changed."""
         before = {item.name: self._code_digests[item.name] for item in self._ordered if item.rule is not None}
         if self._policies.update():
             self._order()
@@ -171,7 +171,7 @@ class Generators:
         return {name for name, digest in digests.items() if before.get(name) != digest}
 
     def _order(self) -> None:
-        """Put in order all that runs, and forget what is not there any more has made."""
+        """Sort everything that runs, and forget the outputs of what is gone."""
         rules = map(generator_of, self._policies.deriving)
         self._ordered, self._unordered = in_order([*self._functions, *rules], self._registry)
         for maker in set(self._assembly.makers()) - {generator.name for generator in self._ordered}:
@@ -179,10 +179,10 @@ class Generators:
                 self._assembly.drop(Unit(maker, item))
 
     def _read_code(self, modules: Mapping[str, FileEntry], types: str, imported: frozenset[str]) -> bool:
-        """Import the modules if they have changed, but for those that only others import.
+        """Import the modules if they have changed, except those that only others import.
 
         Returns:
-            True if any output may have to be made anew.
+            True if any output may need to be rebuilt.
         """
         content_ids = {path: entry.content_id for path, entry in modules.items()} | {"": types}
         if content_ids == self._content_ids and not errors(self._problems):
@@ -278,13 +278,13 @@ class Generators:
             self._call(generator, arguments, wanted)
 
     def _derive(self, maker: str, rule: DerivingRule, inputs: Inputs) -> None:
-        """Make what a policy makes. To look it up on disk would take as long."""
+        """Run a policy's rule. Looking up the output on disk would take as long."""
         for item, digest in inputs.items():
             unit = Unit(maker, item)
             known, asset = self._assembly.get(unit), self._assembly.asset(AssetId(item))
             if digest is None or asset is None:
                 self._assembly.drop(unit)
-            elif known is None or known.inputs != digest or known.diagnostics:  # with places of now
+            elif known is None or known.inputs != digest or known.diagnostics:  # with current positions
                 self._assembly.put(unit, rule.output(asset, digest, self._registry))
 
     def _call(self, generator: Generator, arguments: dict[str, Argument], inputs: Mapping[str, str]) -> None:
@@ -302,9 +302,9 @@ class Generators:
 
         death = self._run.call(generator, list(arguments.values()), self.code_of(generator), take)
         rest = list(items)
-        if death is not None and not rest:  # all have been answered, and then it did something else
+        if death is not None and not rest:  # all were answered before it failed
             rest = list(arguments)[-1:]
-        # What was not reached for an earlier one's failure has no problem of its own.
+        # An item that was not reached because an earlier one failed has no problem of its own.
         for item in rest:
             put(item, Output(inputs[item], (), (), () if death is None else (death,), repeatable=False))
             death = None
@@ -312,7 +312,7 @@ class Generators:
     def _arguments(
         self, generator: Generator, items: Mapping[str, str], files: Mapping[str, FileEntry]
     ) -> Iterator[tuple[str, Argument]]:
-        """What to call the generator with, by item."""
+        """Arguments for the generator, by item."""
         declaration = generator.found.declaration
         if not items:
             return
@@ -339,7 +339,7 @@ class Generators:
         inputs: Mapping[str, str],
         files: Mapping[str, FileEntry],
     ) -> bool:
-        """Whether files are small enough to be given to a generator; if not, that is its output."""
+        """Whether files are small enough for a generator; if not, a problem becomes its output."""
         size = sum(files[path].size for path in paths)
         if size <= MAX_INPUT_BYTES:
             return True

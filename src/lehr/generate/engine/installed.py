@@ -1,4 +1,4 @@
-"""What is installed, as a digest: other programs may make other things of the same input."""
+"""Digest of the installed software: another version may produce other outputs from the same input."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CACHE = "__pycache__"
 
 
 def digest_of_installed(*settings: str) -> Digest:
-    """Digest of Python, of Lehr's own files, of the packages that can be imported, and of `settings`.
+    """Digest of Python, Lehr's own files, the importable packages, and `settings`.
 
-    A package counts by its name and the time at which it was installed. One that is edited where it lies,
-    deep inside, is not noticed, as it is not by a process that runs.
+    A package is identified by its name and installation time. Edits in place, deep inside a package, are not
+    detected, just as a running process does not notice them.
     """
     folders = dict.fromkeys(folder for folder in sys.path if folder)
     parts = [part for folder in folders for part in _entries(Path(folder))]
@@ -31,7 +31,7 @@ def _entries(folder: Path) -> Iterator[str]:
             found = sorted(
                 (entry.name, entry.stat().st_mtime_ns) for entry in entries if entry.name != _CACHE
             )
-    except OSError:  # sys.path may name what there is not
+    except OSError:  # sys.path may name missing entries
         return
     for name, time in found:
         yield f"{name} {time}"

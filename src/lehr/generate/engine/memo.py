@@ -1,10 +1,9 @@
-"""Outputs on disk, so that a worker that is started again makes nothing anew that has not changed.
+"""Outputs on disk, so that a restarted worker rebuilds only what has changed.
 
-One SQLite file, which only the worker process opens; others look at a copy. An output is found by a digest of
-all that it was made of: the unit, its inputs, and everything that is installed (`engine.installed`).
-Whatever is wrong with the file costs time alone: a row that cannot be read is not there, and a file that
-cannot be used is done without. Nothing is flushed to the disk for the same reason; what a crash leaves half
-written does not fit its checksum.
+One SQLite file, which only the worker process opens; others read a copy. An output is found by a digest of
+everything that it was made from: the unit, its inputs, and the installed software (`engine.installed`). A
+damaged file only costs time: an unreadable row counts as missing, and an unusable file is ignored. For the
+same reason nothing is flushed to disk; rows half written in a crash fail their checksum.
 
 What has errors is not kept: to make it again is what people wait for, and it may go better.
 """
@@ -29,10 +28,10 @@ from lehr.generate.engine.memory import Origins
 from lehr.generate.outcome.output import Output
 
 MOST_BYTES = 1 << 30
-"""Size up to which the file may grow."""
+"""Maximum size of the file."""
 
-_FORMAT = "2"  # to be counted up when outputs are written or read otherwise
-_SLICE_BYTES = 1 << 18  # of outputs, written at a time: a commit that comes in between waits that long
+_FORMAT = "2"  # increment when the format of outputs changes
+_SLICE_BYTES = 1 << 18  # size of outputs written at a time: a commit that arrives in between waits that long
 _SLICE_ROWS = 500
 _CHECK_BYTES = 4
 _LEVEL = 1
@@ -50,14 +49,14 @@ CREATE TABLE IF NOT EXISTS output (
 T = TypeVar("T")
 
 InForce = Callable[[Unit], Output | None]
-"""The output of a unit that is in force."""
+"""The output in force of a unit."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Output)
 
 
 def copied(path: Path, copy: Path) -> bool:
-    """Copy the file, as it is at this moment, for a worker of one's own. False if it cannot be read."""
+    """Copy the file in its current state for a separate worker. False if it cannot be read."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         with (
@@ -71,12 +70,12 @@ def copied(path: Path, copy: Path) -> bool:
 
 
 class Memo:
-    """What was made of units, in this process and in earlier ones. Nothing here raises.
+    """Outputs of units, from this process and earlier ones. Nothing here raises.
 
     Args:
         path: of the file; None to keep nothing.
-        installed: digest of whatever else than its inputs goes into an output.
-        most_bytes: size up to which the file is filled.
+        installed: digest of everything but its inputs that an output depends on.
+        most_bytes: maximum size of the file.
     """
 
     def __init__(self, path: Path | None = None, installed: str = "", most_bytes: int = MOST_BYTES) -> None:
@@ -93,7 +92,7 @@ class Memo:
                 self._give_up(str(error))
 
     def get(self, unit: Unit, inputs: str) -> Output | None:
-        """What was made of these inputs; None if that is not known."""
+        """The output for these inputs; None if unknown."""
         if self._database is None:
             return None
         key = self._key(unit, inputs)
@@ -101,13 +100,13 @@ class Memo:
         return None if packed is None else _unpacked(key, packed, inputs)
 
     def note(self, unit: Unit, output: Output, *, with_errors: bool = False) -> None:
-        """Have `output` written when there is time; with errors only if so asked."""
+        """Queue `output` to be written when there is time; one with errors only if so requested."""
         sound = output.repeatable and (with_errors or not errors(output.diagnostics))
         if self._database is not None and sound:
             self._pending[unit] = output
 
     def write(self, in_force: InForce) -> Iterator[None]:
-        """Write what was noted, a little of it each time before the iterator yields."""
+        """Write the queued outputs, a few before each `yield`."""
         while self._pending:
             rows = self._next_rows()
             self._ask(functools.partial(_insert, rows=rows))
@@ -116,12 +115,12 @@ class Memo:
                 yield from self._make_room(in_force)
 
     def take_problem(self) -> str:
-        """Why nothing is kept, once; empty if there is nothing to say."""
+        """Why nothing is kept, returned once; else empty."""
         problem, self._problem = self._problem, ""
         return problem
 
     def close(self) -> None:
-        """Let go of the file. What was not written is lost."""
+        """Close the file. Unwritten outputs are lost."""
         self._pending.clear()
         database, self._database = self._database, None
         if database is not None:
@@ -144,7 +143,7 @@ class Memo:
         return (self._ask(_used_bytes) or 0) > share * self._most_bytes
 
     def _make_room(self, in_force: InForce) -> Iterator[None]:
-        """Delete what is not in force, what was written first before all others, until a quarter is free."""
+        """Delete outputs that are not in force, oldest first, until a quarter is free."""
         last = 0
         while self._filled(0.75):
             rows = self._ask(functools.partial(_rows_after, id=last))
@@ -166,7 +165,7 @@ class Memo:
         return bytes.fromhex(digest_all((_FORMAT, self._installed, *unit, inputs)))
 
     def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The answer; None without a file, which is done without from now on if it cannot be used."""
+        """The result; None without a file. A file that turns out unusable is ignored from now on."""
         if self._database is None:
             return None
         try:
@@ -242,7 +241,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether what is in the file is wrong, and not only that it cannot be had."""
+    """Whether the file's content is damaged, rather than just inaccessible."""
     return isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError)
 
 
@@ -252,7 +251,7 @@ def _delete(path: Path) -> None:
 
 
 def _plain(output: Output) -> Output:
-    """`output` with plain data for the values of addons, which is what they are put on assets as."""
+    """`output` with addon values as plain data, the form in which they are put on assets."""
     if not output.additions:
         return output
     plain = [replace(item, value=msgspec.json.decode(canonical(item.value))) for item in output.additions]

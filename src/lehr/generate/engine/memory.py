@@ -1,4 +1,4 @@
-"""What the conversations with a worker add up to."""
+"""The accumulated state of the conversations with a worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lehr.sdk.source import FileEntry, LeavesOut, Snapshot
 
 
 class Memory:
-    """What a worker has been told and has answered, so that both sides speak of differences only."""
+    """What was sent to a worker and what it answered, so that both sides exchange only differences."""
 
     def __init__(self) -> None:
         self._files: dict[str, FileEntry] = {}
@@ -25,7 +25,7 @@ class Memory:
         self._fresh = True
 
     def changed(self, snapshot: Snapshot) -> Changed:
-        """How `snapshot` differs from what the worker was told last."""
+        """How `snapshot` differs from what the worker last received."""
         files = snapshot.files()
         return Changed(
             tuple(entry for path, entry in files.items() if self._files.get(path) != entry),
@@ -34,22 +34,22 @@ class Memory:
         )
 
     def forget(self) -> None:
-        """The worker is a new one: it knows nothing, and will say everything."""
+        """The worker is new: it knows nothing, and will send everything."""
         self._files = {}
         self._fresh = True
 
     def told(self, told: Changed) -> None:
-        """The worker knows of these files."""
+        """Record that the worker knows these files."""
         for path in told.gone:
             del self._files[path]
         self._files.update((entry.path, entry) for entry in told.files)
 
     def take(self, snapshot: Snapshot, told: Changed, built: Built) -> Generated:
-        """Everything that `snapshot` declares, after the worker was `told` and has `built`."""
+        """Everything that `snapshot` declares, after the worker was sent `told` and answered `built`."""
         self.told(told)
         touched: frozenset[AssetId] | None = frozenset()
         if not errors(built.diagnostics):
-            if self._fresh:  # the worker knows of no earlier answer, and has said everything
+            if self._fresh:  # the worker knows no earlier answer, and has sent everything
                 self._assets = {}
             changed = [asset.id for asset in built.upserts if self._differs(asset)]
             for asset in built.upserts:
@@ -71,13 +71,13 @@ class Memory:
         )
 
     def _differs(self, asset: Asset) -> bool:
-        """Whether the asset itself is another one, not only where it comes from."""
+        """Whether the asset itself differs, not only its origin."""
         before = self._assets.get(asset.id)
         return before is None or before.digest != asset.digest
 
 
 class Origins:
-    """One value for all assets that come from one place, as it was before they went over the pipe."""
+    """One shared value for all assets from one place, as before they went through the pipe."""
 
     def __init__(self) -> None:
         self._derivations: dict[Derivation, Derivation] = {}
@@ -85,7 +85,7 @@ class Origins:
         self._marks: dict[tuple[Annotated, ...], tuple[Annotated, ...]] = {}
 
     def share(self, assets: Iterable[Asset]) -> None:
-        """Have `assets`, which nobody has seen yet, hold shared values: there may be a million of them."""
+        """Make `assets`, which are not published yet, hold shared values: there may be a million of them."""
         for asset in assets:
             force_setattr(asset, "type", sys.intern(asset.type))
             if asset.made_by is not None:
@@ -95,7 +95,7 @@ class Origins:
             for item in asset.annotated_by:
                 force_setattr(item, "addon", sys.intern(item.addon))
                 force_setattr(item, "by", self._shared(item.by))
-            if any(item.path for item in asset.annotated_by):  # a policy puts the same on many
+            if any(item.path for item in asset.annotated_by):  # a policy puts the same value on many
                 marks = self._marks.setdefault(asset.annotated_by, asset.annotated_by)
                 force_setattr(asset, "annotated_by", marks)
 
@@ -105,6 +105,6 @@ class Origins:
             return known
         force_setattr(by, "generator", sys.intern(by.generator))
         force_setattr(by, "of", sys.intern(by.of))
-        if by.reads != "asset" or not by.item:  # few come of one call for an asset, and the calls are many
+        if by.reads != "asset" or not by.item:  # calls for single assets are many, and each yields few
             self._derivations[by] = by
         return by

@@ -1,4 +1,4 @@
-"""Where outputs are made once more to verify them: in an interpreter of its own, with another seed."""
+"""Rebuilds outputs to verify them, in a separate interpreter with another hash seed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PAUSE_SECONDS = 5.0
 
 
 class Elsewhere:
-    """An `OtherForker` for a worker: there when it has first been asked for, and again after it has died.
+    """An `OtherForker` for a worker: started on first use, and again after it has died.
 
     Args:
-        interrupt: descriptor of whoever the worker must listen to first.
-        chance: makes each of them another one.
-        pause: seconds from one call to the next, so that the processor is there for others.
+        interrupt: descriptor that the worker must serve first.
+        chance: makes each of them different.
+        pause: seconds between two calls, which leave the processor to others.
     """
 
     def __init__(
@@ -39,15 +39,15 @@ class Elsewhere:
         self.run = Run(limits, clock, self._call, self._call)
 
     def ready(self) -> bool:
-        """Whether it has started, and has had its pause. Starts it."""
+        """Whether it has started and its pause is over. Starts it."""
         if self._other is None:
             seed = int(self._chance.uniform(1, 1 << 32))
-            # Objects lie where the system's allocator puts them, and sets have another order.
+            # Objects are placed by the system's allocator, and sets have another order.
             self._other = OtherForker({"PYTHONHASHSEED": str(seed), "PYTHONMALLOC": "malloc"})
         return self._other.ready() and self._clock.monotonic() >= self._due
 
     def close(self) -> None:
-        """End it, if it is there."""
+        """End it, if it exists."""
         if self._other is not None:
             self._other.close()
             self._other = None

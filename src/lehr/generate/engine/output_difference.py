@@ -1,4 +1,4 @@
-"""How two outputs of the same input differ: the first thing that does."""
+"""Finds the first difference between two outputs of the same input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 
 def difference(before: Output, after: Output) -> str | None:
-    """What differs first, in words; None if nothing does. The order of what was yielded does not count."""
+    """The first difference, in words; None if they are equal. The order of yielded items does not count."""
     return next(_differences(before, after), None)
 
 

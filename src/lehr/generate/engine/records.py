@@ -1,4 +1,4 @@
-"""What a generator yielded, made into typed assets and additions."""
+"""Converts what a generator yielded into typed assets and additions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from lehr.sdk.generator import Reads
 
 
 def output_of(answer: Answer, generator: Generator, inputs: str, item: str, registry: Registry) -> Output:
-    """The output that an answer stands for.
+    """Convert an answer to an output.
 
     Args:
-        item: path of the file, or id of the asset, that the generator was called with.
+        item: path of the file, or id of the asset, passed to the generator.
     """
     assets: list[Asset] = []
     additions: list[Addition] = []
@@ -70,14 +70,14 @@ def output_of(answer: Answer, generator: Generator, inputs: str, item: str, regi
 
 
 def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]:
-    """From a line to the derivation of all that one call yields there, which share it."""
+    """Map a line to the derivation shared by everything that one call yields there."""
     declared, name = generator.found.declaration, sys.intern(generator.name)
     one = item if declared.reads in (Reads.FILE, Reads.ASSET) else ""
     return functools.cache(lambda line: Derivation(name, line, declared.reads.value, declared.of, one))
 
 
 def _told(problems: list[Diagnostic], record: Record, by: Derivation) -> list[Diagnostic]:
-    """The same, with words about what the line of the generator cannot tell: which of all that it makes."""
+    """The same problem, naming which asset it concerns: the generator's line does not show that."""
     made_of = f", made of {by.item}" if by.item else ""
     where = f"it is in {quoted(record.id)}{made_of}"
     return [replace(item, why=f"{item.why}; {where}" if item.why else where) for item in problems]

@@ -32,7 +32,7 @@ T = TypeVar("T", Module, Types)
 _TRACED = re.compile(r'^  File "([^"\n]+)", line (\d+) in ', re.MULTILINE)
 
 _FEW = 10_000
-"""Arguments that are sent faster than a large process forks."""
+"""Size of arguments up to which sending them is faster than forking a large process."""
 
 Fork = Callable[[forks.Work, SandboxLimits, Clock, forks.Take], forks.Ended]
 
@@ -40,7 +40,7 @@ Fork = Callable[[forks.Work, SandboxLimits, Clock, forks.Take], forks.Ended]
 class Run:
     """Imports modules and calls generators in forks.
 
-    Architecture invariant: nothing that a fork does or says can raise here.
+    Architecture invariant: nothing that a fork does or sends can raise here.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class Run:
         """Import and call within `limits`.
 
         Args:
-            run: does it.
-            describe: imports modules where nothing interrupts it; None for `run`.
-            run_many: does it where there are so many arguments that they are better not sent anywhere.
+            run: runs calls.
+            describe: imports modules without being interrupted; None for `run`.
+            run_many: runs calls with too many arguments to send to another process.
         """
         self._limits = limits
         self._clock = clock
@@ -64,10 +64,10 @@ class Run:
         self._run_many = run_many
         self._describe = describe or run
         self.interrupted = False
-        """Whether a call was ended because there is something else to do."""
+        """Whether a call was ended because of newer work."""
 
     def describe(self, path: str, code: Mapping[str, bytes]) -> Module:
-        """What the module at `path` declares. `code` is every module's source by path."""
+        """The generators that the module at `path` declares. `code` is every module's source by path."""
         found = self._described(path, functools.partial(describe, path, code, self._limits), _module)
         if isinstance(found, Diagnostic):
             return Module((), (found,))
@@ -98,13 +98,13 @@ class Run:
         """Call `generator` with each argument.
 
         Args:
-            take: called with each answer as it comes, in the order of the arguments; all are never
-                in memory at a time.
+            take: called with each answer as it arrives, in the order of the arguments; they are never all in
+                memory at the same time.
 
         Returns:
-            What kept the first argument without an answer from having one; or, when all have one, what was
-            wrong with the end. None when nothing was, when the last answer says that a limit ended it, or
-            when it was interrupted.
+            Why the first argument without an answer has none; or, if all have one, what failed at the end.
+            None if nothing failed, if the last answer reports that a limit ended it, or if it was
+            interrupted.
         """
         size = sum(map(_size, arguments))
         limits = replace(self._limits, calls=len(arguments), given_bytes=size)
@@ -166,7 +166,7 @@ class Run:
 
 
 def _credible(module: Module, code: Mapping[str, bytes]) -> bool:
-    """Whether a module's process says what it can know: native code could have written the answer."""
+    """Whether a module's process reports only what it can know: native code could have forged the answer."""
     names = [found.name for found in module.generators]
     if len(set(names)) < len(names) or not set(module.uses) <= code.keys():
         return False
@@ -179,7 +179,7 @@ def _credible(module: Module, code: Mapping[str, bytes]) -> bool:
     return all(found.line > 0 for found in module.generators)
 
 
-_ASSET_BYTES = 1000  # of an asset that is given, about
+_ASSET_BYTES = 1000  # approximate size of an argument asset
 
 
 def _size(argument: Argument) -> int:
@@ -192,11 +192,11 @@ def _count(arguments: Sequence[Argument]) -> int:
 
 
 class _Answers:
-    """Decodes what comes from a fork, up to the first that cannot be read.
+    """Decodes a fork's answers, up to the first unreadable one.
 
     Attributes:
-        left: how many are still to come.
-        stopped: True when the last that came says that a limit ended it.
+        left: number of missing answers.
+        stopped: True if the last answer reports that a limit ended it.
     """
 
     def __init__(self, left: int, take: Callable[[Answer], None], generator: Generator) -> None:
@@ -214,7 +214,7 @@ class _Answers:
         except (msgspec.MsgspecError, RecursionError):
             self.garbled = True
             return
-        if not answer.repeatable and not errors(answer.diagnostics):  # what ended it would not be said
+        if not answer.repeatable and not errors(answer.diagnostics):  # the reason for its end would be lost
             self.garbled = True
             return
         self.left -= 1
@@ -234,7 +234,7 @@ def _garbled(subject: str, at: Position) -> Diagnostic:
 
 
 def _filtered(printed: bytes, subject: str, at: Position) -> Diagnostic:
-    """The kernel has ended it; Python has written where it stood. Only paths of a snapshot are relative."""
+    """The kernel killed it; Python wrote its traceback. Only paths of a snapshot are relative."""
     places = _TRACED.findall(printed.decode(errors="replace"))
     inner = next((Position(file, int(line)) for file, line in places if file[0] not in "/<"), at)
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""The order in which generators run: over files first, then each after those that make what it reads."""
+"""The order of generators: those over files first, then each after the makers of its input."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _selector_of = functools.lru_cache(maxsize=1024)(selector_of)
 
 
 class Generator(msgspec.Struct, frozen=True):
-    """A generator of the snapshot: a function in a module, or what a policy makes.
+    """A generator of the snapshot: a function in a module, or a policy's rule.
 
     Attributes:
-        uses: paths of its module, and of all that it imports of the snapshot.
-        rule: of the policy.
+        uses: paths of its module and of its imports from the snapshot.
+        rule: the policy's rule.
     """
 
     path: str
@@ -49,13 +49,13 @@ class Generator(msgspec.Struct, frozen=True):
 
     @property
     def selector(self) -> Selector:
-        """Which assets it reads. Only for one that reads assets."""
+        """The assets that it reads. Only for a generator over assets."""
         if self.rule is not None:
             return self.rule.matching.select
         return _selector_of(self.found.declaration.of)
 
     def wants(self) -> Callable[[Asset], bool]:
-        """Tells assets that it reads. To be asked a million times: there are few types."""
+        """Recognizes assets that it reads. Called a million times, but with few types."""
         selector = self.selector
         may_match = functools.cache(selector.may_match)
         if not selector.ids and not selector.labels:
@@ -64,21 +64,21 @@ class Generator(msgspec.Struct, frozen=True):
 
     @property
     def at(self) -> Position:
-        """Where it is defined."""
+        """Position of its definition."""
         if self.rule is not None:
             return self.rule.place(self.rule.at)
         return Position(self.path, self.found.line)
 
 
 def generator_of(rule: DerivingRule) -> Generator:
-    """What a policy makes, as a generator."""
+    """A policy's deriving rule, as a generator."""
     path, _, name = rule.by.generator.rpartition(":")
     declared = Declaration(Reads.ASSET, rule.by.of, (rule.makes,))
     return Generator(path, Found(name, declared, rule.by.line), rule=rule)
 
 
 def in_order(generators: Iterable[Generator], registry: Registry) -> tuple[list[Generator], list[Diagnostic]]:
-    """The generators that can run, in the order in which they must, and what keeps the others from it."""
+    """The generators that can run, in the required order, and why the others cannot."""
     diagnostics: list[Diagnostic] = []
     sound: list[Generator] = []
     for generator in sorted(generators, key=lambda item: item.name):

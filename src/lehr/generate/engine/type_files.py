@@ -22,14 +22,14 @@ from lehr.sdk.source import FileEntry
 
 MODULE = ".py"
 DESCRIPTORS = (".binpb", ".desc", ".pb", ".protoset")
-"""What `protoc --descriptor_set_out --include_imports` and `buf build` write."""
+"""Suffix of the output of `protoc --descriptor_set_out --include_imports` and `buf build`."""
 
 
 class TypeFiles:
     """The type files of the newest snapshot. Modules import each other; declarations name messages.
 
     Attributes:
-        digest: of all that more than one file is read by.
+        digest: digest of everything that the reading of several files depends on.
     """
 
     def __init__(self, run: Run) -> None:
@@ -45,7 +45,7 @@ class TypeFiles:
         return self._code.keys()
 
     def take(self, files: Mapping[str, FileEntry], fetch: Callable[[list[str]], Iterator[bytes]]) -> None:
-        """Read what is shared, if any of it has changed. `files` are all type files."""
+        """Read the shared files if any has changed. `files` are all type files."""
         shared = {
             path: entry.content_id
             for path, entry in sorted(files.items())

@@ -1,9 +1,9 @@
-"""Outputs that are in force, made once more: what isolation cannot stop is found so.
+"""Rebuilds outputs in force, to detect what isolation cannot prevent.
 
-After an answer a few inputs of one generator, chosen by chance and in time all of them, are given to it
-again, in another interpreter: with another order of sets, and objects at other addresses; later, and in other
-company. If anything else comes out, that is an error from the next answer on, until the code of the
-generator changes: what is in force may be either, so nothing is published on it.
+After an answer, a few randomly chosen inputs of one generator, and in time all of them, are passed to it
+again in another interpreter: with another order of sets, objects at other addresses, at a later time, and
+together with other inputs. A different output is an error from the next answer on, until the generator's code
+changes: either output may be in force, so nothing is published based on it.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
 
 if TYPE_CHECKING:
-    from lehr.generate.engine.memo import Memo  # which does I/O, as its caller knows
+    from lehr.generate.engine.memo import Memo  # does I/O, as its caller expects
 
 MOST_ITEMS = 64
-"""Inputs that are given to a generator again, after one answer."""
+"""Number of inputs passed to a generator again after one answer."""
 
 MOST_BYTES = 1 << 20
-"""Of the files that are read again for it."""
+"""Total size of the files that are read again for it."""
 
 MOST_ASSETS = 500
-"""Of what is made again: to compare it holds up a commit that comes in, for some milliseconds."""
+"""Size of the rebuilt outputs: comparing them delays an incoming commit by some milliseconds."""
 
-_DOUBT = "doubt"  # maker, in the memo, of what was found out about a generator
+_DOUBT = "doubt"  # maker, in the memo, of findings about a generator
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What is to be made once more.
+    """A sample of outputs to rebuild.
 
     Attributes:
-        outputs: what was made, by item.
-        paths: of the files that it takes.
+        outputs: the outputs to compare, by item.
+        paths: paths of the files that it needs.
     """
 
     generator: Generator
@@ -56,23 +56,23 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Elsewhere(Protocol):
-    """Where generators are called again."""
+    """Calls generators again."""
 
     def ready(self) -> bool:
-        """Whether they can be called now. It is made ready while this is asked."""
+        """Whether they can be called now. Calling this prepares it."""
         ...
 
     @property
     def run(self) -> Run:
-        """Calls them, and gives up when there is something else to do."""
+        """Calls them, and stops when there is newer work."""
         ...
 
 
 class Verification:
-    """Chooses samples, and remembers what it has found out.
+    """Chooses samples, and remembers its findings.
 
     Args:
-        files: of the snapshot.
+        files: files of the snapshot.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Verification:
         self._doubts: dict[str, Output] = {}
 
     def problems(self) -> list[Diagnostic]:
-        """What is known against the generators, as their code is now."""
+        """Findings against the generators with their current code."""
         return [item for known in self._generators.ordered for item in self._doubt_of(known).diagnostics]
 
     def _doubt_of(self, generator: Generator) -> Output:
-        """What is known against a generator, as diagnostics of an output."""
+        """Findings against a generator, as diagnostics of an output."""
         digest = self._generators.code_digest(generator)
         doubt = self._doubts.get(generator.name)
         if doubt is None or doubt.inputs != digest:
@@ -111,7 +111,7 @@ class Verification:
         return doubt
 
     def idle(self) -> Iterator[None]:
-        """What is to be done after each answer; `verify` may come in between."""
+        """Work to do after each answer; `verify` may be called in between."""
         if self._sample is not None and not self._sample.paths:
             self.verify(())
             yield
@@ -119,14 +119,14 @@ class Verification:
             self._choose()
 
     def _choose(self) -> None:
-        """Choose what is verified after the next answer."""
+        """Choose the sample to verify after the next answer."""
         first, self._alone = self._alone, False
         known = [item for item in self._generators.ordered if not self._doubt_of(item).diagnostics]
-        if not first and known and self._elsewhere.ready():  # a worker may be there for one answer alone
+        if not first and known and self._elsewhere.ready():  # a worker may exist for one answer only
             self._sample = self._sample_of(known[int(self._chance.uniform(0, len(known) - 0.001))])
 
     def wanted(self) -> tuple[str, ...]:
-        """Paths of the files whose contents `verify` has to be given."""
+        """Paths of the files whose contents `verify` needs."""
         sample = self._sample
         if sample is None:
             return ()
@@ -137,7 +137,7 @@ class Verification:
         return sample.paths
 
     def verify(self, contents: Sequence[bytes]) -> None:
-        """Make the sample once more, if the contents of its files are there, and compare."""
+        """Rebuild the sample, if the contents of its files are available, and compare."""
         sample, self._sample = self._sample, None
         if sample is None or len(contents) != len(sample.paths):
             return

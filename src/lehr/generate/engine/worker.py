@@ -1,6 +1,6 @@
 """The worker process: `python -m lehr.generate.engine.worker --registry MODULE:FUNCTION`.
 
-It speaks `lehr.generate.outcome.protocol` on its stdin and stdout, and ends when stdin does.
+It speaks `lehr.generate.outcome.protocol` on its stdin and stdout, and exits when stdin is closed.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from lehr.model.types import Registry
 T = TypeVar("T")
 
 _MOST_ASSETS = 5000
-"""Assets in one message."""
+"""Number of assets in one message."""
 
-_SILENCE_SECONDS = 1.0  # after which the parent is told that there is something going on
+_SILENCE_SECONDS = 1.0  # interval after which the parent is notified that work continues
 
 _CHUNK = 1 << 20
 
 _BRIEF_SECONDS = 5
 
 _BATCH = 256
-"""Files asked for at once: enough to hide the round trip, few enough to hold in memory."""
+"""Number of files requested at once: enough to hide the round trip, few enough to hold in memory."""
 
 
 class Channel:
@@ -77,7 +77,7 @@ class Channel:
         self._outgoing.flush()
 
     def receive(self, kind: type[T]) -> T | None:
-        """The next message; None when there will be no more."""
+        """The next message; None at the end of the stream."""
         length = self._exactly(LENGTH_BYTES)
         if length is None:
             return None
@@ -89,7 +89,7 @@ class Channel:
         return bool(select.select([self.incoming], [], [], 0)[0])
 
     def _exactly(self, size: int) -> bytes | None:
-        """As many bytes, and none beyond, so that what waits is seen to wait; None when they end before."""
+        """Exactly this many bytes, so that waiting input stays visible; None if the stream ends before."""
         content = bytearray()
         while len(content) < size:
             chunk = os.read(self.incoming, min(size - len(content), _CHUNK))
@@ -99,7 +99,7 @@ class Channel:
         return bytes(content)
 
     def fetch(self, paths: Sequence[str]) -> Iterator[bytes]:
-        """Contents of files, in the order of `paths`, asked for in batches."""
+        """Contents of files, in the order of `paths`, requested in batches."""
         for start in range(0, len(paths), _BATCH):
             self.send(Wanted(tuple(paths[start : start + _BATCH])))
             answer = self.receive(Contents)
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class _Overtaken:
-    """Whether the parent has something newer to make, as a descriptor that can be read from then."""
+    """Descriptor that becomes readable when the parent has something newer to build."""
 
     def __init__(self) -> None:
         self.descriptor, self._tell = os.pipe()
@@ -142,13 +142,13 @@ class _Overtaken:
         signal.signal(OVERTAKE, self._note)
 
     def forget(self) -> None:
-        """What was told is dealt with."""
+        """Note that the pending signal was handled."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.descriptor, _CHUNK):
                 pass
 
     def _note(self, _number: int, _frame: object) -> None:
-        with contextlib.suppress(BlockingIOError):  # it has been told often enough
+        with contextlib.suppress(BlockingIOError):  # it was notified often enough
             os.write(self._tell, b"x")
 
 
@@ -170,7 +170,7 @@ def _serve(channel: Channel, build: Build, memo: Memo, overtaken: _Overtaken) ->
 
 
 def _brief(limits: SandboxLimits) -> SandboxLimits:
-    """Limits for what is made again only to see whether it is the same."""
+    """Limits for rebuilds that only serve verification."""
     cpu, wall = min(limits.cpu_seconds, _BRIEF_SECONDS), min(limits.wall_seconds, _BRIEF_SECONDS)
     return replace(limits, cpu_seconds=cpu, wall_seconds=wall)
 
@@ -180,7 +180,7 @@ def _memo(options: argparse.Namespace) -> Memo:
 
 
 def _pass_time(channel: Channel, work: Iterator[None]) -> None:
-    """Do `work` until there is something else to do."""
+    """Do `work` until newer input arrives."""
     while not channel.waiting():
         try:
             next(work)
@@ -189,7 +189,7 @@ def _pass_time(channel: Channel, work: Iterator[None]) -> None:
 
 
 def _telling(run: Fork, channel: Channel) -> Fork:
-    """`run`, which tells the parent every now and then that it gets on, however long all of it takes."""
+    """`run` that regularly notifies the parent of progress, however long it takes."""
 
     def telling(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
         said = clock.monotonic()
@@ -215,7 +215,7 @@ def _answer(channel: Channel, built: Built) -> None:
 
 
 def _own_pipes() -> Channel:
-    """Take stdin and stdout away from everybody else: a stray print must not garble the protocol."""
+    """Reserve stdin and stdout for the protocol: a stray print must not corrupt it."""
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""The workspace file `lehr.yaml`: what a snapshot declares, and within which limits.
+"""The workspace file `lehr.yaml`: the parts of a snapshot, and their limits.
 
 partition: shakespeare          # required
 types: ["types/*.{yaml,py}"]    # types of assets and addons that it declares
@@ -76,13 +76,13 @@ FIELDS: tuple[str, ...] = _File.__struct_fields__
 
 
 class Workspace(msgspec.Struct, frozen=True):
-    """What `lehr.yaml` says.
+    """The content of `lehr.yaml`.
 
     Attributes:
         assets, generators, types: glob patterns (`lehr.generate.outcome.globs`).
-        explicit: which of these patterns somebody wrote, with their place; a written pattern that
-            matches nothing is worth a warning, a default one is not.
-        named: types that guards and rules are for, with their place.
+        explicit: the patterns that are written in the file, with their place; a written pattern that matches
+            nothing gets a warning, a default one does not.
+        named: types that guards and rules apply to, with their place.
     """
 
     partition: Partition
@@ -95,12 +95,12 @@ class Workspace(msgspec.Struct, frozen=True):
 
     @property
     def patterns(self) -> tuple[tuple[str, ...], ...]:
-        """What says which files hold assets, types and code."""
+        """The settings that assign files to assets, types and code."""
         return self.assets, self.types, self.generators
 
 
 def missing_workspace() -> Diagnostic:
-    """There is no workspace file."""
+    """The workspace file is missing."""
     return Diagnostic(
         code="GEN001",
         what=f"there is no {WORKSPACE_FILE} here",
@@ -112,7 +112,7 @@ def missing_workspace() -> Diagnostic:
 
 
 def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
-    """The workspace that the file's `content` describes; None if there is an error in it."""
+    """The workspace that the file's `content` describes; None if it has an error."""
     loaded = documents.load(WORKSPACE_FILE, content)
     if loaded.diagnostics:
         return None, list(loaded.diagnostics)
@@ -144,7 +144,7 @@ def read_workspace(content: bytes) -> tuple[Workspace | None, list[Diagnostic]]:
 
 
 def unknown_types(workspace: Workspace, known: Collection[str]) -> Iterator[Diagnostic]:
-    """GEN002: what a guard or a rule is for has to be a type, or it would guard nothing."""
+    """GEN002: a guard or rule must apply to a type, or it would guard nothing."""
     for name, at in workspace.named:
         if name not in known:
             fix = did_you_mean(name, known, f"known types: {', '.join(sorted(known))}")

@@ -1,1 +1,1 @@
-"""What the other packages hand to each other: outputs, lists of problems, messages of the worker's pipe."""
+"""Data exchanged between the other packages: outputs, lists of problems, messages of the worker's pipe."""

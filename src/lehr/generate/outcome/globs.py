@@ -38,10 +38,10 @@ def glob_problem(pattern: str) -> str | None:
 
 @functools.lru_cache(maxsize=8192)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A function that tells whether a path matches `pattern`.
+    """A function that checks whether a path matches `pattern`.
 
-    `*` and `?` stay within one path segment, `**` stands for any number of segments, `{a,b}` is
-    either. Everything else stands for itself. Wildcards do not match hidden files and folders.
+    `*` and `?` stay within one path segment, `**` matches any number of segments, `{a,b}` either. Everything
+    else matches itself. Wildcards do not match hidden files and folders.
 
     Raises:
         ValueError: `glob_problem(pattern)` is not None.
@@ -60,10 +60,10 @@ def may_lead_to(path: str, pattern: str) -> bool:
 
 
 def _expression(pattern: str) -> str:
-    """The regular expression of a pattern. It takes time that is at most quadratic in the path's length.
+    """The regular expression of a pattern. Matching takes at most quadratic time in the path's length.
 
-    Whatever stands between two wildcards has one length, so the first place where it fits is as good
-    as any later one, and is never taken back (an atomic group); only the last wildcard is.
+    The text between two wildcards has a fixed length, so its first match is as good as any later one and
+    never needs backtracking (an atomic group); only the last wildcard does.
     """
     chunks: list[list[str]] = [[]]
     for segment in pattern.split("/"):
@@ -86,12 +86,12 @@ def _segment(segment: str) -> str:
 
 
 def _choices(segment: str) -> list[list[str]]:
-    """What may stand in the parts of a segment, one after the other."""
+    """The alternatives for each part of a segment, in order."""
     return [part.split(",") if index % 2 else [part] for index, part in enumerate(_BRACE.split(segment))]
 
 
 def _names(segment: str) -> list[str]:
-    """Everything that the braces of a segment stand for."""
+    """All expansions of the braces in a segment."""
     return ["".join(chosen) for chosen in itertools.product(*_choices(segment))]
 
 

@@ -1,4 +1,4 @@
-"""What one input has been made into."""
+"""The output made from one input."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LeftOut = tuple[str, ...]
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """An addon that a generator puts on an asset of somebody else.
+    """An addon that a generator puts on an asset that it did not make.
 
     Attributes:
-        value: of the addon's type.
-        by: the call of the generator, and the line, that it was yielded by.
-        version: of the addon's type.
+        value: a value of the addon's type.
+        by: the generator call and line that yielded it.
+        version: version of the addon's type.
     """
 
     id: AssetId
@@ -33,16 +33,16 @@ class Addition(msgspec.Struct, frozen=True):
 
     @property
     def at(self) -> Position:
-        """Where it was yielded."""
+        """Position of the `yield`."""
         return Position(self.by.module, self.by.line)
 
 
 class LeftOutOf(msgspec.Struct, frozen=True, array_like=True):
-    """What each of some assets leaves out (`lehr.generate.typing.unset_fields`), each answer held once.
+    """Fields that assets leave unset (`lehr.generate.typing.unset_fields`); equal answers are stored once.
 
     Attributes:
-        answers: all that there are.
-        of: for each asset the index of its own; none at all if no asset leaves anything out.
+        answers: all distinct answers.
+        of: for each asset the index of its answer; empty if no asset leaves anything out.
     """
 
     answers: tuple[LeftOut, ...] = ()
@@ -53,7 +53,7 @@ class LeftOutOf(msgspec.Struct, frozen=True, array_like=True):
 
 
 def gathered(found: Sequence[LeftOut]) -> LeftOutOf:
-    """What each asset leaves out, in the order of the assets."""
+    """The unset fields of each asset, in the order of the assets."""
     places = {answer: place for place, answer in enumerate(dict.fromkeys(found))}
     if set(places) <= {()}:
         return LeftOutOf()
@@ -61,13 +61,13 @@ def gathered(found: Sequence[LeftOut]) -> LeftOutOf:
 
 
 class Output(msgspec.Struct, frozen=True):
-    """What was made of one asset file, or of one call of a generator.
+    """The output of one asset file, or of one call of a generator.
 
     Attributes:
-        inputs: digest or id of all that went in: while it stays the same, so does this.
-        repeatable: False when something outside the input had a part in it (a time limit), so
-            that it has to be made again next time.
-        left_out: of each asset.
+        inputs: digest or id of all inputs: while it stays the same, so does the output.
+        repeatable: False if something outside the input affected it (a time limit), so that it must be
+            rebuilt next time.
+        left_out: unset fields of each asset.
     """
 
     inputs: str

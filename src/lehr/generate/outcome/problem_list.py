@@ -1,4 +1,4 @@
-"""Problems as they are found, up to as many as anybody reads."""
+"""Problems in the order found, up to a readable number."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lehr.base.documents import MAX_BYTES, MAX_PROBLEMS
 from lehr.sdk.source import FileEntry
 
 MAX_REPORTED = 10_000
-"""Problems of a whole workspace that are reported."""
+"""Maximum number of reported problems of a workspace."""
 
 
 class Collected:
-    """What is wrong with one file, or with what one call of a generator yielded.
+    """The problems of one file, or of the output of one generator call.
 
     Args:
-        subject: that file or generator.
+        subject: the file or generator.
     """
 
     def __init__(self, subject: str, diagnostics: Iterable[Diagnostic] = ()) -> None:
@@ -26,18 +26,18 @@ class Collected:
         self.add(diagnostics)
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """These, too."""
+        """Add these problems."""
         found = list(diagnostics)
         self._diagnostics += found
         self._errors += len(errors(found))
 
     @property
     def full(self) -> bool:
-        """True once there are so many errors that there is no use in looking for more."""
+        """True once there are so many errors that searching for more is useless."""
         return self._errors > MAX_PROBLEMS
 
     def all(self) -> tuple[Diagnostic, ...]:
-        """In the order found. When there are too many, the last one says so."""
+        """Problems in the order found. If there are too many, the last one says so."""
         if not self.full:
             return tuple(self._diagnostics)
         shown, rest = self._diagnostics[:MAX_PROBLEMS], self._diagnostics[MAX_PROBLEMS:]
@@ -47,11 +47,11 @@ class Collected:
 
 
 def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Those of a whole workspace that are worth sending and storing: errors before warnings.
+    """The problems of a workspace that are worth sending and storing: errors before warnings.
 
-    Confidential ones come first of all: without them, others might show their lines.
+    Confidential ones come first: without them, others might show their lines.
     """
-    if len(diagnostics) <= MAX_REPORTED + 1:  # one more may be the word that there are more
+    if len(diagnostics) <= MAX_REPORTED + 1:  # one more may be the note that there are more
         return tuple(diagnostics)
     listed = sorted(
         in_order(diagnostics), key=lambda item: (not item.confidential, item.severity is not Severity.ERROR)
@@ -62,7 +62,7 @@ def reported(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def too_large(entry: FileEntry) -> Diagnostic:
-    """A file that is not even read."""
+    """A file that was not read."""
     return Diagnostic(
         code="GEN011",
         what=f"the file has {entry.size:,} bytes, more than {MAX_BYTES:,}",

@@ -1,8 +1,7 @@
-"""What the parent and the worker say to each other: length-prefixed msgpack over pipes.
+"""The protocol between parent and worker: length-prefixed msgpack over pipes.
 
-One conversation: the parent says what has `Changed`; the worker answers any number of times
-`Wanted`, each answered with `Contents`, `Working` and `Unkept`, then any number of `Part`s, and then once
-`Built`.
+One conversation: the parent sends `Changed`; the worker answers any number of times `Wanted`, each answered
+with `Contents`, `Working` and `Unkept`, then any number of `Part`s, and then once `Built`.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ LENGTH_BYTES = 4
 
 
 class SandboxLimits(msgspec.Struct, frozen=True):
-    """What generators may use.
+    """Resource limits for generators.
 
-    A fork makes many calls. For all of them together it may use `cpu_seconds`, and more for each call and
-    each megabyte; and of time in the same proportion as for one call.
+    A fork makes many calls. For all of them together it may use `cpu_seconds`, plus an allowance for each
+    call and each megabyte; wall time grows in the same proportion.
 
     Attributes:
-        cpu_seconds: of processor time, for one call.
-        wall_seconds: until one call must have answered.
-        memory_bytes: beyond what the worker itself occupies.
-        answer_bytes: of all that one call yields.
-        cpu_seconds_per_call: what a fork may use more for each call that it has answered.
-        cpu_seconds_per_megabyte: what it may use more for each megabyte that it is given or answers.
-        calls: that the fork at hand is to answer.
-        given_bytes: what these calls are given.
+        cpu_seconds: processor time for one call.
+        wall_seconds: time within which one call must answer.
+        memory_bytes: memory beyond that of the worker itself.
+        answer_bytes: total size of what one call yields.
+        cpu_seconds_per_call: allowance for each answered call.
+        cpu_seconds_per_megabyte: allowance for each megabyte of arguments and answers.
+        calls: number of calls that the current fork must answer.
+        given_bytes: total size of their arguments.
     """
 
     cpu_seconds: int = 10
@@ -48,13 +47,13 @@ class SandboxLimits(msgspec.Struct, frozen=True):
     given_bytes: int = 0
 
     def cpu_seconds_in_all(self, answers: int, answered_bytes: int) -> float:
-        """What a fork may have used when it has answered so often, and so much."""
+        """Processor seconds that a fork may have used after so many answers of so many bytes."""
         megabytes = (self.given_bytes + answered_bytes) / 1e6
         more = self.cpu_seconds_per_call * answers + self.cpu_seconds_per_megabyte * megabytes
         return self.cpu_seconds + more
 
     def wall_seconds_in_all(self, answers: int, answered_bytes: int) -> float:
-        """How long it may have taken until then."""
+        """Wall seconds that it may have taken until then."""
         return self.wall_seconds / self.cpu_seconds * self.cpu_seconds_in_all(answers, answered_bytes)
 
 
@@ -62,7 +61,7 @@ class Changed(msgspec.Struct, frozen=True):
     """How the snapshot's files differ from those of the last conversation.
 
     Attributes:
-        skipped: paths of all that is there and no part of the snapshot.
+        skipped: paths that exist but are not part of the snapshot.
     """
 
     files: tuple[FileEntry, ...]
@@ -83,34 +82,34 @@ class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
 
 
 class Working(msgspec.Struct, frozen=True, tag="working"):
-    """Generators go on answering, and nothing is to be said about it yet."""
+    """Generators are still answering; there is no result yet."""
 
 
 class Unkept(msgspec.Struct, frozen=True, tag="unkept"):
-    """Nothing is kept on disk from now on, and why."""
+    """Outputs are no longer kept on disk, with the reason."""
 
     why: str
 
 
 class Part(msgspec.Struct, frozen=True, tag="part"):
-    """Some of the assets that are new or differ; `Built` has the rest.
+    """Some of the new and changed assets; `Built` has the rest.
 
-    So that an answer of a million assets is never in memory as one piece, on neither side.
+    So that an answer of a million assets is never in memory as one piece, on either side.
     """
 
     upserts: tuple[Asset, ...]
 
 
 class Built(msgspec.Struct, frozen=True, tag="built"):
-    """What the snapshot declares, as a difference from the last answer without an error.
+    """The content of the snapshot, as a difference from the last answer without an error.
 
     Attributes:
         upserts, removals: empty if there is an error among the diagnostics.
         types: names of the types that the workspace declares.
         declared: its generators, in the order in which they run.
-        again: paths of files whose `Contents` the worker takes once more, when the answer has been passed
-            on; none, if they cannot be had. They are sent before the next `Changed`.
-        overtaken: True when the worker was told (`OVERTAKE`) to stop, and did: this is no answer.
+        again: paths of files whose `Contents` the worker expects once more after the answer was passed on;
+            empty contents if they are unavailable. They are sent before the next `Changed`.
+        overtaken: True if the worker stopped on request (`OVERTAKE`): this is not an answer.
     """
 
     partition: Partition | None
@@ -131,6 +130,6 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def frame(message: Any) -> bytes:
-    """`message` as it goes over the pipe."""
+    """`message`, encoded for the pipe."""
     body = _encoder.encode(message)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
