@@ -1,16 +1,16 @@
-"""One incarnation as one file, to be kept elsewhere, taken elsewhere, or sent to somebody.
+"""One incarnation as one file, for backup, transfer or sharing.
 
-In: a header and assets in order of id. Out: a file that says itself whether it is whole and unchanged;
-and back. Neither way keeps more in memory than one asset.
+In: a header and assets in order of id. Out: a file that shows whether it is complete and unchanged; and back.
+Neither direction keeps more than one asset in memory.
 
-The file is JSON, one document a line, compressed with gzip where it is large:
+The file is JSON, one document per line, compressed with gzip where it is large:
 
     {"format": "lehr-incarnation", "version": 1, "header": {...}}
     {"id": ..., "type": ..., "digest": ..., "body": {...}, "origin": {...}}     for each asset, by id
     {"assets": 2, "digest": ...}
 
-`header` is an `Incarnation`; `body` are the very bytes that the digest is of; `origin` says where the
-asset was declared and made. The digest in the last line is the header's, recomputed. A reader ignores
+`header` is an `Incarnation`; `body` holds exactly the bytes that the digest covers; `origin` records where
+the asset was declared and made. The digest in the last line is the header's, recomputed. A reader ignores
 fields that it does not know; a change that it must not ignore raises `version`.
 """
 
@@ -37,7 +37,7 @@ FORMAT = "lehr-incarnation"
 VERSION = 1
 
 _COMPRESSED_ASSETS = 1000
-"""From so many on, a file is large."""
+"""A file with at least this many assets is large."""
 
 _LONGEST_LINE = 4 * MAX_ASSET_BYTES
 _GZIP = b"\x1f\x8b"
@@ -45,7 +45,7 @@ _NAME_ONE = "name a file that `lehr store export` wrote"
 
 
 class ArchiveError(StalledError):
-    """A file is no incarnation, or not the one that it says it is."""
+    """A file is not an incarnation, or not the one that its header claims."""
 
     def __init__(self, path: Path, why: str, fix: str = "export it once more") -> None:
         super().__init__(f"{path} cannot be imported", code="STO101", why=why, fix=fix)
@@ -85,10 +85,10 @@ _plain = msgspec.json.Decoder()
 
 
 def write_archive(path: Path, header: Incarnation, assets: Iterable[Asset]) -> int:
-    """Write an incarnation to `path`, which is replaced once all is written. Returns its size in bytes.
+    """Write an incarnation to `path`, which is replaced at the end. Returns its size in bytes.
 
     Raises:
-        StalledError: the assets are not those of the header's digest; or the file cannot be written.
+        StalledError: the assets do not match the header's digest, or the file cannot be written.
     """
     half = path.with_name(f".{path.name}.half")
     compressed = header.assets >= _COMPRESSED_ASSETS or path.suffix == ".gz"
@@ -139,17 +139,17 @@ def _write(file: IO[bytes], header: Incarnation, assets: Iterable[Asset]) -> Non
 
 
 class Archive:
-    """A file that `write_archive` has written, being read.
+    """Reads a file that `write_archive` wrote.
 
     Attributes:
         header: of the incarnation.
     """
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
-        """Read the first line of `file`, which is called `path`.
+        """Read the first line of `file`, whose name is `path`.
 
         Raises:
-            ArchiveError: it is no incarnation, or one of a newer format.
+            ArchiveError: it is not an incarnation, or its format is newer.
         """
         self._path = path
         self._file = file
@@ -166,7 +166,7 @@ class Archive:
                     "import it with a newer Lehr",
                 )
             self.header = _header.decode(first.header)
-        # No digest is of the name, and whoever writes a file can give anything else a digest that fits.
+        # No digest covers the name, and the writer of a file can give everything else a digest that matches.
         why = partition_problem(self.header.partition)
         if why is not None or self.header.sequence < 1:
             raise ArchiveError(
@@ -174,10 +174,10 @@ class Archive:
             )
 
     def assets(self) -> Iterator[tuple[Asset, bytes]]:
-        """Every asset by id, and what is kept of its origin. Verified: the last only once all is known.
+        """Every asset by id, with its stored origin. Verified: the last only once all are known.
 
         Raises:
-            ArchiveError: the file was changed, or is not whole.
+            ArchiveError: the file was changed, or is incomplete.
         """
         merkle, count, before = RunningMerkle(), 0, ""
         with self._telling():
@@ -231,7 +231,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
     """The incarnation in the file `path`, compressed or not.
 
     Raises:
-        ArchiveError: there is none.
+        ArchiveError: the file does not hold one.
     """
     with contextlib.ExitStack() as stack:
         try:

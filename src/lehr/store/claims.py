@@ -1,7 +1,7 @@
-"""The register of claims of one host: what is resolved, by whom it is asked, and how long it may take.
+"""Claims of one host: resolves their names, asks the register, and bounds the time that both take.
 
-In: claims as types word them. Out: conflicts. The registers themselves (`lehr.store.sqlite.claims`,
-`lehr.store.postgres.claims`) hold only real names, and whose they are.
+In: claims as types write them. Out: conflicts. The registers themselves (`lehr.store.sqlite.claims`,
+`lehr.store.postgres.claims`) hold only real names and their owners.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ T = TypeVar("T")
 
 _RESOLVE_SECONDS = 5.0
 _REGISTER_SECONDS = 15.0
-"""More than a register takes to find out that it is locked or away. Longer than that, it hangs."""
+"""Longer than a register takes to notice that it is locked or unreachable. After that, it hangs."""
 
 Resolved = Mapping[AssetId, Mapping[str, str]]
-"""By asset: its claims as it words them, by real name."""
+"""By asset: its claims as written, by real name."""
 
 
 class Owner(msgspec.Struct, frozen=True):
     """A partition of one store.
 
     Attributes:
-        store: tells stores apart, wherever their control plane runs from.
-        state: the state folder, for people, and to find out that it is gone.
+        store: identifies the store, wherever its control plane runs.
+        state: the state folder, for messages, and to detect that it is gone.
     """
 
     store: str
@@ -49,16 +49,16 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """A thing in production, by its real name, and who holds it."""
+    """A thing in production, by its real name, and its holder."""
 
     name: str
     holder: Holder
 
 
 class Register(Protocol):
-    """Real names of things in production, and who holds them. Every method is one transaction.
+    """Real names of things in production, and their holders. Every method is one transaction.
 
-    What belongs to an owner that is gone counts as free. One call at a time.
+    Names of an owner that is gone count as free. One call at a time.
     """
 
     def known(self, owner: Owner) -> bool:
@@ -66,7 +66,7 @@ class Register(Protocol):
         ...
 
     def holders(self, owner: Owner, names: Collection[str]) -> dict[str, Holder]:
-        """Who holds each of `names` that somebody holds; `ours` as seen by `owner`."""
+        """The holder of each of `names` that is held; `ours` as seen by `owner`."""
         ...
 
     def take(
@@ -78,14 +78,14 @@ class Register(Protocol):
         free: bool,
         over: Collection[AssetId] = (),
     ) -> dict[str, Holder]:
-        """Take `names` unless something else holds one, which is the answer; then none is taken.
+        """Take all of `names`, or none if another asset or owner holds one; returns those holders.
 
-        Of this owner, names pass between the assets of `names`. Every other one keeps what it holds.
+        Names pass between this owner's assets in `names`. Every other asset keeps its names.
 
         Args:
-            only: release what else the assets hold.
-            free: take those that are free all the same.
-            over: assets of this owner that do not keep what they hold.
+            only: release any other names of the assets.
+            free: take the free ones even so.
+            over: assets of this owner that do not keep their names.
         """
         ...
 
@@ -94,18 +94,18 @@ class Register(Protocol):
         ...
 
     def release(self, owner: Owner, names: Mapping[AssetId, Collection[str] | None]) -> None:
-        """Give up what these assets hold: these names, or all (None)."""
+        """Release names of these assets: `names`, or all (None)."""
         ...
 
     def close(self) -> None:
-        """Close what is open. It is opened again when it is next needed."""
+        """Close open files or connections. They are reopened when next needed."""
         ...
 
 
 def refused(
     holders: Mapping[str, Holder], assets: Collection[AssetId], over: Collection[AssetId]
 ) -> dict[str, Holder]:
-    """The holders that keep names from being taken for these assets; `over` as in `Register.take`."""
+    """The holders that block names for these assets; `over` as in `Register.take`."""
     yielding = {*assets, *over}
     return {
         name: holder for name, holder in holders.items() if not (holder.ours and holder.asset in yielding)
@@ -113,9 +113,9 @@ def refused(
 
 
 def real_name(claim: str, base: Path) -> str:
-    """What `claim` names on this host: links of paths are resolved, and relative ones are below `base`.
+    """The real name of `claim` on this host: links in paths are resolved, relative paths are below `base`.
 
-    A file is replaced by a rename, so that a link at the end of its path is replaced, and not followed.
+    Files are replaced by a rename, so a link at the end of a path is replaced, not followed.
     """
     kind, _, name = claim.partition(":")
     match kind:
@@ -130,7 +130,7 @@ def real_name(claim: str, base: Path) -> str:
 
 
 def _path_in(name: str) -> str | None:
-    """The path that a real name holds; None for what is no file."""
+    """The path in a real name; None if it is not a file."""
     kind, _, path = name.partition(":")
     if kind == "database" and path.startswith("sqlite:"):
         return path.removeprefix("sqlite:").rpartition("/")[0]
@@ -138,7 +138,7 @@ def _path_in(name: str) -> str | None:
 
 
 def _as_written(claim: str, base: Path) -> str:
-    """The same without a look at the disk."""
+    """The same without reading the disk."""
     kind, _, name = claim.partition(":")
     return f"path:{os.path.normpath(base / name)}" if kind in ("file", "folder") else claim
 
@@ -149,9 +149,9 @@ class HostClaims:
     Args:
         store: as in `Owner`.
         base: what relative paths in intent are relative to.
-        resolving: runs what looks at paths, which hangs where a mount does.
+        resolving: runs look-ups of paths, which hang if a mount does.
         protected: folders that no claim may lead into.
-        blocking: runs what asks the register, in one thread.
+        blocking: runs calls of the register, in one thread.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class HostClaims:
         resolved, forbidden = await self._looked_at(owner, claims)
         names = {name for names in resolved.values() for name in names}
         holders = await _in_time(self._blocking.run(self._register.holders, owner, sorted(names)))
-        # What an asset of ours held, it may hold no more: those that are asked about now say it anew.
+        # Our assets may hold less than before: those in this call claim again.
         before = {name for name, holder in holders.items() if holder.ours and holder.asset in claims}
         found = _conflicts(resolved, {name: holders[name] for name in holders.keys() - before})
         return [*forbidden, *found, *_among(resolved, owner)]
@@ -234,7 +234,7 @@ class HostClaims:
         """Real names, and which of them lead into Lehr's state or a git repository.
 
         Raises:
-            TransientError: it takes too long to find out.
+            TransientError: resolving takes too long.
         """
 
         def look() -> tuple[Resolved, list[Conflict]]:
@@ -243,7 +243,7 @@ class HostClaims:
 
         try:
             async with asyncio.timeout(_patience(claims)):
-                return await self._resolving.run(look)  # at once: each way to a thread costs 70 us
+                return await self._resolving.run(look)  # in one call: each hand-over to a thread costs 70 us
         except TimeoutError as error:
             raise TransientError(
                 "the paths that assets claim cannot be looked at",
@@ -264,7 +264,7 @@ class HostClaims:
         ]
 
     async def _resolved(self, claims: Mapping[AssetId, Collection[str]]) -> Resolved:
-        """Real names; where a look at the disk takes too long, names as they are written."""
+        """Real names; names as written if reading the disk takes too long."""
         try:
             async with asyncio.timeout(_patience(claims)):
                 return _written(await self._resolving.run(self._all, claims, self._real_name))
@@ -281,7 +281,7 @@ class HostClaims:
 
 
 def _written(resolved: Resolved) -> Resolved:
-    """The same with names that a register can hold: those of folders may be no text."""
+    """The same with names that a register can hold: folder names may not be valid text."""
     return {id: {_text(name): claim for name, claim in names.items()} for id, names in resolved.items()}
 
 
@@ -290,12 +290,12 @@ def _text(name: str) -> str:
 
 
 def _patience(claims: Mapping[AssetId, Collection[str]]) -> float:
-    """Seconds that a look at the paths of these claims may take."""
+    """Seconds that resolving the paths of these claims may take."""
     return _RESOLVE_SECONDS + len(claims) / 1000
 
 
 async def _in_time(asking: Awaitable[T]) -> T:
-    """What a register answers, unless it hangs: whoever waits for it must be able to say why."""
+    """The result of a register call, or an error if it hangs: callers can report why."""
     try:
         async with asyncio.timeout(_REGISTER_SECONDS):
             return await asking

@@ -1,8 +1,8 @@
 """Which store belongs to a state folder: a file in it, or a PostgreSQL database that it names.
 
-In: the folder, and the address that a person names, if any. Out: the store, open. A folder whose store is
-elsewhere remembers where, without a password, so that the store need be named once only, and that nobody
-starts anew in a file by forgetting to.
+In: the folder, and the address that the user names, if any. Out: the open store. A folder whose store is
+elsewhere remembers where, without a password. So users name the store only once, and cannot start over in a
+file by forgetting to.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from lehr.store.postgres.claims import ClaimTable
 
 _NOTE = "store"
-"""The file beside the state file that remembers an address."""
+"""The file next to the state file that remembers an address."""
 
 
 def has_store(file: Path) -> bool:
-    """Whether there is a store in `file`, or the folder knows where it is."""
+    """Whether `file` holds a store, or the folder knows where it is."""
     return file.is_file() or _note_of(file).is_file()
 
 
 def is_gone(file: Path) -> bool:
-    """Whether there is no store any more. What cannot be looked at counts as there."""
+    """Whether the store is gone. One that cannot be read counts as present."""
     for path in (file, _note_of(file)):
         try:
             os.stat(path)
@@ -44,14 +44,14 @@ def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -
     """The store in the state file `file`, or where its folder says, or at the address `named`.
 
     Args:
-        read_only: True for whoever does not write. Else it is made where there is none, and remembered.
+        read_only: True for readers. Otherwise a missing store is created, and remembered.
 
     Raises:
-        TransientError, StalledError: it cannot be opened; or it is another one than the folder's.
+        TransientError, StalledError: it cannot be opened, or it is not the folder's store.
     """
     text = named or _noted(file)
     if text is None:
-        from lehr.store.sqlite import SqliteStore  # noqa: PLC0415 - either of the two, never both
+        from lehr.store.sqlite import SqliteStore  # noqa: PLC0415 - only one of the two
 
         return SqliteStore(file, read_only=read_only, background=not read_only)
     address = _address(text)
@@ -70,12 +70,12 @@ def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -
 
 
 def forget_store(file: Path) -> None:
-    """Let the folder of `file` know of no store elsewhere any more."""
+    """Make the folder of `file` forget a store elsewhere."""
     _note_of(file).unlink(missing_ok=True)
 
 
 def place_of(file: Path, named: str | None = None) -> str:
-    """Where `store_of` finds the store, as it is told to people: without credentials.
+    """Where `store_of` finds the store, for messages: without credentials.
 
     Raises:
         StalledError: the address cannot be read.
@@ -150,7 +150,7 @@ def _write_note(file: Path, address: Address) -> None:
 
 
 def _require_same(file: Path, address: Address) -> None:
-    """See that nobody leaves pins and pushes under way behind without meaning to."""
+    """Check that no pins and running pushes are left behind by accident."""
     noted = _noted(file)
     if noted is None and file.exists():
         raise StalledError(

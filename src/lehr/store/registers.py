@@ -1,6 +1,6 @@
 """Several registers of claims as one: a thing is held only if all of them grant it.
 
-They are asked in their order. What the first ones have granted before a later one refuses is given back.
+They are asked in order. Names that the first ones granted before a later one refuses are released.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _Holders = Mapping[str, Holder]
 class Registers:
     """`lehr.store.claims.Register` over several of them.
 
-    A crash may leave what only some have granted: it stays this owner's until its assets claim anew or leave.
+    A crash may leave names that only some granted: this owner keeps them until its assets claim again or
+    leave.
     """
 
     def __init__(self, registers: Sequence[Register]) -> None:
@@ -36,7 +37,7 @@ class Registers:
         found: dict[str, Holder] = {}
         for register in self._registers:
             for name, holder in register.holders(owner, names).items():
-                # Another owner in one of them counts, whatever the others say.
+                # Another owner in one of them counts, whatever the others report.
                 if name not in found or (found[name].ours and not holder.ours):
                     found[name] = holder
         return found
@@ -45,10 +46,10 @@ class Registers:
         self, owner: Owner, names: _Names, *, only: bool, free: bool, over: Collection[AssetId] = ()
     ) -> dict[str, Holder]:
         wanted = [name for claimed in names.values() for name in claimed]
-        # All are looked at before any is changed: most refusals, and a register that is away, show here.
+        # Read all before changing any: most refusals, and an unreachable register, show here.
         before = [register.holders(owner, wanted) for register in self._registers]
         if not only and all(_holds(found, names) for found in before):
-            return {}  # as before nearly every push
+            return {}  # the case before nearly every push
         others = {name: holder for found in before for name, holder in refused(found, names, over).items()}
         if others and not free:
             return others
@@ -96,7 +97,7 @@ class Registers:
         return others
 
     def _give_back(self, owner: Owner, names: _Names, before: Sequence[_Holders]) -> None:
-        """Have the first registers hold what they held `before`, as far as `names` go."""
+        """Restore what the first registers held `before`, as far as `names` go."""
         for register, found in zip(self._registers, before, strict=False):
             ours = {name: holder.asset for name, holder in found.items() if holder.ours}
             moved: dict[AssetId, list[str]] = {}
@@ -122,5 +123,5 @@ def _holds(found: _Holders, names: _Names) -> bool:
 
 
 def _among(names: _Names, those: Collection[str], *, inside: bool = True) -> dict[AssetId, list[str]]:
-    """The names that are in `those`, or else that are not."""
+    """The names that are in `those`, or that are not."""
     return {id: [name for name in claimed if (name in those) is inside] for id, claimed in names.items()}

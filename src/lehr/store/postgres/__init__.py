@@ -1,15 +1,13 @@
 """The store in a PostgreSQL database: for more than one machine, or more than one process.
 
-In: writes; one transaction each commit, over one connection. Out: values, over as many connections as
-there are readers at a time. All tables are in a schema of their own.
+In: writes; one transaction per commit, over one connection. Out: values, over one connection per concurrent
+reader. All tables are in a schema of their own.
 
 Architecture invariants:
 
-* Commits that could decide by the same rows go one after the other (`locks`), whichever processes they
-  come from.
-* A commit that raised was not written. Where the connection is lost while it ends, the server is asked
-  before anything is answered (`writer`).
-* Connections that are lost are made anew when they are next needed; nobody has to be told to.
+* Commits that could depend on the same rows are serialized (`locks`), across processes. * A commit that
+raised was not written. If the connection is lost during COMMIT, the writer asks the server before it returns
+(`writer`). * Lost connections are reopened automatically when next needed.
 
 Importing it needs the driver: `pip install 'lehr[postgres]'`.
 """
@@ -39,11 +37,11 @@ __all__ = ["Address", "PostgresStore"]
 class PostgresStore:
     """`lehr.sdk.store.CheckableStore` in a PostgreSQL database.
 
-    `commit` may run in another thread than the reads, but never in two at a time.
+    `commit` may run in a different thread from the reads, but in one thread at a time.
     """
 
     def __init__(self, address: Address, *, read_only: bool = False) -> None:
-        """Connect; unless `read_only`, make the tables when they are not there.
+        """Connect; unless `read_only`, create missing tables.
 
         Raises:
             TransientError, StalledError: see `Connector.connect`.
@@ -69,14 +67,14 @@ class PostgresStore:
         return self._writer.transact(
             keys_of(self._address.schema, writes),
             lambda db: [_CARRY_OUT[type(write)](db, write) for write in writes],
-            # What is copied in cannot be sent ahead.
+            # COPY cannot be pipelined.
             pipelined=not any(isinstance(write, Publish) for write in writes),
         )
 
     def check(
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
-        # Hardly any command checks, and start-up counts.
+        # Few commands check, and start-up time counts.
         from lehr.store.sql.check import check, rows  # noqa: PLC0415
 
         with self._readers.moment() as db:

@@ -33,16 +33,16 @@ class Address:
     """A schema of a database, and how to reach it.
 
     Attributes:
-        schema: that holds all tables of this store, and nothing else.
-        place: what is told of it: without credentials.
-        url: the same place for another process, without a password.
+        schema: holds all tables of this store, and nothing else.
+        place: for messages: without credentials.
+        url: the same for another process, without a password.
     """
 
     def __init__(self, text: str) -> None:
         """Read `text`.
 
         Raises:
-            StalledError: it is no address. It is not told, since it may hold a password.
+            StalledError: it is not an address. The message does not quote it, since it may hold a password.
         """
         if not text.startswith(SCHEMES):
             raise StalledError("the store is no address of a PostgreSQL database", code="STO112", fix=_FIX)
@@ -71,7 +71,7 @@ class Address:
 
     @property
     def conninfo(self) -> str:
-        """What libpq is told. Holds the password, if there is one: never to be shown."""
+        """Connection parameters for libpq. Holds the password, if any: never show it."""
         return self._conninfo
 
     def __repr__(self) -> str:
@@ -79,11 +79,11 @@ class Address:
 
 
 def _without_schema(text: str) -> tuple[str, str]:
-    """The URL as libpq knows it, and our schema."""
+    """The URL as libpq reads it, and our schema."""
     parts = urlsplit(text)
     given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     rest = [(name, value) for name, value in given if name != "schema"]
     url = urlunsplit(parts._replace(query=urlencode(rest)))
-    if not parts.netloc:  # urlunsplit leaves out slashes that libpq wants
+    if not parts.netloc:  # urlunsplit drops slashes that libpq needs
         url = f"postgresql://{parts.path or '/'}?{urlencode(rest)}"
     return url, dict(given).get("schema", SCHEMA)

@@ -1,9 +1,8 @@
-"""The register of claims in a PostgreSQL database, by host, for all stores that are in it.
+"""The register of claims in a PostgreSQL database, by host, for all stores in it.
 
-One store keeps one partition, so the register is no part of a store: it has a schema of its own,
-`lehr_claims`, which whoever comes first makes. A store is known in it by its schema, however its server is
-named. What takes claims is one transaction under a lock of the host's, over a connection that nothing else
-uses.
+A store keeps one partition, so the register is separate: it has a schema of its own, `lehr_claims`, which the
+first process creates. It identifies a store by its schema, however the server is named. Claims are taken in
+one transaction under a lock per host, over a dedicated connection.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from lehr.store.postgres.errors import said, translated
 from lehr.store.postgres.locks import lock_key
 
 _STOPPED_AFTER = "10s"
-"""A process that is stopped while it takes claims keeps the host's lock for so long."""
+"""How long a process that is stopped while it takes claims keeps the host's lock."""
 
 _TABLE = f"""
 CREATE TABLE {REGISTER}.claim (
@@ -37,7 +36,7 @@ CREATE TABLE {REGISTER}.claim (
 );
 CREATE INDEX claim_of ON {REGISTER}.claim (store, partition, asset, host);
 """
-# Catalogues are read instead of names resolved: another role's schema may not be looked into.
+# Read catalogues instead of resolving names: another role's schema may be inaccessible.
 _HAS_TABLE = """EXISTS (SELECT FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
     WHERE n.nspname = {schema} AND t.relname = {table})"""
 _MADE = f"SELECT {_HAS_TABLE.format(schema='%s', table='%s')}"
@@ -58,14 +57,14 @@ _RELEASE_NAMES = f"""DELETE FROM {_CLAIM} c USING unnest(%s::text[], %s::text[])
 
 
 class ClaimTable:
-    """`lehr.store.claims.Register` in the database of `address`, made when it is first needed.
+    """`lehr.store.claims.Register` in the database of `address`, created when first needed.
 
     An owner is gone when its store is no longer in the database. Its state folder does not count: other users
-    cannot look at it, and containers of one host name have other files.
+    cannot read it, and containers with the same host name have different files.
 
     Args:
-        host: whose claims these are.
-        read_only: it is only looked at, and not made.
+        host: the host whose claims these are.
+        read_only: only read the register, and do not create it.
     """
 
     def __init__(self, address: Address, host: str, *, read_only: bool = False) -> None:
@@ -120,7 +119,7 @@ class ClaimTable:
             db.execute(_bytes(_RELEASE_NAMES), values)
 
     def all(self) -> list[Claimed]:
-        """All claims of the host, by name. Those of stores that are gone are removed first."""
+        """All claims of the host, by name, after removing those of stores that are gone."""
         with self._transaction() as db:
             db.execute(_bytes(f"DELETE FROM {_CLAIM} c WHERE host = %s AND NOT {_THERE}"), [self._host])  # noqa: S608
             rows = db.execute(
@@ -133,7 +132,7 @@ class ClaimTable:
             ]
 
     def release_state(self, state: str) -> set[str]:
-        """Give up all that was claimed from a state folder of the host. Returns the names."""
+        """Release all claims made from a state folder of the host. Returns the names."""
         with self._transaction() as db:
             released = db.execute(
                 _bytes(f"DELETE FROM {_CLAIM} WHERE host = %s AND state = %s RETURNING name"),  # noqa: S608
@@ -155,7 +154,7 @@ class ClaimTable:
             _bytes(_HOLDERS), (self._host, list(names))
         ):
             ours = (store, partition) == (self._address.schema, owner.partition)
-            if ours or there:  # whoever takes the others overwrites them
+            if ours or there:  # the asset that takes the others overwrites them
                 found[name] = Holder(Partition(partition), state, AssetId(asset), ours)
         return found
 
@@ -182,11 +181,11 @@ class ClaimTable:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what is not there, and what a role lacks."""
+        """Explain what is missing, and which privilege a role lacks."""
         try:
             yield
         except psycopg.errors.UndefinedTable as error:
-            self.close()  # a new connection makes it
+            self.close()  # a new connection creates it
             raise TransientError(
                 f"{_CLAIM} is gone",
                 code="STO117",
@@ -216,7 +215,7 @@ class ClaimTable:
         return made
 
     def _prepare(self, db: Connection) -> None:
-        # All statements look up by a key: to plan each of them anew takes longer than to carry it out.
+        # All statements look up by a key: planning each again takes longer than executing it.
         db.execute(
             "SELECT set_config('idle_in_transaction_session_timeout', %s, false),"
             " set_config('plan_cache_mode', 'force_generic_plan', false)",
@@ -234,7 +233,7 @@ class ClaimTable:
             db.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key("tables of claims")])
             if self._is_made(db):
                 return
-            # Asked first: to make a schema that is there, too, needs rights on the whole database.
+            # Check first: CREATE SCHEMA needs privileges on the database even if the schema exists.
             if db.execute("SELECT FROM pg_namespace WHERE nspname = %s", [REGISTER]).fetchone() is None:
                 db.execute(_bytes(f"CREATE SCHEMA {REGISTER}"))
             db.execute(_bytes(_TABLE))
@@ -244,5 +243,5 @@ class ClaimTable:
 
 
 def _bytes(statement: str) -> bytes:
-    """What the driver takes for a statement that is not a literal."""
+    """A statement that is not a literal, in a form that the driver accepts."""
     return statement.encode()

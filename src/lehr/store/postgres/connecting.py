@@ -1,4 +1,4 @@
-"""Connections to the server: how they are made, and made again."""
+"""Connections to the server: opening and reopening them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LONGEST_PAUSE = 5.0
 _OLDEST_SERVER = 140_000
 
 _SETTINGS = {
-    # Whatever the server's default is, a commit that has returned survives a crash of the machine.
+    # Whatever the server's default, a commit that returned survives a crash of the machine.
     "synchronous_commit": "on",
-    # Who lists assets page by page may take a while, but not keep the server from tidying up for ever.
+    # Clients that list assets page by page may be slow, but must not block the server's vacuum forever.
     "idle_in_transaction_session_timeout": "1h",
     "default_transaction_isolation": "read committed",
-    "cursor_tuple_fraction": "1",  # who streams reads to the end
+    "cursor_tuple_fraction": "1",  # streaming readers read to the end
     "statement_timeout": "0",
     "jit": "off",  # takes longer than our statements
     "timezone": "UTC",
@@ -37,7 +37,7 @@ _SETTINGS = {
 }
 LOCK_SECONDS = 5.0
 
-# What the driver warns of while it cleans up after an error, the error says already.
+# The driver's warnings during clean-up after an error repeat that error.
 logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
@@ -46,12 +46,12 @@ def connect(address: Address) -> Connection:
 
     Raises:
         TransientError: the server does not answer.
-        StalledError: it refuses us, or is too old.
+        StalledError: it rejects the connection, or is too old.
     """
     try:
         connection = psycopg.connect(address.conninfo, autocommit=True)
     except psycopg.Error as error:
-        # libpq gives no code for this, and its text is in the server's language.
+        # libpq gives no code for this, and its text is localized.
         if pq.PGconn.ping(address.conninfo.encode()) != pq.Ping.OK:
             raise away(address, why=said(error)) from error
         raise StalledError(
@@ -86,9 +86,9 @@ def _configure(connection: Connection, address: Address) -> None:
 
 
 def alive(connection: Connection) -> bool:
-    """Whether an idle connection can still be used, as far as is known without asking the server.
+    """Whether an idle connection is usable, as far as can be known without a query.
 
-    A server that has ended says so, or closes the socket: both make it readable.
+    A server that ended sends a message or closes the socket: both make the socket readable.
     """
     if connection.closed or connection.broken:
         return False
@@ -98,9 +98,9 @@ def alive(connection: Connection) -> bool:
 
 
 class Connector:
-    """Makes connections to one server, and does not ask one that is away again and again.
+    """Opens connections to one server, and backs off while it is unreachable.
 
-    Who reads may not wait: while the server is away, most calls are told so without a try.
+    Readers must not block: while the server is unreachable, most calls fail without an attempt.
     """
 
     def __init__(self, address: Address) -> None:
@@ -116,8 +116,8 @@ class Connector:
         """A new connection.
 
         Raises:
-            TransientError: the server is away, or was a moment ago; or it refuses us now.
-            StalledError: it refuses us, and always has.
+            TransientError: the server is unreachable, or was a moment ago, or rejects the connection now.
+            StalledError: it rejects the connection and has never accepted one.
         """
         if self._clock.monotonic() < self._not_before:
             raise away(self.address, why=self._trouble)
@@ -131,7 +131,7 @@ class Connector:
             self._not_before = self._clock.monotonic() + pause
             self._trouble = error.why
             if self._known and isinstance(error, StalledError):
-                # It may have no connection to spare, or be in the middle of a change: it knew us before.
+                # It may be out of connections, or in the middle of a change: it accepted us before.
                 raise TransientError(error.what, code=error.code, why=error.why, fix=error.fix) from error
             raise
         self._known, self._failures = True, 0

@@ -1,4 +1,4 @@
-"""What the driver says, in our words. No message shows a password: none is ever part of one."""
+"""Translates the driver's errors. No message contains a password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAMAGE = (
     psycopg.errors.UndefinedColumn,
     psycopg.errors.UndefinedTable,
 )
-"""What the server raises where tables are damaged, or not those that we made."""
+"""Raised by the server if tables are damaged, or not the ones that we made."""
 
 _AWAY = "see that it runs and can be reached; nothing was lost, Lehr goes on by itself"
 
@@ -31,13 +31,13 @@ def away(address: Address, *, why: str) -> TransientError:
 
 
 def said(error: BaseException) -> str:
-    """What the server or the driver says, on one line."""
+    """The message of the server or the driver, on one line."""
     return " ".join(str(error).split())[:300]
 
 
 @contextlib.contextmanager
 def translated(address: Address) -> Iterator[None]:
-    """Turn the exceptions of the driver, and of decoding what is stored, into ours."""
+    """Translate exceptions of the driver, and of decoding stored values, into ours."""
     try:
         yield
     except psycopg.Error as error:
@@ -49,7 +49,7 @@ def translated(address: Address) -> Iterator[None]:
 
 
 def in_our_words(error: psycopg.Error, address: Address) -> LehrError:
-    """The exception that stands for `error`."""
+    """Our exception for `error`."""
     state = error.sqlstate or ""
     for prefix, make in _BY_STATE:
         if state.startswith(prefix):
@@ -126,7 +126,7 @@ def _damaged(error: Exception, address: Address) -> LehrError:
 
 
 def _broken_rule(error: psycopg.Error, address: Address) -> LehrError:
-    # Trying again would fail for ever, and hold up every write behind it.
+    # A retry would fail forever, and hold up every write behind it.
     return StalledError(
         f"the store at {address.place} refused a write that breaks its rules",
         code="STO130",

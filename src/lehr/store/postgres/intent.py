@@ -225,11 +225,11 @@ class PostgresIntent:
             for row in db.stream(_VERSIONS, (key.partition, key.id)):
                 asset = version_of(row)
                 if asset is None:
-                    continue  # a tombstone: the asset left intent with what it carried
+                    continue  # a tombstone: the asset left intent with its addons
                 if addon not in addon_names(asset):
                     break
                 if oldest is not None and any_pruned(db, key.partition, row[3], oldest):
-                    break  # a version without it may have been there
+                    break  # an earlier version may have lacked it
                 oldest = row[3]
             came_with = None if oldest is None else header(db, key.partition, oldest)
             return None if came_with is None else came_with.created_at

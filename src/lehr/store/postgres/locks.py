@@ -1,9 +1,8 @@
-"""Who waits for whom: commits that could decide by the same rows go one after the other. Pure.
+"""Locks that serialize commits that could depend on the same rows. Pure.
 
-Each commit locks, before it reads anything, the partitions that it writes, and the limits of which it
-takes a share, always in the same order, so that no two wait for each other. What it then reads is
-committed, and stays so until it ends. Commits of different partitions do not wait for each other
-(invariant I9).
+Before it reads anything, each commit locks the partitions that it writes and the limits of which it takes a
+share, always in the same order, so that no two deadlock. The rows that it then reads are committed and do not
+change until it ends. Commits of different partitions do not wait for each other (invariant I9).
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from lehr.model.writes import (
 )
 
 _LIMITS = 256
-"""Limits share so many locks: a server has a bounded number."""
+"""Number of locks that limits share: a server has a bounded number."""
 
 
 def lock_key(name: str) -> int:
-    """The number under which PostgreSQL knows a lock of ours."""
+    """The number of one of our locks in PostgreSQL."""
     return int.from_bytes(hashlib.blake2b(f"lehr {name}".encode(), digest_size=8).digest(), signed=True)
 
 

@@ -1,4 +1,4 @@
-"""Writing an incarnation: rows are copied in, the current state follows, all in O(changed)."""
+"""Writes an incarnation: copies rows in, then updates the current state, all in O(changed)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lehr.store.sql.tables import BUCKET, CLAIM, CURRENT, MENTION, MENTION_END, 
 T = TypeVar("T")
 
 _AT_ONCE = 10_000
-"""Of ids in one statement."""
+"""Maximum number of ids in one statement."""
 
 _BUCKETS_AT_ONCE = 256
 
@@ -51,7 +51,7 @@ def publish(db: PostgresSession, write: Publish) -> Incarnation | Refused:
     if newest:
         _forget(db, write)
     _index(db, write)
-    if len(candidate.upserts) > _AT_ONCE:  # the planner would go on thinking that there is next to nothing
+    if len(candidate.upserts) > _AT_ONCE:  # the planner would still assume nearly empty tables
         db.execute("ANALYZE asset_version, asset_current, mention")
     incarnation = Incarnation(
         partition,
@@ -79,7 +79,7 @@ def _count_before(db: PostgresSession, partition: Partition, newest: int) -> int
 
 
 def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
-    """Append versions and point the current state at them. Returns how many are new."""
+    """Append versions and point the current state at them. Returns the number of new ones."""
     assets, partition, sequence = write.candidate.upserts, write.candidate.partition, write.candidate.base + 1
     if not assets:
         return 0
@@ -106,7 +106,7 @@ def _upsert(db: PostgresSession, write: Publish, buckets: list[int]) -> int:
 
 
 def _replace_current(db: PostgresSession, rows: Iterable[tuple[Any, ...]], count: int) -> int:
-    """Returns how many of so many rows are new."""
+    """Returns the number of new rows."""
     db.execute(_STAGED)
     db.copy("staged", CURRENT.names(), _CURRENT_TYPES, rows)
     changed = db.execute(
@@ -140,7 +140,7 @@ def _remove(db: PostgresSession, write: Publish) -> None:
 
 
 def _forget(db: PostgresSession, write: Publish) -> None:
-    """What the assets that are replaced or removed referred to and claimed."""
+    """Remove the references and claims of assets that are replaced or removed."""
     candidate = write.candidate
     for ids in _shares([*(asset.id for asset in candidate.upserts), *candidate.removals]):
         sealed = [MENTION_END.sealed(candidate.partition, id, candidate.base + 1) for id in ids]
@@ -156,7 +156,7 @@ def _forget(db: PostgresSession, write: Publish) -> None:
 
 
 def _index(db: PostgresSession, write: Publish) -> None:
-    """Who refers to whom, and who claims what."""
+    """Add references and claims."""
     partition = write.candidate.partition
     db.copy(
         "claim_current",
@@ -198,7 +198,7 @@ def _new_root(db: PostgresSession, write: Publish, buckets: list[int]) -> Digest
 
 
 def _first_digests(write: Publish, buckets: list[int]) -> Iterator[tuple[int, Digest]]:
-    """Of all buckets of a first incarnation, which is in our hands."""
+    """The digests of all buckets of a first incarnation, from memory."""
     upserts = zip(buckets, write.candidate.upserts, strict=True)
     rows = sorted((bucket, item.id, item.digest) for bucket, item in upserts)
     for bucket, assets in groupby(rows, itemgetter(0)):
@@ -208,10 +208,10 @@ def _first_digests(write: Publish, buckets: list[int]) -> Iterator[tuple[int, Di
 def _bucket_digests(
     db: PostgresSession, partition: Partition, buckets: list[int]
 ) -> Iterator[tuple[int, Digest]]:
-    """Of those of `buckets` that are not empty, in order.
+    """The digests of the non-empty `buckets`, in order.
 
-    The server frames the parts as `lehr.base.digest.digest_all` does. It can do that as well as we, and
-    one text for each bucket comes faster than two for each asset in it.
+    The server frames the parts as `lehr.base.digest.digest_all` does: one text per bucket is faster to
+    transfer than two per asset.
     """
     for share in _shares(buckets, _BUCKETS_AT_ONCE):
         for bucket, framed in db.execute(

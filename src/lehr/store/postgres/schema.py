@@ -1,6 +1,6 @@
 """Tables of the PostgreSQL store: those of SQLite, with other types.
 
-Text sorts by code point (`COLLATE "C"`), as everywhere in Lehr, whatever the database's language is.
+Text sorts by code point (`COLLATE "C"`), as everywhere in Lehr, whatever the database's locale.
 """
 
 VERSION = 1

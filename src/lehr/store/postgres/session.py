@@ -1,4 +1,4 @@
-"""A `lehr.store.sql.session.Session` of PostgreSQL, and the connections of those who read."""
+"""A `lehr.store.sql.session.Session` of PostgreSQL, and the connections of readers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def spoken(statement: str) -> bytes:
 
 
 class PostgresSession:
-    """Statements over one connection. Whoever opens it begins and ends transactions."""
+    """Statements over one connection. The opener begins and ends transactions."""
 
     def __init__(self, connection: Connection, pipeline: psycopg.Pipeline | None = None) -> None:
-        """With a `pipeline`, statements whose answers nobody asks for are not waited for."""
+        """With a `pipeline`, statements whose results are not read are not waited for."""
         self.connection = connection
         self._pipeline = pipeline
         self._streams = 0
@@ -48,7 +48,7 @@ class PostgresSession:
             cursor.executemany(spoken(statement), values)
 
     def stream(self, statement: str, values: Values = (), /) -> Iterator[Row]:
-        # A cursor lives in a transaction. It needs no close: it ends with that.
+        # A cursor lives in a transaction, and closes with it.
         if self.connection.info.transaction_status == pq.TransactionStatus.IDLE:
             self.begin_reading()
         self._streams += 1
@@ -61,7 +61,7 @@ class PostgresSession:
                 return
 
     def begin_reading(self) -> None:
-        """All that is read from now on, until the session ends, is of one moment."""
+        """Read from one snapshot from now until the session ends."""
         self.connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def copy(self, table: str, columns: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -73,15 +73,15 @@ class PostgresSession:
                 copy.write_row(row)
 
     def next_number(self, table: str) -> int:
-        # Some at a time, since each time the server has to be waited for. Whoever numbers rows of a partition
-        # holds its lock until they are committed, so that they are committed in this order, too.
+        # Some at a time, since each batch is a round trip. A commit that numbers rows of a partition holds
+        # its lock until they are committed, so they are committed in this order.
         numbers = self._numbers.setdefault(table, deque())
         if not numbers:
             numbers.extend(self.numbers(table, _NUMBERS_AT_ONCE))
         return numbers.popleft()
 
     def numbers(self, table: str, count: int) -> list[int]:
-        """So many new ones, in order."""
+        """`count` new numbers, in order."""
         sequence = f"{table}_number_seq"
         rows = self.execute("SELECT nextval(?) FROM generate_series(1, ?)", (sequence, count))
         return [number for (number,) in rows]
@@ -97,7 +97,7 @@ class PostgresSession:
 
 
 class _Awaited:
-    """Rows of a statement in a pipeline. The driver waits for rows, but not for their number."""
+    """Rows of a statement in a pipeline. The driver waits for rows, but not for their count."""
 
     def __init__(self, cursor: psycopg.Cursor[Any], pipeline: psycopg.Pipeline) -> None:
         self._cursor = cursor
@@ -119,7 +119,7 @@ class _Awaited:
 
 
 class Readers:
-    """Connections for reading; each reader, in whatever thread, has one for itself, and hands it on."""
+    """Connections for reading; each reader, in any thread, uses one exclusively, then returns it."""
 
     _MOST_IDLE = 4
 
@@ -140,13 +140,13 @@ class Readers:
 
     @contextlib.contextmanager
     def moment(self) -> Iterator[PostgresSession]:
-        """The same; all that is read in it is of one moment."""
+        """The same; all reads in it are from one snapshot."""
         with self.session() as session:
             session.begin_reading()
             yield session
 
     def close(self) -> None:
-        """Close those that nobody uses; the others are closed when they are given back."""
+        """Close idle connections; the others are closed when returned."""
         self._closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -155,7 +155,7 @@ class Readers:
     def _take(self) -> Connection:
         while True:
             try:
-                connection = self._idle.pop()  # not looked at before: other threads take from it
+                connection = self._idle.pop()  # no check before: other threads take from it
             except IndexError:
                 return self._connector.connect()
             if alive(connection):

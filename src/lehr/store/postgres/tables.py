@@ -1,7 +1,7 @@
-"""Makes the tables, and refuses those of another version.
+"""Creates the tables, and refuses those of another version.
 
 In: a connection to a database, and the schema that is ours. Out: the tables of `schema.VERSION` in it.
-A second process that starts at the same time waits, and finds them made.
+A second process that starts at the same time waits, and finds them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from lehr.store.postgres.locks import lock_key
 
 
 def prepare(connection: Connection, address: Address) -> None:
-    """Make the tables, if they are not there.
+    """Create the tables if they are missing.
 
     Raises:
-        StalledError: the schema is another program's, or of another version of Lehr.
+        StalledError: the schema belongs to another program, or to another version of Lehr.
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [lock_key("tables")])
@@ -29,7 +29,7 @@ def prepare(connection: Connection, address: Address) -> None:
 
 
 def version_of(connection: Connection, address: Address) -> int | None:
-    """The version of the tables; None if there are none.
+    """The version of the tables; None if there are no tables.
 
     Raises:
         StalledError: there are tables of another program.
@@ -53,7 +53,7 @@ def version_of(connection: Connection, address: Address) -> int | None:
 
 
 def require_version(found: int | None, address: Address) -> None:
-    """See that this Lehr reads tables of version `found`.
+    """Check that this Lehr reads tables of version `found`.
 
     Raises:
         StalledError: it does not.
@@ -75,7 +75,7 @@ def require_version(found: int | None, address: Address) -> None:
 
 
 def _make(connection: Connection, address: Address) -> None:
-    # Asked first: to make a schema that is there, too, needs rights on the whole database.
+    # Check first: CREATE SCHEMA needs privileges on the database even if the schema exists.
     there = connection.execute("SELECT to_regnamespace(%s) IS NOT NULL", [address.schema]).fetchone()
     if there != (True,):
         connection.execute(f"CREATE SCHEMA {address.schema}".encode())

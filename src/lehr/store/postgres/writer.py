@@ -1,4 +1,4 @@
-"""The one connection that commits, and finding out what became of a commit whose answer was lost."""
+"""The one connection that commits, and recovery of the outcome of a commit whose answer was lost."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from lehr.store.postgres.session import PostgresSession
 
 _LONGEST_PAUSE = 5.0
 _MOST_TRIES = 240
-"""About twenty minutes: then a person has to see to the server anyway."""
+"""About twenty minutes: by then the server needs an operator anyway."""
 
 _CANCEL_SECONDS = 5.0
 
 STOPPED_AFTER = "10min"
-"""A process that is stopped in the middle of a commit keeps its locks for so long.
+"""How long a process that is stopped in the middle of a commit keeps its locks.
 
-Far more than a million assets take to be digested on a machine that is overloaded: who is slow would
-else be ended, begin anew, and never come to an end.
+Far longer than digesting a million assets takes on an overloaded machine: otherwise a slow process would be
+ended, start again, and never finish.
 """
 
 
 class Writer:
-    """Carries out transactions one at a time, and knows of each whether it was committed.
+    """Runs transactions one at a time, and knows whether each was committed.
 
     Each has a number, never used again, and writes it into a row of this writer's own (`writer.commits`),
-    in the same transaction. When the connection is lost while COMMIT is under way, that row is read over
-    a new one: it says whether the transaction is there.
+    in the same transaction. When the connection is lost while COMMIT is under way, that row is read over a
+    new one: it shows whether the transaction was committed.
 
-    Invariant: I12. What was answered with an error was not written, ever.
+    Invariant: I12. A commit that raised an error was never written.
     """
 
     def __init__(self, connector: Connector) -> None:
-        """Connect, and make the tables if they are not there.
+        """Connect, and create missing tables.
 
         Raises:
             TransientError, StalledError: see `Connector.connect` and `tables.prepare`.
@@ -113,7 +113,7 @@ class Writer:
         return answers
 
     def close(self) -> None:
-        """End the connection; also a transaction in another thread, and waiting for a server that is away."""
+        """End the connection, any transaction in another thread, and any wait for an unreachable server."""
         if self._closed:
             return
         self._closed = True
@@ -125,7 +125,7 @@ class Writer:
             self._release()
 
     def _release(self) -> None:
-        """By whoever uses the connection last."""
+        """Called by the last user of the connection."""
         if not self._connection.closed and alive(self._connection):
             with contextlib.suppress(psycopg.Error):
                 self._connection.execute("DELETE FROM writer WHERE id = %s", [self._id])
@@ -180,15 +180,15 @@ class Writer:
                     fix="see to the server; Lehr goes on by itself",
                 ) from error
         except BaseException:
-            # Whoever interrupts here learns of it from the store, as after a crash.
+            # After an interrupt here, the store shows the outcome, as after a crash.
             connection.close()
             raise
         else:
-            # The server rolls back, without an error, what an error was hidden in.
+            # The server silently rolls back a transaction in which an error was hidden.
             assert done == "COMMIT", f"the server answered {done}"
 
     def _was_committed(self) -> bool:
-        """Whether the transaction whose COMMIT was not answered is there. Waits for the server."""
+        """Whether the transaction whose COMMIT was not answered was committed. Waits for the server."""
         for failures in range(1, _MOST_TRIES):
             with contextlib.suppress(TransientError, psycopg.OperationalError):
                 return self._counted(self._connected())
@@ -203,7 +203,7 @@ class Writer:
         )
 
     def _counted(self, connection: Connection) -> bool:
-        # The server may not know yet that the former client is gone, and keep its transaction.
+        # The server may not have noticed yet that the former client is gone, and keep its transaction.
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE application_name = %s AND pid <> pg_backend_pid()",

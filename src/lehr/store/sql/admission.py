@@ -1,4 +1,4 @@
-"""Admission: the one transaction in which a push is allowed to start, and its end.
+"""Admission: the one transaction in which a push is allowed to start, and the one that ends it.
 
 Invariants kept here: I3 (no push without admission), I5 (one push in flight per asset), I12
 (a started operation is never forgotten).
@@ -41,11 +41,11 @@ _control = msgspec.json.Decoder(Control).decode
 
 
 def admit(db: Session, write: Admit) -> Refused | None:
-    """Start `write.operation` if everything its verdicts rested on still holds."""
+    """Start `write.operation` if everything that its verdicts relied on still holds."""
     try:
         refused = refusal(write, _Rows(db))
     except DamagedError as error:
-        # What a push must rest on cannot be known: this one does not start, and no other is held up.
+        # What this push relies on cannot be read: it does not start, and no other is held up.
         refused = Refused(Reason.DAMAGED, str(error))
     if refused is not None:
         return refused
@@ -57,7 +57,7 @@ def admit(db: Session, write: Admit) -> Refused | None:
     )
     at = float(operation.started_at)
     for item in write.reservations:
-        # All shares of the key were verified: one that seems to be over is removed only once it was read.
+        # All shares of the key were verified: one that seems to be over is removed only after it was read.
         db.execute("DELETE FROM reservation WHERE key = ? AND until <= ?", (item.key, at))
         until = None if item.window is None else at + item.window
         db.execute(
@@ -82,7 +82,7 @@ class _Rows:
         return None if row is None else Digest(CURRENT.read(row)[3])
 
     def is_being_pushed(self, partition: Partition, id: AssetId) -> bool:
-        """Only the newest can be under way, so that one is read even if it seems to have ended.
+        """Only the newest can be under way, so it is read even if it seems to have ended.
 
         Raises:
             DamagedError: it is damaged, and may be under way.
@@ -98,7 +98,7 @@ class _Rows:
 
 
 def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> tuple[int, float | None]:
-    """How many count against a limit at `now`, `but` this holder, and when the oldest stops to."""
+    """How many count against a limit at `now`, except holder `but`, and when the oldest stops counting."""
     shares = [
         at
         for _key, holder, at, until in RESERVATION.read_all(db.execute(_FIND_SHARES, (reservation.key,)))
@@ -106,7 +106,7 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
     ]
     if reservation.window is None:
         return len(shares), None
-    # By the limit's own window: a share may count against several, each for a time of its own. What was
+    # By the limit's own window: a share may count against several limits, each for its own time. A share
     # reserved more than a window ahead of now comes from a clock that was set back since: it must not block
     # for as long as the clock was wrong.
     ends = [end for at in shares if now < (end := at + reservation.window) <= now + 2 * reservation.window]
@@ -114,14 +114,14 @@ def usage(db: Session, reservation: Reservation, now: float, but: str = "") -> t
 
 
 def finish(db: Session, write: Finish) -> Refused | None:
-    """Write down how a push ended; release what it held."""
+    """Record how a push ended, and release what it held."""
     unknown = write.outcome.result is Result.UNKNOWN
     row = db.execute(_FIND_OPERATION, (write.operation,)).fetchone()
     if row is None:
         return Refused(Reason.DAMAGED, "no row of table operation has its id")
     if not OPERATION.is_intact(row):
         if not unknown:
-            # The push is over for certain: a limit that it counted against must not hold others up.
+            # The push is certainly over: a limit that it counted against must not hold others up.
             _release(db, write.operation)
         return Refused(Reason.DAMAGED, OPERATION.damaged(row[:-1]).why)
     number, id, partition, asset, is_open, body = row[:-1]
@@ -146,9 +146,9 @@ def finish(db: Session, write: Finish) -> Refused | None:
 
 
 def _release(db: Session, operation: str) -> None:
-    """Give back what an operation held until its end.
+    """Release the shares that an operation held until its end.
 
-    A share that is damaged may count for longer: it stays, and its limit says so at the next admission.
+    A damaged share may count for longer: it stays, and its limit reports it at the next admission.
     """
     held = [row for row in db.execute(_FIND_HELD, (operation,)) if RESERVATION.is_intact(row)]
     if held:
@@ -164,9 +164,9 @@ def enter(db: Session, entry: LedgerEntry) -> None:
 
 
 def standing_controls(db: Session, partition: Partition, now: float) -> list[Control]:
-    """The controls that stand at `now`, in the order in which they were given.
+    """The controls active at `now`, in the order in which they were set.
 
-    All are read, also those that seem to have ended: one that is damaged may stand.
+    All are read, even those that seem to have ended: a damaged one may be active.
 
     Raises:
         DamagedError: one of them is damaged.

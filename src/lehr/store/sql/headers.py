@@ -31,17 +31,17 @@ _MARK = "UPDATE incarnation SET pruned = ?, pruned_checksum = ? WHERE partition 
 
 
 def write_header(db: Session, header: Incarnation) -> None:
-    """Append one that is not pruned."""
+    """Append the header of an incarnation that is not pruned."""
     partition, sequence = header.partition, header.sequence
     _partition, _sequence, *kept = PRUNED.sealed(partition, sequence, 0)
     db.execute(_INSERT, (*INCARNATION.sealed(partition, sequence, msgspec.json.encode(header)), *kept))
 
 
 def header(db: Session, partition: Partition, sequence: int) -> Incarnation | None:
-    """One header; None if there never was such an incarnation.
+    """One header; None if the incarnation never existed.
 
     Raises:
-        DamagedError: it is damaged; so raise all that read here.
+        DamagedError: it is damaged; so do all other reads here.
     """
     return next(headers(db.execute(_FIND, (partition, sequence))), None)
 
@@ -52,7 +52,7 @@ def newest_header(db: Session, partition: Partition) -> Incarnation | None:
 
 
 def headers(rows: Iterable[tuple[Any, ...]]) -> Iterator[Incarnation]:
-    """Those in rows of `INCARNATION.names()`."""
+    """The headers in rows of `INCARNATION.names()`."""
     for _partition, _sequence, body in INCARNATION.read_all(rows):
         yield _decode(body)
 
@@ -60,15 +60,15 @@ def headers(rows: Iterable[tuple[Any, ...]]) -> Iterator[Incarnation]:
 def shows_pruned(partition: Partition, sequence: int, flag: tuple[Any, Any]) -> bool:
     """Whether an incarnation was pruned, by its columns `pruned` and `pruned_checksum`.
 
-    One that there never was is not: both are None.
+    One that never existed is not: both are None.
     """
     return flag != (None, None) and PRUNED.read((partition, sequence, *flag))[2] == 1
 
 
 def any_pruned(db: Session, partition: Partition, low: int, high: int) -> bool:
-    """Whether an incarnation between `low` and `high`, both left out, was pruned.
+    """Whether an incarnation between `low` and `high`, both excluded, was pruned.
 
-    If none says so, all are read: one that is damaged may have been.
+    If none is marked, all are read: a damaged one may have been.
     """
     said = db.execute(
         f"SELECT 1 FROM incarnation{db.by('incarnation_pruned')}"  # noqa: S608
@@ -79,7 +79,7 @@ def any_pruned(db: Session, partition: Partition, low: int, high: int) -> bool:
 
 
 def pruned_flags(db: Session, partition: Partition, low: int, high: int) -> Iterator[bool]:
-    """Whether each incarnation between `low` and `high`, both left out, was pruned."""
+    """Whether each incarnation between `low` and `high`, both excluded, was pruned."""
     rows = db.execute(_FIND_PRUNED_BETWEEN, (partition, low, high))
     return (pruned == 1 for _partition, _sequence, pruned in PRUNED.read_all(rows))
 
@@ -91,12 +91,12 @@ def is_pruned(db: Session, partition: Partition, sequence: int) -> bool:
 
 
 def mark_pruned(db: Session, partition: Partition, sequences: Iterable[int]) -> None:
-    """From now on, these are pruned."""
+    """Mark these as pruned."""
     sealed = (PRUNED.sealed(partition, sequence, 1) for sequence in sequences)
     db.executemany(_MARK, ((pruned, sum_, of, at) for of, at, pruned, sum_ in sealed))
 
 
 def imported_headers(db: Session) -> list[Imported]:
-    """Of what was imported, by name."""
+    """Headers of imported incarnations, by name."""
     rows = db.execute(f"SELECT {IMPORTED.names()} FROM imported ORDER BY name").fetchall()  # noqa: S608
     return [Imported(_decode(body), at) for _name, at, body in IMPORTED.read_all(rows)]

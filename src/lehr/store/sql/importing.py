@@ -1,4 +1,4 @@
-"""Keeping incarnations of other states, to be read. They are in no partition, so nothing enforces them."""
+"""Stores incarnations of other states for reading. They are in no partition, so nothing enforces them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lehr.store.sql.tables import IMPORTED, IMPORTED_ASSET
 
 
 def import_incarnation(db: Session, write: Import) -> Incarnation | Refused:
-    """Read the file of `write` into the state, asset by asset; one that is damaged is refused as a whole."""
+    """Read the file of `write` into the state, asset by asset; a damaged file is refused as a whole."""
     with open_archive(write.path) as archive:
         header = archive.header
         name = header.name

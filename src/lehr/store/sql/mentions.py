@@ -1,4 +1,4 @@
-"""Who refers to whom, and who claims what: derived from assets, and verified as it is read."""
+"""References and claims: derived from assets, and verified when read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _END = "UPDATE mention SET until = ?, until_checksum = ? WHERE partition = ? AND
 
 
 def mentioned_by(db: Session, key: AssetKey) -> list[tuple[AssetId, str]]:
-    """Who refers to an asset in the newest incarnation: ids and paths.
+    """References to an asset in the newest incarnation: ids and paths.
 
     Raises:
-        DamagedError: a reference is damaged; so raise all others here.
+        DamagedError: a reference is damaged; so do all other reads here.
     """
     rows = db.execute(
         f"{_FIND}{db.by('mention_target')} WHERE partition = ? AND target = ? AND until IS NULL"
@@ -28,13 +28,13 @@ def mentioned_by(db: Session, key: AssetKey) -> list[tuple[AssetId, str]]:
 
 
 def once_mentioned_by(db: Session, key: AssetKey) -> list[AssetId]:
-    """Who refers to an asset in any incarnation that is kept, or did: ids."""
+    """Ids of assets that refer to an asset in any incarnation that is kept, or did."""
     rows = db.execute(f"{_FIND} WHERE partition = ? AND target = ? ORDER BY source", (key.partition, key.id))
     return list(dict.fromkeys(source for source, _path in _read(rows)))
 
 
 def claimed_by(db: Session, partition: Partition, claim: str) -> list[AssetId]:
-    """Who claims a thing in production, in the newest incarnation."""
+    """Assets that claim a thing in production, in the newest incarnation."""
     rows = db.execute(
         f"SELECT {CLAIM.names()} FROM claim_current"  # noqa: S608 - our own names
         " WHERE partition = ? AND claim = ? ORDER BY asset",
@@ -44,7 +44,7 @@ def claimed_by(db: Session, partition: Partition, claim: str) -> list[AssetId]:
 
 
 def end_mentions(db: Session, partition: Partition, sources: Iterable[AssetId], until: int) -> None:
-    """What `sources` refer to now, they do not any more from incarnation `until` on."""
+    """End the current references of `sources` at incarnation `until`."""
     sealed = (MENTION_END.sealed(partition, source, until) for source in sources)
     db.executemany(_END, ((at, sum_, of, source) for of, source, at, sum_ in sealed))
 

@@ -1,4 +1,4 @@
-"""What a store knows of a partition as a whole: one row each, read and written whole."""
+"""Data about a partition as a whole: one row each, read and written whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UPDATE = (
 
 
 def partition_row(db: Session, partition: Partition) -> PartitionRow:
-    """The row of a partition, with zeros if there is none.
+    """The row of a partition, with zeros if it does not exist.
 
     Raises:
         DamagedError: it is damaged.
@@ -25,12 +25,12 @@ def partition_row(db: Session, partition: Partition) -> PartitionRow:
 
 
 def know_partition(db: Session, partition: Partition) -> None:
-    """Make the row of a partition if there is none."""
+    """Create the row of a partition if it does not exist."""
     db.execute(_INSERT, PARTITION.sealed(*PartitionRow(partition)))
 
 
 def write_partition(db: Session, row: PartitionRow) -> None:
-    """Replace the row of a partition, or make it."""
+    """Replace or create the row of a partition."""
     know_partition(db, row.name)
     name, *values, checksum = PARTITION.sealed(*row)
     db.execute(_UPDATE, (*values, checksum, name))

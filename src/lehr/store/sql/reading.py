@@ -1,4 +1,4 @@
-"""Decisions, standings, controls, the ledger: reading them."""
+"""Reads decisions, standings, controls and the ledger."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _newest(
 
 
 def _maybe_open(db: Session) -> str:
-    """The newest operation of each asset, and those that say that they are open."""
+    """The newest operation of each asset, and those marked as open."""
     return f"""
     SELECT {OPERATION.names()} FROM operation WHERE number IN (
         SELECT max(number) FROM operation WHERE partition = :partition GROUP BY asset
@@ -135,7 +135,7 @@ def _maybe_open(db: Session) -> str:
 
 
 def _damaged(row: tuple[Any, ...]) -> DamagedOperation:
-    """What is damaged may be the asset's id: its body has it, too."""
+    """The damaged part may be the asset's id: the body holds it as well."""
     found = [AssetId(row[3])]
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, TypeError):
         found.append(_operation.decode(row[5]).asset)

@@ -1,4 +1,4 @@
-"""Decisions, standings, controls, leases, the audit trail: writing them."""
+"""Writes decisions, standings, controls, leases and the audit trail."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FIND_CONTROL = f"""
 
 
 def record(db: Session, write: Record) -> None:
-    """Append a decision; it is also the asset's standing now."""
+    """Append a decision, which is also the asset's new standing."""
     decision = write.decision
     condition = decision.condition
     number = db.next_number("decision")
@@ -72,7 +72,7 @@ def touch(db: Session, write: Touch) -> None:
 
 
 def set_control(db: Session, write: SetControl) -> Refused | None:
-    """Keep a person's word."""
+    """Store a control."""
     control = write.control
     if control.incarnation is not None and is_pruned(db, control.partition, control.incarnation):
         return Refused(Reason.PRUNED, f"incarnation {control.partition}@{control.incarnation} is pruned")
@@ -84,7 +84,7 @@ def set_control(db: Session, write: SetControl) -> Refused | None:
 
 
 def lift_control(db: Session, write: LiftControl) -> bool:
-    """Take a person's word back; it stays in the table as history."""
+    """Lift a control; it stays in the table as history."""
     row = db.execute(_FIND_CONTROL, (write.id, write.partition)).fetchone()
     if row is not None:
         number, id, partition, _lifted_at, until, body = CONTROL.read(row)
@@ -110,7 +110,7 @@ def take_lease(db: Session, write: TakeLease) -> int:
 
 
 def keep_lease(db: Session, write: KeepLease) -> None:
-    """See that nobody has taken the lease since."""
+    """Check that no other process has taken the lease since."""
     epoch = partition_row(db, write.partition).epoch
     if epoch != write.epoch:
         raise LeaseLostError(

@@ -1,10 +1,10 @@
-"""Pruning: what nobody needs any more goes, an incarnation whole or not at all.
+"""Pruning: removes what is no longer needed, an incarnation completely or not at all.
 
-An incarnation that is pruned keeps its header: it says for ever what was in force when, and what it was
-made from. Of its assets those versions go that no incarnation that is kept shows.
+A pruned incarnation keeps its header, a permanent record of what was in force when, and what it was made
+from. The versions of its assets that no kept incarnation shows are removed.
 
-Invariants kept here: I2 (an incarnation that is kept reads as on its first day), I12 (what is pinned,
-applied or under way is never removed).
+Invariants kept here: I2 (a kept incarnation never reads differently), I12 (incarnations that are pinned,
+applied or under way are never removed).
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from lehr.store.sql.tables import OPERATION, RESERVATION
 
 
 def _needed(db: Session) -> str:
-    """Incarnations that somebody needs, whatever their age.
+    """Incarnations that are needed, whatever their age.
 
-    A pin that was lifted or has run out since `before` still counts: a turn that began under it may be
-    under way.
+    A pin that was lifted or expired since `before` still counts: a turn that began under it may be under way.
     """
     named = db.number("body", "incarnation")
     return f"""
@@ -50,11 +49,11 @@ _APPLIED = f"""
       AND (l.goal != '{Goal.ABSENT}' OR EXISTS (
         SELECT 1 FROM asset_current c WHERE c.partition = l.partition AND c.id = l.asset))
 """  # noqa: S608
-"""Who holds in production what came of an incarnation, or is to hold it again."""
+"""Assets whose production comes from an incarnation, or will again."""
 
 
 def _prunable(db: Session) -> str:
-    """Incarnations that may go, with the number of versions that each came with."""
+    """Incarnations that may be pruned, with the number of versions that each added."""
     versions = " + ".join(db.number("header", name) for name in ("added", "changed", "removed"))
     return f"""
     SELECT sequence, {versions} FROM incarnation{db.by("incarnation_kept")}
@@ -76,10 +75,10 @@ def _prunable(db: Session) -> str:
 
 
 def _replaced(db: Session) -> str:
-    """Versions that nothing shows any more.
+    """Versions that no incarnation shows any more.
 
-    Those between two incarnations that are kept (`low`, or 0, and `high`), which another one has replaced
-    at `high`. Looked for from those that replaced them: `first` is the first that was not pruned before.
+    Versions between two kept incarnations (`low`, or 0, and `high`) that another version has replaced at
+    `high`. The search starts from the replacements: `first` is the first that was not pruned before.
     """
     return f"""
     SELECT DISTINCT v.number, v.id, v.sequence FROM asset_version w{db.by("asset_version_sequence")}
@@ -124,7 +123,7 @@ _MAYBE_OPEN = f"""
                                    WHERE n.partition = o.partition AND n.asset = o.asset
                                      AND n.number > o.number))
 """  # noqa: S608
-"""Only the newest operation of an asset can be under way, whatever its row says."""
+"""Only the newest operation of an asset can be under way, whatever the row holds."""
 
 _OLD_CONTROLS = """
     SELECT number FROM control
@@ -155,7 +154,7 @@ def prune(db: Session, write: Prune) -> Pruned:
 
 
 def prunable(db: Session, write: Prune) -> Pruned:
-    """What `write` and all that is left after it would remove."""
+    """What `write` and all following shares would remove."""
     wanted = _wanted(write)
     sequences = [sequence for sequence, _changes in db.execute(_prunable(db), wanted)]
     versions = sum(
@@ -170,12 +169,12 @@ def prunable(db: Session, write: Prune) -> Pruned:
 
 
 def _wanted(write: Prune) -> dict[str, Any]:
-    # The newest is what is enforced: it stays, whatever somebody asks for.
+    # The newest is enforced: it always stays.
     return {"partition": write.partition, "keep": max(write.keep, 1), "before": write.before}
 
 
 def _share(db: Session, write: Prune) -> Iterator[int]:
-    """The oldest incarnations that may go, as many as hold about `write.most` versions."""
+    """The oldest incarnations that may be pruned, with about `write.most` versions in total."""
     held = 0
     for sequence, changes in db.execute(_prunable(db), _wanted(write)):
         yield sequence
@@ -185,7 +184,7 @@ def _share(db: Session, write: Prune) -> Iterator[int]:
 
 
 def _gaps(db: Session, partition: Partition, sequences: list[int]) -> Iterator[dict[str, Any]]:
-    """Where `sequences` lie between incarnations that are kept, as `_REPLACED` asks for it."""
+    """The ranges of `sequences` between kept incarnations, as parameters of `_REPLACED`."""
     going = set(sequences)
     kept = [
         sequence
@@ -210,10 +209,10 @@ def _gaps(db: Session, partition: Partition, sequences: list[int]) -> Iterator[d
 
 
 def _prune_incarnations(db: Session, partition: Partition, sequences: list[int]) -> int:
-    """Returns how many versions are gone."""
+    """Returns the number of versions removed."""
     gaps = list(_gaps(db, partition, sequences))
     for gap in gaps:
-        # One that seems to be pruned, and is not, would lose what it shows.
+        # One that seems to be pruned, and is not, would lose versions that it shows.
         deque(pruned_flags(db, partition, gap["low"], gap["high"]), maxlen=0)
     mark_pruned(db, partition, sequences)
     return sum(_remove_replaced(db, partition, gap) for gap in gaps)
@@ -228,7 +227,7 @@ def _remove_replaced(db: Session, partition: Partition, gap: dict[str, Any]) -> 
         ({"partition": partition, "id": id, "at": sequence} for _number, id, sequence in gone),
     )
     db.executemany("DELETE FROM asset_version WHERE number = ?", ((number,) for number, _id, _at in gone))
-    # A tombstone with nothing before it says nothing.
+    # A tombstone with nothing before it has no meaning.
     db.executemany(
         "DELETE FROM asset_version WHERE number ="
         " (SELECT number FROM asset_version WHERE partition = ? AND id = ? ORDER BY sequence LIMIT 1)"
@@ -239,13 +238,13 @@ def _remove_replaced(db: Session, partition: Partition, gap: dict[str, Any]) -> 
 
 
 def _require_intact(db: Session, write: Prune) -> int | None:
-    """See that what keeps incarnations is as it was written: what seems not to be needed may be.
+    """Verify the rows that keep incarnations: if damaged, a needed incarnation may seem unneeded.
 
     Returns:
-        How far the operations of this share go; None if there are no more.
+        The last operation of this share; None if there are no more.
 
     Raises:
-        DamagedError: it is not.
+        DamagedError: a row is damaged.
     """
     standing_controls(db, write.partition, 0.0)
     most = _last_of_share(db, "operation", write.operations_verified, write.most)
@@ -257,16 +256,16 @@ def _require_intact(db: Session, write: Prune) -> int | None:
 
 
 def _last_of_share(db: Session, table: str, above: int, rows: int) -> int | None:
-    """The number of the last of so many rows of `table` whose numbers are above; None if there are none."""
+    """The number of the last row in the next batch of `table`; None if there are no more rows."""
     query = f"SELECT max(number) FROM (SELECT number FROM {table} WHERE number > ? ORDER BY number LIMIT ?) s"  # noqa: S608
     most: int | None = db.execute(query, (above, rows)).fetchone()[0]
     return most
 
 
 def _remove_shares(db: Session, write: Prune) -> bool:
-    """Remove shares of limits that were over long ago: the limit may be gone, and never asked for again.
+    """Remove shares of limits that ended long ago: the limit may be gone and never be read again.
 
-    One that is damaged may count for longer, and stays. Returns whether any is gone.
+    A damaged one may count for longer, and stays. Returns whether any was removed.
     """
     over = db.execute(_OLD_SHARES, (write.before, write.most)).fetchall()
     gone = [(row[0], row[1]) for row in over if RESERVATION.is_intact(row)]
@@ -276,12 +275,12 @@ def _remove_shares(db: Session, write: Prune) -> bool:
 
 
 def _remove_controls(db: Session, write: Prune) -> int:
-    """Those that ended long ago. What each was for and who set it stays in the audit trail."""
+    """Controls that ended long ago. The audit trail keeps their purpose and author."""
     return db.execute(f"DELETE FROM control WHERE number IN ({_OLD_CONTROLS})", _wanted(write)).rowcount  # noqa: S608
 
 
 def _remove_decisions(db: Session, write: Prune) -> tuple[int, int]:
-    """Returns how many are gone, and the number up to which all were looked at."""
+    """Returns the number removed, and the row number up to which all were checked."""
     most = _last_of_share(db, "decision", write.decisions_above, write.most)
     if most is None:
         return 0, write.decisions_above

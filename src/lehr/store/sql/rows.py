@@ -1,4 +1,4 @@
-"""What rows of assets stand for. Each is verified as it is read."""
+"""Decodes rows of assets. Each is verified when read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def kept(rows: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
     """The rows of `VERSION.names()` themselves; none may be a tombstone.
 
     Raises:
-        DamagedError: one of them is damaged; so raise all others here.
+        DamagedError: one of them is damaged; so do all other functions here.
     """
     for _number, _partition, id, _sequence, type, digest, body, origin in VERSION.read_all(rows):
         yield Row(id, type, body, digest, origin)
@@ -30,9 +30,9 @@ def version_of(row: tuple[Any, ...]) -> Asset | None:
 
 
 def asset_of(row: tuple[Any, ...]) -> Asset:
-    """The asset of a row that is no tombstone."""
+    """The asset of a row that is not a tombstone."""
     asset = version_of(row)
-    if asset is None:  # the statement asked for none: its digest is another than the row says
+    if asset is None:  # the statement excludes tombstones: the digest differs from the row's
         raise VERSION.damaged(row[:-1])
     return asset
 
@@ -43,7 +43,7 @@ def assets_of(rows: Iterable[tuple[Any, ...]]) -> Iterator[Asset]:
 
 
 def in_force(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Rows of `VERSION.names()`, to which the current state points, as whose id, type and digest follow."""
+    """Rows of `VERSION.names()`, followed by the id, type and digest of the current state's entry."""
     for row in rows:
         if row[9:] != (row[2], row[4], row[5]):
             raise CURRENT.damaged((row[1], *row[9:], None, row[0]))

@@ -1,4 +1,4 @@
-"""A connection to a database, as the statements in this package need it."""
+"""A connection to a database, as this package's statements need it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
-"""Of `?` in order, or of `:name` by name."""
+"""Values of `?` in order, or of `:name` by name."""
 
 
 class Rows(Protocol):
-    """What a statement came to."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int:
-        """How many rows were written."""
+        """The number of rows written."""
         ...
 
     def fetchone(self) -> Any:
@@ -24,46 +24,46 @@ class Rows(Protocol):
         ...
 
     def fetchall(self) -> list[Any]:
-        """All rows that are left."""
+        """All remaining rows."""
         ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class Session(Protocol):
-    """Carries out statements, one after the other, within the transaction that stands.
+    """Runs statements one after the other, within the open transaction.
 
-    Raises: the database's own errors; whoever opens the session puts them in our words.
+    Raises: the database's own errors; the opener of the session translates them.
     """
 
     def execute(self, statement: str, values: Values = (), /) -> Rows:
-        """Carry out a statement that answers few rows."""
+        """Run a statement that returns few rows."""
         ...
 
     def stream(self, statement: str, values: Values = (), /) -> Iterator[Row]:
-        """Rows of a query that may be many, read as they are asked for."""
+        """Rows of a query that may return many, read lazily."""
         ...
 
     def executemany(self, statement: str, values: Iterable[Values], /) -> object:
-        """Carry out a statement for each of `values`."""
+        """Run a statement for each of `values`."""
         ...
 
     def next_number(self, table: str) -> int:
-        """A number for a new row of `table`: above all that its rows had before, whatever the clock says."""
+        """A number for a new row of `table`: above every earlier one, whatever the clock shows."""
         ...
 
     def number(self, column: str, field: str) -> str:
-        """How a number is named that is a field of the JSON document in a column."""
+        """SQL for a number in a field of the JSON document in a column."""
         ...
 
     def text(self, column: str, field: str) -> str:
-        """How a text is named that is a field of the JSON document in a column."""
+        """SQL for a text in a field of the JSON document in a column."""
         ...
 
     def by(self, index: str) -> str:
-        """What follows a table that is to be read by an index, where that has to be said."""
+        """The clause after a table that makes the database use an index, where it needs one."""
         ...
 
 
 Reading = Callable[[], AbstractContextManager[Session]]
-"""Opens a session for reading; in it, what goes wrong is raised as `TransientError` or `StalledError`."""
+"""Opens a session for reading; errors in it are raised as `TransientError` or `StalledError`."""

@@ -1,11 +1,11 @@
-"""The tables, and the checksum that each of their rows carries. Pure.
+"""The tables, and the checksums of their rows. Pure.
 
-A checksum covers every column of its row, with the type of each value, so that a text in the place of a
-blob is as much damage as another byte. It finds what broke by accident: a disk, a copy, an editor. Whoever
-may write the store can compute it, too.
+A checksum covers every column of its row, with the type of each value, so that a text in place of a blob is
+as much damage as a changed byte. It detects accidental damage: a disk, a copy, an editor. Anyone who may
+write the store can compute it.
 
-A row of which one part changes much more often than the rest has a checksum for each part, so that neither
-has to be read for the other to be written.
+A row with one part that changes much more often than the rest has a checksum for each part, so that each can
+be written without reading the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Table:
 
     Attributes:
         name: of the table.
-        columns: all that the checksum covers.
+        columns: the columns that the checksum covers.
         checksum: name of the column that holds it.
         insert: the statement that writes what `sealed` returns.
     """
@@ -36,7 +36,7 @@ class Table:
     def __init__(
         self, name: str, *columns: str, said: str, fix: str = RESTORE, checksum: str = "checksum"
     ) -> None:
-        """`said` names a row by its columns, in braces; `fix` says what to do about one that is damaged."""
+        """`said` names a row by its columns, in braces; `fix` is the remedy for a damaged row."""
         self.name = name
         self.columns = columns
         self.checksum = checksum
@@ -48,7 +48,7 @@ class Table:
         self.insert = f"INSERT INTO {name} ({self.names()}) VALUES ({marks})"  # noqa: S608 - our own names
 
     def names(self, table: str = "") -> str:
-        """The columns and the checksum, as `read` wants them. `table`: how the statement calls it."""
+        """The columns and the checksum, as `read` wants them. `table`: its alias in the statement."""
         prefix = f"{table}." if table else ""
         return ", ".join(f"{prefix}{name}" for name in (*self.columns, self.checksum))
 
@@ -57,7 +57,7 @@ class Table:
         return (*values, self._checksum(values))
 
     def read(self, row: Row) -> Row:
-        """The values of a row that is as it was written, without its checksum.
+        """The values of an undamaged row, without its checksum.
 
         Raises:
             DamagedError: it is not.
@@ -86,7 +86,7 @@ class Table:
         return map(self.read, rows)
 
     def damaged(self, values: Sequence[Any]) -> DamagedError:
-        """That a row with these values is not as it was written."""
+        """The error that a row with these values is damaged."""
         shown = {name: _shown(value) for name, value in zip(self.columns, values, strict=True)}
         return DamagedError(self._said.format_map(shown), self.name, self._fix)
 

@@ -1,4 +1,4 @@
-"""What carries out each kind of write."""
+"""The functions that carry out each kind of write."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CarryOut = Callable[[Any, Any], Any]
 
 
 def carriers(publish: CarryOut) -> Mapping[type, CarryOut]:
-    """What carries out a write of each type, in a database whose own way to publish is `publish`."""
+    """The function for each type of write, in a database that publishes with `publish`."""
     return {
         Publish: publish,
         Admit: _admit,

@@ -24,20 +24,20 @@ __all__ = ["SqliteStore"]
 
 
 _PAGES = 2000
-"""That are given back to the file system after each share of pruning: 8 MB, some tens of milliseconds."""
+"""Pages returned to the file system after each share of pruning: 8 MB, some tens of milliseconds."""
 
 
 class SqliteStore:
     """`lehr.sdk.store.Store` in a SQLite file.
 
-    Reads may run in any thread, and `commit` in another, but never in two at a time.
+    Reads may run in any thread; `commit` may run in another, but in one thread at a time.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, background: bool = False) -> None:
-        """Open `path`; unless `read_only`, make it when it is not there.
+        """Open `path`; unless `read_only`, create it if it is missing.
 
         Args:
-            background: have a thread make the checkpoints, so that no commit has to wait for one.
+            background: make checkpoints in a thread, so that no commit waits for one.
 
         Raises:
             TransientError, StalledError: see `connect`.
@@ -71,8 +71,8 @@ class SqliteStore:
                     db.execute("ROLLBACK")
                 raise
         if any(isinstance(write, Prune) for write in writes):
-            with contextlib.suppress(sqlite3.Error):  # what was pruned is gone; its room comes back later
-                # As a script, which is stepped to its end: a statement without columns is not.
+            with contextlib.suppress(sqlite3.Error):  # pruning is done; the space is freed later
+                # As a script, which runs to its end: a statement without columns does not.
                 db.executescript(f"PRAGMA incremental_vacuum({_PAGES})")
         if self._checkpoints is not None:
             self._checkpoints.after_commit()
@@ -81,18 +81,18 @@ class SqliteStore:
     def check(
         self, types: TypesOf, began: Advance = lambda rows: None, advance: Advance = lambda rows: None
     ) -> Iterator[Damage]:
-        # Hardly any command checks, and start-up counts.
+        # Few commands check, and start-up time counts.
         from lehr.store.sql.check import check, rows  # noqa: PLC0415
         from lehr.store.sqlite.structure import structure  # noqa: PLC0415
 
         with translated(self._path):
-            # Of its own, so that all is of one moment, whatever is written meanwhile.
+            # A connection of its own, so that all reads are from one snapshot, despite concurrent writes.
             db = connect(self._path, read_only=True)
-        # A text that is not UTF-8 is damage of its row, and no reason not to look at the others.
+        # A text that is not UTF-8 is damage of its row only; the others can still be checked.
         db.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         with closing(db):
             db.execute("BEGIN")
-            with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but looked at
+            with contextlib.suppress(sqlite3.Error):  # a damaged file is not counted, but checked
                 began(rows(db))
             yield from structure(db)
             yield from check(db, types, advance, (sqlite3.Error,))

@@ -1,11 +1,11 @@
-"""The digest of the newest incarnation, kept up without reading again what was read before.
+"""The digest of the newest incarnation, updated without reading the same rows again.
 
-At a million assets a bucket has 244 of them, and to read them takes several times as long as to hash them. So
-the buckets that a publication has read are remembered as they are hashed (`lehr.base.digest.digest_all`), and
-the next one that changes an asset there writes its new digest over the old one.
+At a million assets a bucket has 244 of them, and reading them takes several times as long as hashing them. So
+the buckets that a publication has read are kept as they are hashed (`lehr.base.digest.digest_all`), and the
+next publication that changes an asset there overwrites its old digest with the new one.
 
-What is remembered is of the state that has one digest: whoever else has published meanwhile, and whatever was
-rolled back, it is never taken for the buckets of another state.
+The cache belongs to the state with one digest: whatever another process has published or a rollback has
+undone since, it is never taken for the buckets of another state.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from lehr.model.merkle import BUCKETS, bucket_of, root_digest
 from lehr.store.sql.tables import BUCKET
 
 _MOST_BYTES = 96 * 2**20
-"""Of buckets that are remembered: all of them, at a million assets."""
+"""Maximum size of cached buckets: all of them, at a million assets."""
 
 _MANY = BUCKETS // 4
-"""Buckets that one publication touches, beyond which what it has read is not worth its memory."""
+"""If one publication touches more buckets than this, caching them is not worth the memory."""
 
 
 _FIND = f"SELECT {BUCKET.names()} FROM bucket_current WHERE partition = ? ORDER BY bucket"  # noqa: S608
 
 
 class Buckets:
-    """What was read of the buckets of one state."""
+    """The cached buckets of one state."""
 
     def __init__(self) -> None:
         self._of: tuple[Partition, Digest] | None = None
@@ -46,12 +46,12 @@ class Buckets:
         changed: Iterable[Asset],
         others: Iterable[AssetId],
     ) -> Digest:
-        """The digest of the current state, whose rows are written; its buckets are brought up to date.
+        """The digest of the current state, whose rows are written; updates its buckets.
 
         Args:
-            before: digest of the state that was changed; None if there was none.
+            before: digest of the previous state; None if there was none.
             changed: assets that were there already.
-            others: ids of assets that have come or gone.
+            others: ids of assets that were added or removed.
         """
         if before is None or self._of != (partition, before):
             self._forget()
@@ -77,7 +77,7 @@ class Buckets:
         return root
 
     def _changed(self, bucket: int, assets: list[Asset]) -> bytearray | None:
-        """The text of a bucket with the digests of `assets`; None if it is not remembered."""
+        """The text of a bucket with the digests of `assets`; None if it is not cached."""
         text = self._texts.get(bucket)
         if text is None:
             return None
@@ -85,7 +85,7 @@ class Buckets:
         for asset in assets:
             name = f"{len(asset.id)}:{asset.id}{len(asset.digest)}:".encode()
             place = text.find(name)
-            # Another id may have all that in it: only what is there once is what was looked for.
+            # A longer id may contain this text: a match is certain only if it is unique.
             if place < 0 or text.find(name, place + 1) >= 0:
                 self._drop(bucket)
                 return None
@@ -112,7 +112,7 @@ class Buckets:
             BUCKET.sealed(partition, bucket, digest),
         )
 
-    # --- what is remembered -----------------------------------------------------------
+    # --- cache -----------------------------------------------------------
 
     def _remember(self, bucket: int, text: bytearray) -> None:
         self._drop(bucket)

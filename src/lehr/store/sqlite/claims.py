@@ -1,8 +1,8 @@
-"""The register of claims in a file that all control planes of one user on one host share.
+"""The register of claims, in a file shared by all control planes of one user on one host.
 
-Each call that takes claims is one transaction that holds the file's write lock from its beginning, so that of
-two that claim the same thing at the same time one is refused. Who only looks waits for nobody. A crash leaves
-the file as it was before a call, or after it.
+Each call that takes claims is one transaction that holds the file's write lock from its beginning, so of two
+concurrent claims to the same thing one is refused. Readers wait for nothing. A crash leaves the file as it
+was before a call, or after it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TABLE = """CREATE TABLE IF NOT EXISTS claim (
     asset TEXT NOT NULL
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS claim_of ON claim (store, partition, asset)"
-# What a crash of the machine takes of it is taken again before the next push.
+# Claims lost in a crash of the machine are taken again before the next push.
 _MAKE = ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE, _INDEX)
 _OURS = "store = ? AND partition = ?"
 
 
 class ClaimFile:
-    """`lehr.store.claims.Register` in a file of SQLite, made when it is first needed.
+    """`lehr.store.claims.Register` in a SQLite file, created when first needed.
 
     Args:
-        there: whether a state folder is still there.
-        read_only: it is only looked at, and not made.
+        there: whether a state folder still exists.
+        read_only: only read the register, and do not create it.
     """
 
     def __init__(self, path: Path, there: Callable[[str], bool], *, read_only: bool = False) -> None:
@@ -81,7 +81,7 @@ class ClaimFile:
                 if name not in others
                 and (only or holders.get(name) != Holder(owner.partition, owner.state, id, ours=True))
             ]
-            if rows:  # nearly every push finds that it holds all, and a transaction without a write is cheap
+            if rows:  # nearly every push holds all already, and a transaction without a write is cheap
                 db.executemany("INSERT OR REPLACE INTO claim VALUES (?, ?, ?, ?, ?)", rows)
             return others
 
@@ -99,7 +99,7 @@ class ClaimFile:
             )
 
     def all(self) -> list[Claimed]:
-        """All claims, by name. Those of states that are gone are removed first."""
+        """All claims, by name, after removing those of states that are gone."""
         with self._transaction() as db:
             for (state,) in db.execute("SELECT DISTINCT state FROM claim").fetchall():
                 if not self._there(state):
@@ -111,7 +111,7 @@ class ClaimFile:
             ]
 
     def release_state(self, state: str) -> set[str]:
-        """Give up all that was claimed from a state folder. Returns the names."""
+        """Release all claims made from a state folder. Returns the names."""
         with self._transaction() as db:
             released = db.execute("DELETE FROM claim WHERE state = ? RETURNING name", (state,))
             return {name for (name,) in released}
@@ -139,7 +139,7 @@ class ClaimFile:
             store, partition, state, asset = row
             ours = (store, partition) == _key(owner)
             if not ours and not there(state):
-                continue  # whoever takes it overwrites it
+                continue  # the asset that takes it overwrites it
             found[name] = Holder(Partition(partition), state, AssetId(asset), ours)
         return found
 
@@ -201,7 +201,7 @@ class ClaimFile:
         return made
 
     def _is_same_file(self, inode: int) -> bool:
-        """Whether nobody has removed the file: others would make another one, and not see this one's rows."""
+        """Whether the file still exists: if not, others would create a new one without these rows."""
         try:
             return self._path.stat().st_ino == inode
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Opening the file, and errors in our words."""
+"""Opens the file, and translates errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BUSY_SECONDS = 5.0
 
 _APPLICATION = 0x4C656872  # "Lehr": another program's database is never taken for a state file
 _PAGE_CACHE_KIB = 16_384
-_LOG_BYTES = 64 * 1024 * 1024  # what is left of a log that has grown beyond it, once it begins anew
+_LOG_BYTES = 64 * 1024 * 1024  # size that a log which grew beyond it is cut to when it restarts
 _BEGIN = "run `lehr run` once, or name the state folder with --state"
 
 
@@ -43,7 +43,7 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: Path, *, read_only: bool = False) -> Connection:
-    """Open the state file, making it if it is not there (unless `read_only`).
+    """Open the state file, creating it if it is missing (unless `read_only`).
 
     Durability: WAL with `synchronous=FULL`, so a commit that returned survives a crash of the
     machine.
@@ -104,7 +104,7 @@ def _create(connection: sqlite3.Connection) -> None:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # SQLite has rolled back by itself when the disk is full
+        if connection.in_transaction:  # SQLite has already rolled back if the disk is full
             connection.execute("ROLLBACK")
         raise
 
@@ -118,8 +118,8 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file for its owner alone; SQLite gives its journal the same mode."""
-    with contextlib.suppress(OSError):  # SQLite says in its own words what is wrong
+    """Create the file for its owner only; SQLite gives its journal the same mode."""
+    with contextlib.suppress(OSError):  # SQLite's own error explains what is wrong
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -142,7 +142,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn the exceptions of SQLite, and of decoding what it holds, into ours."""
+    """Translate exceptions of SQLite, and of decoding stored values, into ours."""
     try:
         yield
     except sqlite3.Error as error:
@@ -154,13 +154,13 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def is_no_text(error: sqlite3.Error) -> bool:
-    """Whether a row was read that has a text which is not UTF-8: the module's own error, without a code."""
+    """Whether a row with a text that is not UTF-8 was read: the module's own error, without a code."""
     return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")
 
 
 def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
     if is_no_text(error):
-        # Not as the module says it: that quotes what it could not read, which may be a secret.
+        # Not the module's message: it quotes the unreadable text, which may be a secret.
         return DamagedError(
             "a row", "", place=str(path), why="a text in it is not UTF-8; see `lehr store check`"
         )
@@ -180,7 +180,7 @@ def _in_our_words(error: sqlite3.Error, path: Path) -> LehrError:
             fix="free some space; nothing was lost, Lehr goes on by itself",
         )
     if code == sqlite3.SQLITE_CONSTRAINT:
-        # Trying again would fail for ever, and hold up every write behind it.
+        # A retry would fail forever, and hold up every write behind it.
         return StalledError(
             f"state file {path} refused a write that breaks its rules",
             code="STO150",

@@ -81,7 +81,7 @@ _CURRENT = f"""
     WHERE c.partition = :partition {{span}} {{types}} ORDER BY c.id
 """  # noqa: S608
 _OF_TYPES = "AND c.type IN (SELECT value FROM json_each(:types))"
-_OF_ONE_TYPE = "AND c.type = json_extract(:types, '$[0]')"  # which the index has in the order of ids
+_OF_ONE_TYPE = "AND c.type = json_extract(:types, '$[0]')"  # the index is in order of ids
 _BY_TYPE = "INDEXED BY asset_current_type"
 
 
@@ -121,10 +121,10 @@ class SqliteIntent:
             return None if row[0] is None else version_of(row[:-2])
 
     def _row(self, statement: str, key: AssetKey, *sequence: int) -> Any:
-        """The one row that is asked for about an asset.
+        """The one row that a query returns for an asset.
 
         Raises:
-            DamagedError: it has a text that is not UTF-8, so that nothing of it can be read.
+            DamagedError: it has a text that is not UTF-8, so none of it can be read.
         """
         try:
             return self._db.execute(statement, (key.partition, key.id, *sequence)).fetchone()
@@ -194,12 +194,12 @@ class SqliteIntent:
         with translated(self._path):
             if sequence == self._newest_sequence(partition):
                 rows = self._db.execute(_current(types, span), wanted)
-                # Another incarnation may have been published before the rows were there to be read.
+                # Another incarnation may have been published before the read of the rows began.
                 if sequence == self._newest_sequence(partition):
                     yield from make(in_force(rows))
                     return
             rows = self._db.execute(_AT.format(span=_spanned("", span)), wanted)
-            # Asked after the rows are there to be read: what is pruned from now on does not touch them.
+            # Checked after the read of the rows began: pruning from now on does not affect them.
             self.require_kept(partition, sequence)
             yield from make(row for row in rows if types is None or row[4] in types)
 
@@ -221,7 +221,7 @@ class SqliteIntent:
         asked = {"partition": partition, "low": low, "high": high, "before": before, "after": after}
         with translated(self._path):
             rows = self._db.execute(_CHANGES, asked)
-            # Asked after the rows are there to be read: what is pruned from now on does not touch them.
+            # Checked after the read of the rows began: pruning from now on does not affect them.
             for sequence in (before, after):
                 self.require_kept(partition, sequence)
             yield from changes_of(rows)
@@ -253,11 +253,11 @@ class SqliteIntent:
             for row in rows:
                 asset = version_of(row)
                 if asset is None:
-                    continue  # a tombstone: the asset left intent with what it carried
+                    continue  # a tombstone: the asset left intent with its addons
                 if addon not in addon_names(asset):
                     break
                 if oldest is not None and any_pruned(self._db, key.partition, row[3], oldest):
-                    break  # a version without it may have been there
+                    break  # an earlier version may have lacked it
                 oldest = row[3]
         came_with = None if oldest is None else self.incarnation(key.partition, oldest)
         return None if came_with is None else came_with.created_at

@@ -1,7 +1,7 @@
-"""Writing an incarnation: rows are appended, the current state follows, all in O(changed).
+"""Writes an incarnation: appends rows, then updates the current state, all in O(changed).
 
-Pages that a commit touches are what it costs, more than rows: so rows are written in the order of the
-indexes, and what has not changed is left alone.
+The cost of a commit is the pages that it touches, more than its rows: so rows are written in index order, and
+unchanged rows are left alone.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from lehr.store.sqlite.buckets import Buckets
 from lehr.store.sqlite.connection import Connection
 
 _MANY = 10_000
-"""Rows that make it worth while to count all others, and to make an index anew."""
+"""Rows that make it worthwhile to count all others, and to rebuild an index."""
 
 _LARGE_SHARE = 0.1
-"""Of all rows. Beyond it, making the index of all takes less than changing it."""
+"""Share of all rows beyond which rebuilding the index is faster than updating it."""
 
 
 def publish(buckets: Buckets, db: Connection, write: Publish) -> Incarnation | Refused:
@@ -76,17 +76,17 @@ def publish(buckets: Buckets, db: Connection, write: Publish) -> Incarnation | R
 
 
 def _known(db: sqlite3.Connection, partition: Partition, assets: Sequence[Asset]) -> set[AssetId]:
-    """Ids of those of `assets` that are in the newest incarnation already."""
+    """Ids of the `assets` that are already in the newest incarnation."""
     found = "SELECT 1 FROM asset_current WHERE partition = ? AND id = ?"
     return {asset.id for asset in assets if db.execute(found, (partition, asset.id)).fetchone()}
 
 
 @contextlib.contextmanager
 def _indexed_afterwards(db: sqlite3.Connection, index: str, rows: int) -> Iterator[None]:
-    """Where a large share of all assets is written, do without an index whose order is not that of the rows.
+    """If a large share of all assets is written, drop an index whose order is not that of the rows.
 
-    Made of all rows at once it is written from front to back; row by row, each would touch a page
-    somewhere else, which takes longer than all the rest together.
+    Rebuilt from all rows, the index is written sequentially; row by row, each would touch a different page,
+    which takes longer than everything else together.
     """
     if rows < _MANY or rows < _LARGE_SHARE * db.execute("SELECT count(*) FROM asset_current").fetchone()[0]:
         yield
@@ -141,7 +141,7 @@ def _remove(db: Connection, partition: Partition, sequence: int, ids: tuple[Asse
 
 
 def _replace_indexes(db: Connection, write: Publish, known: Sequence[AssetId]) -> None:
-    """Who refers to whom, and who claims what: derived from the newest incarnation's assets.
+    """References and claims: derived from the newest incarnation's assets.
 
     Args:
         known: those that are changed or removed.
@@ -173,7 +173,7 @@ def _governance(db: sqlite3.Connection, partition: Partition, types: tuple[str, 
     parts: list[str] = []
     for type in sorted(types):
         rows = db.execute(
-            # Said by which index: left alone, SQLite reads all assets, which are in order of id already.
+            # Name the index: otherwise SQLite reads all assets, which are already in order of id.
             f"{HEAD} INDEXED BY asset_current_type WHERE partition = ? AND type = ? ORDER BY id",
             (partition, type),
         )

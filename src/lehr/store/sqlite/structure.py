@@ -1,4 +1,4 @@
-"""What SQLite itself says of a file: whether its pages and indexes hang together."""
+"""SQLite's own integrity check of a file's pages and indexes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from lehr.model.damage import RESTORE, Damage
 
 _PROBLEMS = 1000
-"""With more, the rest says nothing new."""
+"""Beyond this number, further errors add nothing new."""
 
 
 def structure(db: sqlite3.Connection) -> Iterator[Damage]:
-    """Damage of the file as a file."""
+    """Damage of the file itself."""
     try:
         for (said,) in db.execute(f"PRAGMA integrity_check({_PROBLEMS})"):
             if said != "ok":

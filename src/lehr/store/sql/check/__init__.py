@@ -1,10 +1,10 @@
-"""Checking a store: everything that can be recomputed is, and compared with what is stored.
+"""Checks a store: recomputes everything that can be recomputed, and compares it with the stored values.
 
-In: a session that reads one moment of the store, and the types of the assets. Out: `Damage`, one
-for each thing that is wrong, as it is found.
+In: a session that reads one snapshot of the store, and the types of the assets. Out: one `Damage` for each
+problem, as it is found.
 
-Architecture invariants: nothing is written but a temporary file of this process, so a running program
-is not disturbed; time grows with the number of rows, memory does not.
+Architecture invariants: only a temporary file of this process is written, so a running program is not
+disturbed; time grows with the number of rows, memory does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOOKED_AT = (
     "imported_asset",
     *(table.name for table in TABLES),
 )
-"""Tables, as often as each of their rows is looked at."""
+"""Tables, each as often as its rows are checked."""
 
 _NAMING = (
     "asset_current",
@@ -46,7 +46,7 @@ _NAMING = (
     "operation",
     "standing",
 )
-"""Tables of what belongs to a partition, but for those that follow from the current state."""
+"""Tables with data of a partition, except those derived from the current state."""
 
 _UNREADABLE: tuple[type[Exception], ...] = (
     msgspec.MsgspecError,
@@ -55,13 +55,13 @@ _UNREADABLE: tuple[type[Exception], ...] = (
     TypeError,
     ValueError,
 )
-"""What damage in a value may raise."""
+"""Exceptions that damage in a value may raise."""
 
 Step = Callable[[], Iterator[Damage]]
 
 
 def rows(db: Session) -> int:
-    """How many rows there are to look at, each as often as it is."""
+    """The number of rows to check, each counted as often as it is read."""
     counts = (db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in _LOOKED_AT)  # noqa: S608
     return sum(counts)
 
@@ -69,15 +69,15 @@ def rows(db: Session) -> int:
 def check(
     db: Session, types: TypesOf, advance: Advance, failures: tuple[type[Exception], ...]
 ) -> Iterator[Damage]:
-    """Everything that is wrong with the state that `db` reads.
+    """All damage in the state that `db` reads.
 
     Args:
-        failures: what the session raises where the database itself is damaged.
+        failures: exceptions of the session if the database itself is damaged.
     """
     expected = failures + _UNREADABLE
 
     def finished(name: str, step: Step) -> Iterator[Damage]:
-        """What `step` finds; that it could not come to its end is damage, too."""
+        """The findings of `step`; its failure to finish is damage as well."""
         try:
             yield from step()
         except expected as error:
@@ -111,7 +111,7 @@ def _steps(
 
 
 def _partitions(db: Session) -> list[Partition]:
-    """Also those that are only named in other tables."""
+    """Includes partitions named only in other tables."""
     selects = [f"SELECT partition FROM {table}" for table in _NAMING]  # noqa: S608
     query = " UNION ".join(("SELECT name FROM partition", *selects))
     return [row[0] for row in db.execute(f"{query} ORDER BY 1")]

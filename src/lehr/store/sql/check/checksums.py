@@ -1,4 +1,4 @@
-"""Every row is as it was written, whatever it says: also what nothing else could contradict."""
+"""Every row is as it was written: also values that nothing else could contradict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lehr.store.sql.tables import MENTION_END, Table
 
 def check(db: Session, table: Table, advance: Advance) -> Iterator[Damage]:
     """The rows of one table that do not match their checksums."""
-    # Of a reference that has not ended there is nothing to cover.
+    # A reference that has not ended has nothing to cover.
     where = " WHERE until IS NOT NULL OR until_checksum IS NOT NULL" if table is MENTION_END else ""
     for row in db.stream(f"SELECT {table.names()} FROM {table.name}{where}"):  # noqa: S608 - our own names
         advance(1)

@@ -1,4 +1,4 @@
-"""Who refers to whom, and who claims what: derived from the newest incarnation's assets."""
+"""References and claims: derived from the newest incarnation's assets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ABSENT = "the newest incarnation does not have it"
 
 
 def check(db: Session, partition: Partition, types: TypesOf, advance: Advance) -> Iterator[Damage]:
-    """Indexes that contradict the assets, or that are of assets that are not there."""
+    """Indexes that contradict the assets, or belong to assets that do not exist."""
     registry = types(partition)
     if registry is None:
         yield from _of_none(db, partition)
@@ -70,7 +70,7 @@ def _of_asset(
 
 
 def _asked(question: Callable[[], list[tuple[str, ...]]]) -> list[tuple[str, ...]] | None:
-    """The answer; None for an asset that is of another version of its type, or damaged."""
+    """The answer; None for an asset that is damaged, or of another version of its type."""
     try:
         return question()
     except (msgspec.MsgspecError, AttributeError, LookupError, TypeError, ValueError):

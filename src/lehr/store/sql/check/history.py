@@ -1,4 +1,4 @@
-"""The history of a partition, played again: every version's digest, every incarnation's."""
+"""Replays the history of a partition: the digest of every version and every incarnation."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Row = tuple[int, int, AssetId, str | None, Digest | None, bytes | None, bytes | 
 
 
 class Replay:
-    """A partition's assets as they stood after the incarnations so far, in a temporary file.
+    """A partition's assets after the incarnations so far, in a temporary file.
 
-    The file is SQLite's, whatever the store: it is asked for every version, which a server is too far for.
+    The file is SQLite's, whatever the store: it is queried for every version, too often for a server.
     """
 
     def __init__(self, partition: Partition) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.executescript(_TABLE)
-        self._db.execute("BEGIN")  # never to be ended: what is temporary need not be durable
+        self._db.execute("BEGIN")  # never committed: temporary data need not be durable
         self.partition = partition
         self.buckets: dict[int, Digest] = {}
         self.assets = self.added = self.changed = self.removed = 0
@@ -70,7 +70,7 @@ class Replay:
         self.assets += (digest is not None) - (before is not None)
 
     def counted(self) -> dict[str, int]:
-        """What the header of this incarnation must say."""
+        """The values that this incarnation's header must have."""
         return {
             "assets": self.assets,
             "added": self.added,
@@ -79,7 +79,7 @@ class Replay:
         }
 
     def root(self) -> Digest:
-        """Digest of the assets as they are now."""
+        """Digest of the current assets."""
         for bucket in self._touched:
             query = "SELECT id, digest FROM replay WHERE bucket = ? ORDER BY id"
             assets = self._db.execute(query, (bucket,)).fetchall()
@@ -91,7 +91,7 @@ class Replay:
         return root_digest((number, self.buckets[number]) for number in sorted(self.buckets))
 
     def governance(self, types: Iterable[str]) -> Digest:
-        """Digest of the assets of some types, which must come sorted."""
+        """Digest of the assets of some types, which must be sorted."""
         query = "SELECT id, digest FROM replay WHERE type = ? ORDER BY id"
         return digest_all(part for type in types for row in self._db.execute(query, (type,)) for part in row)
 
@@ -100,11 +100,11 @@ class Replay:
         yield from self._db.execute("SELECT id, type, digest, bucket, version FROM replay ORDER BY id")
 
     def close(self) -> None:
-        """Take the temporary file away."""
+        """Remove the temporary file."""
         self._db.close()
 
     def next(self) -> None:
-        """Begin to count anew."""
+        """Reset the counters."""
         self.added = self.changed = self.removed = 0
         self.touched_types.clear()
 
@@ -144,7 +144,8 @@ def check(
 
 
 def _between(known: Sequence[int], last: int, until: int) -> Iterator[int]:
-    """The incarnations between two, and of each gap the first: a damaged number may open a gap of any size.
+    """The incarnations in a range, and only the first of each gap: a damaged number may open a gap of any
+    size.
 
     Args:
         known: those that have a header, sorted.
@@ -193,7 +194,7 @@ def _read_headers(
 
 
 def _version(partition: Partition, row: Row) -> Iterator[Damage]:
-    """Whether a version is what its digest says."""
+    """Whether a version matches its digest."""
     sequence, _number, id, type, digest, body, origin = row
     name = f"asset {id} of incarnation {partition}@{sequence}"
     if digest is None:
@@ -211,7 +212,7 @@ def _version(partition: Partition, row: Row) -> Iterator[Damage]:
 
 
 class _Judged:
-    """Compares headers with what was played. Damage that goes on is told once, from where to where."""
+    """Compares headers with the replay. Damage in consecutive incarnations is reported once, as a range."""
 
     def __init__(self, replay: Replay, headers: dict[int, tuple[Incarnation, bool]], types: TypesOf) -> None:
         self._replay = replay
@@ -227,7 +228,7 @@ class _Judged:
         self._misgoverned: list[int] = []
 
     def incarnation(self, sequence: int) -> Iterator[Damage]:
-        """The replay has come to the end of an incarnation."""
+        """Compare at the end of an incarnation in the replay."""
         header, pruned = self._headers.get(sequence, (None, True))
         if self._known is not None and not self._replay.touched_types <= self._known.types.keys():
             self._unknown = True
@@ -242,7 +243,7 @@ class _Judged:
     def _counts(self, header: Incarnation) -> Iterator[Damage]:
         for name, count in self._replay.counted().items():
             said = getattr(header, name)
-            # What a pruned one had added, changed or removed is not to be told from what this one did.
+            # The changes of a pruned one cannot be distinguished from this one's.
             if said != count and (name == "assets" or not self._pruned_before):
                 yield Damage(
                     f"the header of incarnation {header.name} miscounts its assets",
@@ -262,7 +263,7 @@ class _Judged:
             self._misgoverned.append(header.sequence)
 
     def ended_digests(self) -> Iterator[Damage]:
-        """The incarnations in a row whose digests are not those of their assets."""
+        """The consecutive incarnations whose digests do not match their assets."""
         if self._wrong:
             yield Damage(
                 f"{_named(self._replay.partition, self._wrong)} not what the digest says",
@@ -271,9 +272,9 @@ class _Judged:
         self._wrong = []
 
     def ended(self) -> Iterator[Damage]:
-        """There are no more incarnations."""
+        """Finish after the last incarnation."""
         yield from self.ended_digests()
-        # Of a type that nobody knows, nobody knows whether it governs.
+        # Whether an unknown type governs is unknown.
         if self._misgoverned and not self._unknown:
             yield Damage(
                 f"{_named(self._replay.partition, self._misgoverned)} governed by other assets than stored",
@@ -288,7 +289,7 @@ def _named(partition: Partition, sequences: Sequence[int]) -> str:
 
 
 def check_current(db: Session, replay: Replay) -> Iterator[Damage]:
-    """Whether the table of the current state is what history comes to."""
+    """Check that the table of the current state matches the result of history."""
     partition = replay.partition
     stored_assets = db.stream(
         "SELECT id, type, digest, bucket, version FROM asset_current WHERE partition = ? ORDER BY id",
@@ -310,7 +311,7 @@ def check_current(db: Session, replay: Replay) -> Iterator[Damage]:
 def _compared(
     expected: Iterator[tuple[Any, ...]], stored: Iterator[tuple[Any, ...]], partition: Partition
 ) -> Iterator[Damage]:
-    """Both come by id."""
+    """Both are ordered by id."""
     for id, played, found in side_by_side(expected, stored):
         if found is None:
             yield Damage(

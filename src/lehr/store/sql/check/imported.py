@@ -1,4 +1,4 @@
-"""Incarnations that were imported: each is what its digest says."""
+"""Imported incarnations: each matches its digest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIX = "import it again from its file"
 
 
 def check(db: Session, advance: Advance) -> Iterator[Damage]:
-    """Every one, and every asset of it."""
+    """Check each one with all its assets."""
     for name, header in db.execute("SELECT name, header FROM imported ORDER BY name").fetchall():
         try:
             expected = msgspec.json.decode(header, type=Incarnation)

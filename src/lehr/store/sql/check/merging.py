@@ -1,4 +1,4 @@
-"""Two lists of rows that come by their first column, read beside each other in constant memory."""
+"""Merges two lists of rows ordered by their first column, in constant memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = tuple[Any, ...]
 
 
 def side_by_side(left: Iterator[Row], right: Iterator[Row]) -> Iterator[tuple[Any, Row | None, Row | None]]:
-    """Every first column with its row on either side; None where a side has none.
+    """Every first column with its row on each side; None where a side has no row.
 
     No side has two rows with the same first column.
     """
@@ -30,6 +30,6 @@ def side_by_side(left: Iterator[Row], right: Iterator[Row]) -> Iterator[tuple[An
 
 
 def gathered(rows: Iterator[Row]) -> Iterator[tuple[Any, list[Row]]]:
-    """Rows that begin alike as one: the first column, and what follows it in each."""
+    """Groups rows by their first column: that column, and the rest of each row."""
     for first, alike in groupby(rows, itemgetter(0)):
         yield first, [tuple(row[1:]) for row in alike]

@@ -1,4 +1,4 @@
-"""What was decided, done and said: each record can be read, and agrees with its key and with the others."""
+"""Decisions, operations and controls: each record can be read, and agrees with its key and the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lehr.store.sql.session import Session
 
 
 class _Bounds(NamedTuple):
-    """What records may speak of."""
+    """What records may refer to."""
 
     newest: int
     epoch: int
@@ -26,7 +26,7 @@ class _Bounds(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A table whose rows have a body: how to read it, and what it must agree with.
+    """A table whose rows have a body: how to read it, and what it must match.
 
     Attributes:
         columns: those after `body`, handed to `problems` in this order.
@@ -67,7 +67,7 @@ def check(db: Session, partition: Partition, advance: Advance) -> Iterator[Damag
 
 
 def check_reservations(db: Session) -> Iterator[Damage]:
-    """What is held until a push ends is held by a push that is under way."""
+    """Shares held until a push ends belong to a push that is under way."""
     for key, holder in db.execute(
         "SELECT key, operation FROM reservation r WHERE until IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM operation o WHERE o.id = r.operation AND o.open = 1) ORDER BY key"
@@ -152,13 +152,13 @@ def _has_operation(db: Session, id: str) -> bool:
 
 
 def newest_of(db: Session, partition: Partition) -> int:
-    """The newest incarnation that there is, whatever the partition says of it; 0 for none."""
+    """The newest incarnation in the table, whatever the partition's row says; 0 for none."""
     query = "SELECT coalesce(max(sequence), 0) FROM incarnation WHERE partition = ?"
     return int(db.execute(query, (partition,)).fetchone()[0])
 
 
 def _is_pruned(db: Session, partition: Partition, sequence: int) -> bool:
-    """Whether an incarnation says that it was pruned; what it says is checked elsewhere."""
+    """Whether an incarnation is marked as pruned; the mark is checked elsewhere."""
     query = "SELECT 1 FROM incarnation WHERE partition = ? AND sequence = ? AND pruned = 1"
     return db.execute(query, (partition, sequence)).fetchone() is not None
 
