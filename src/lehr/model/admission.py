@@ -1,7 +1,7 @@
 """Whether a push may start: what admission asks, whoever answers. Pure.
 
-The store answers inside the transaction that starts the push; a dry run answers for an incarnation that
-nobody has published, and with the shares of pushes that it only supposes.
+The store answers inside the transaction that starts the push; a dry run answers for an incarnation
+that was never published, and with the shares of supposed pushes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PartitionRow(NamedTuple):
 
 
 class Grounds(Protocol):
-    """What admission rests on, as it is at one moment. Everything may raise `DamagedError`."""
+    """The basis of admission, as it is at one moment. Everything may raise `DamagedError`."""
 
     def partition(self, name: Partition) -> PartitionRow:
         """The partition as a whole."""
@@ -48,7 +48,7 @@ class Grounds(Protocol):
         ...
 
     def is_being_pushed(self, partition: Partition, id: AssetId) -> bool:
-        """Whether a push of an asset is under way, or nobody knows how it ended."""
+        """Whether a push of an asset is under way, or ended in an unknown way."""
         ...
 
     def controls(self, partition: Partition, now: float) -> Sequence[Control]:

@@ -39,7 +39,7 @@ class AssetKey(NamedTuple):
 
 
 class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """An asset as it stands in an incarnation.
+    """An asset of an incarnation.
 
     Attributes:
         body: canonical JSON, `{"addons": {type: value}, "payload": value}`, every default
@@ -48,7 +48,7 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         digest: of id, type and body. Where it comes from does not count.
         origin: where it was declared, at the revision in which it last changed.
         made_by: the call of a generator that it came of; None when an asset file declares it.
-        annotated_by: who put addons on it from elsewhere, sorted.
+        annotated_by: what put addons on it from elsewhere, sorted.
     """
 
     id: AssetId
@@ -75,7 +75,7 @@ class Asset(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         }
 
     def version(self, name: str) -> int:
-        """Which version of its own type, or of that of an addon, the asset is written in."""
+        """The version of its own type, or of that of an addon, in which the asset is written."""
         # Where there are versions, the last is a number before two braces: hardly any other body is searched.
         if not 0x30 <= self.body[-3] <= 0x39 or _VERSIONS not in self.body:
             return 1
@@ -108,8 +108,8 @@ def make_asset(
     if versions:
         content["versions"] = dict(versions)
     text = canonical(content).decode()
-    # Encoded once more: what comes out of the first encoder holds on to the whole of its buffer, a third
-    # more than there is in it.
+    # Encoded once more: the first encoder's result holds on to its whole buffer, a third more than
+    # its content.
     return Asset(id, type, text.encode(), digest_all((id, type, text)), origin, made_by, annotated_by)
 
 

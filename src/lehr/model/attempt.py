@@ -1,4 +1,4 @@
-"""Attempts to publish: what came of the newest revision."""
+"""Attempts to publish: the result for the newest revision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lehr.model.incarnation import SourceRevision
 
 
 class Publication(enum.StrEnum):
-    """What came of a pass. Only PUBLISHED changes what is in force.
+    """Result of a pass. Only PUBLISHED changes what is in force.
 
     UNCHANGED: the revision declares what the newest incarnation holds already.
     """

@@ -1,6 +1,6 @@
-"""Words of people to a running Lehr: pins, pauses, freezes, approvals, overrides.
+"""Controls that people set on a running Lehr: pins, pauses, freezes, approvals, overrides.
 
-They are kept in the store, each with who said it, when, why and until when.
+They are kept in the store, each with who set it, when, why and until when.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ControlKind(enum.StrEnum):
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """One word of a person that stands until it is lifted or runs out.
+    """One control, active until it is lifted or expires.
 
     Attributes:
         id: sorts by time.
-        actor: who said it, as the control channel's peer credentials tell.
+        actor: who set it, from the control channel's peer credentials.
         at, expires_at: wall-clock seconds; None never expires.
         incarnation: for PIN, the sequence to stay at.
         diff_digest: for APPROVAL, the exact diff.

@@ -14,13 +14,13 @@ TypesOf = Callable[[Partition], Registry | None]
 """The types that a partition's newest incarnation is made of; None when they cannot be known."""
 
 Advance = Callable[[int], None]
-"""Told of each share of the work that is done, in rows."""
+"""Called with each share of the work that is done, in rows."""
 
 RESTORE = "restore the state from a backup; without one, move it away: Lehr starts anew from git"
-"""What to do about content that is lost."""
+"""How to fix lost content."""
 
 REBUILD = "publish a change of it: what is derived is then written anew; or restore the state from a backup"
-"""What to do about an index that does not say what the assets say."""
+"""How to fix an index that does not match the assets."""
 
 
 class Damage(msgspec.Struct, frozen=True):
@@ -38,10 +38,10 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class DamagedError(StalledError):
-    """A row is not as it was written. It is not used: what it held cannot be known.
+    """A row is not as it was written. It is not used: its content cannot be known.
 
     Attributes:
-        row: what it is called; `table`: where it is.
+        row: its name; `table`: where it is.
     """
 
     def __init__(self, row: str, table: str, fix: str = RESTORE, place: str = "", why: str = "") -> None:

@@ -15,7 +15,7 @@ from lehr.model.reason import Reason
 
 
 class Status(enum.StrEnum):
-    """How an asset stands."""
+    """Status of an asset."""
 
     CONVERGED = "Converged"
     TURNED_DOWN = "TurnedDown"
@@ -34,11 +34,11 @@ class Status(enum.StrEnum):
 
 
 LEFT = (Status.ORPHANED, Status.TURNED_DOWN)
-"""How an asset stands that is out of production, or out of Lehr's care."""
+"""Status of an asset that is out of production, or out of Lehr's care."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What one check said.
+    """Verdict of one check.
 
     Attributes:
         check: name of the check, and of the asset that configures it if there is one
@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True):
         reason: a `Reason`, or one of the check's own, in CamelCase.
         message: one line for people.
         unblock: what would let the push go.
-        until: wall-clock seconds when the answer may change by itself; None when not known.
+        until: wall-clock seconds when the answer may change automatically; None when not known.
         wait_for: ids of assets whose convergence may change the answer.
         reservations: what admission must set aside for this push.
         overridden: id of the emergency override that let it through.
@@ -99,13 +99,13 @@ class Condition(msgspec.Struct, frozen=True):
 
     @property
     def automatic(self) -> bool:
-        """True when a turn may push by itself; False when a person or a change has to come first."""
+        """True when a turn may push automatically; False when a person or a change has to come first."""
         if self.status is Status.STALLED:
             return self.reason == Reason.DIFF_STALLED
         return self.status is not Status.HELD and self.reason not in _APPROVALS
 
     def key(self) -> Digest:
-        """Equal for conditions that say the same: two turns that differ in it differ in verdict.
+        """Equal for equivalent conditions: two turns that differ in it differ in verdict.
 
         Times do not count, and messages hold no running numbers, so that a turn that
         ends like the last is not recorded again.

@@ -1,4 +1,4 @@
-"""What `sources` in `lehr.yaml` may say: further sources of truth, beside the one that the file is in.
+"""The settings `sources` of `lehr.yaml`: further sources of truth, next to the one that holds the file.
 
 sources:
   catalogue: {git: ssh://git@example.org/catalogue.git, branch: main, path: services}
@@ -138,7 +138,7 @@ KINDS: Mapping[str, type[DeclaredSource]] = {
     "sql": SqlPlace,
     "partition": PartitionPlace,
 }
-"""By the key that says which kind of source it is."""
+"""By the key that identifies each kind of source."""
 
 
 def name_problem(name: str) -> str | None:
@@ -149,13 +149,13 @@ def name_problem(name: str) -> str | None:
 
 
 def kind_of(value: Any) -> type[DeclaredSource] | None:
-    """The one kind that `value` (plain data) says it is of; None if it says none, or several."""
+    """The one kind that `value` (plain data) declares; None if it declares none, or several."""
     found = [kind for key, kind in KINDS.items() if isinstance(value, dict) and key in value]
     return found[0] if len(found) == 1 else None
 
 
 def tells_password(value: Any) -> bool:
-    """Whether what is declared (plain data) holds a password, so that its line must not be shown."""
+    """Whether a declaration (plain data) holds a password, so that its line must not be shown."""
     places = (value.get(key) for key in ("git", "sql")) if isinstance(value, dict) else ()
     return any(isinstance(place, str) and _holds_password(place) for place in places)
 

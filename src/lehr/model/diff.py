@@ -13,7 +13,7 @@ from lehr.model.asset import AssetId, AssetKey, Partition
 
 
 class Goal(enum.StrEnum):
-    """What intent asks of an asset's production. Anything but PRESENT needs a turndown addon."""
+    """Intent's goal for an asset's production. Anything but PRESENT needs a turndown addon."""
 
     PRESENT = "present"
     DRAINED = "drained"
@@ -22,7 +22,7 @@ class Goal(enum.StrEnum):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a plugin is told: which asset, of which incarnation, and the goal.
+    """A plugin's input: which asset, of which incarnation, and the goal.
 
     Everything else a plugin reads through its `Reader`, which is bound to the same incarnation.
     """
@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def bounded(changes: Sequence[Change], path: str, most: int = 100) -> tuple[Change, ...]:
-    """`changes`; of very many the first `most`, and one at `path` that stands for exactly the rest."""
+    """`changes`; of very many the first `most`, and one at `path` that represents exactly the rest."""
     rest = changes[most:]
     if not rest:
         return tuple(changes)
@@ -60,7 +60,7 @@ def bounded(changes: Sequence[Change], path: str, most: int = 100) -> tuple[Chan
 
 
 class Effects(msgspec.Struct, frozen=True):
-    """What carrying out a diff would do, as far as the plugin knows.
+    """The effects of carrying out a diff, as far as the plugin knows.
 
     Attributes:
         capacity: units of capacity gained or lost; None when the plugin cannot know.
@@ -77,13 +77,13 @@ class Effects(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """Differences between intent and production. No changes means that nothing is to be done.
+    """Differences between intent and production. No changes means that nothing needs doing.
 
     Attributes:
-        look_again: seconds after which to compare again, where production itself is putting all of
-            `changes` right: nothing is pushed until then. None where a push has to.
-        notes: what people should know of production beside the changes (a crash that was put right), one
-            line each, in words that stay the same while nothing new happens.
+        look_again: seconds after which to compare again, where production itself is fixing all of
+            `changes`: nothing is pushed until then. None where a push has to.
+        notes: what people should know of production besides the changes (a crash that was fixed),
+            one line each, with stable wording while nothing new happens.
     """
 
     changes: tuple[Change, ...] = ()
@@ -96,7 +96,7 @@ class Diff(msgspec.Struct, frozen=True):
         return not self.changes
 
     def digest(self) -> Digest:
-        """Identifies exactly these changes and effects: what an approval is bound to."""
+        """Identifies exactly these changes and effects: an approval is bound to it."""
         return digest({"changes": self.changes, "effects": self.effects})
 
     def summary(self, most: int = 3) -> str:

@@ -109,7 +109,8 @@ class Evolution(msgspec.Struct, frozen=True):
         """Plain data of `version` as data of the version that is `wanted`, at most the newest.
 
         Raises:
-            StalledError: it cannot be: there is no way back to a former version, or the data resists.
+            StalledError: it is impossible: there is no way back to a former version, or the data
+                resists.
         """
         if version > wanted:
             raise StalledError(

@@ -1,4 +1,4 @@
-"""Governing assets that the Enforcer itself reads; those of checks stand beside their check."""
+"""Governing assets that the Enforcer itself reads; those of checks are next to their check."""
 
 from __future__ import annotations
 

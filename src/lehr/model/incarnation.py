@@ -27,12 +27,12 @@ class SourceRevision(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody's word that one change means what a guard takes for a mistake.
+    """A person's confirmation that a change a guard takes for a mistake is intended.
 
     Attributes:
         code: of the diagnostic (`VAL021`).
-        subject: what that is about, as it says: an asset id, a type, the partition; `*` in it
-            stands for anything.
+        subject: what it is about, in the guard's terms: an asset id, a type, the partition; `*` in
+            it matches anything.
         after: name of the incarnation that the change follows (`shakespeare@41`). For any other
             the acknowledgement does not hold, so it cannot stay in force by accident.
         reason: why the change is meant.
@@ -80,14 +80,14 @@ class Incarnation(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """What generation proposes, as a difference from the newest incarnation.
+    """Generation's proposal, as a difference from the newest incarnation.
 
     Attributes:
         base: sequence of the incarnation it differs from; 0 for none.
         upserts: assets that are new or have another digest.
         removals: ids that are in the base and not in the candidate.
         types: number of assets of each type that it has as a whole.
-        acknowledged: guards that it is to be published in spite of.
+        acknowledged: guards that do not block its publication.
     """
 
     partition: Partition

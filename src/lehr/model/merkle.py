@@ -1,9 +1,9 @@
 """The digest of an incarnation, kept up in O(changed).
 
-Assets fall into buckets by the digest of their id. A bucket's digest covers its assets in order
-of id, the root covers the buckets in order. A change touches one bucket; the root is a hash over
-at most `BUCKETS` digests. Empty buckets do not count, so equal contents have equal digests
-whatever came and went before. The digest can be recomputed from the assets alone (invariant I2).
+Assets fall into buckets by the digest of their id. A bucket's digest covers its assets in order of
+id, the root covers the buckets in order. A change touches one bucket; the root is a hash over at
+most `BUCKETS` digests. Empty buckets do not count, so equal contents have equal digests whatever
+happened before. The digest can be recomputed from the assets alone (invariant I2).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Values are the proto3 JSON form of their message. Of the ways to write a value t
 one is stored: field names in lowerCamelCase, 64-bit integers as text, enums by name, bytes in
 base64 with padding, times in UTC, and every field without presence spelt out, with its default.
 
-A schema says what is stored. Its keyword `protobuf` says, for `lehr.generate.typing.messages`, of which kind
-a value is, so that what is written in another way can be brought into that form.
+A schema describes the stored form. Its keyword `protobuf` names the kind of a value for
+`lehr.generate.typing.messages`, so that another form of it can be converted to the stored one.
 
 Reading descriptors needs the extra `protobuf`; nothing else does.
 """
@@ -43,7 +43,7 @@ _KINDS = {
     17: "int32",
     18: "int64",
 }
-"""By number of the type in a descriptor: what values are like, however they go over the wire."""
+"""By number of the type in a descriptor: the form of values, however they are transmitted."""
 
 _SCALARS: dict[str, dict[str, Any]] = {
     "bool": {"type": "boolean"},
@@ -98,7 +98,7 @@ _WELL_KNOWN.update((name, {**_SCALARS[kind], "protobuf": kind}) for name, kind i
 
 
 class DescriptorError(ValueError):
-    """What should describe messages cannot be used."""
+    """A description of messages cannot be used."""
 
 
 def message_type(
@@ -137,11 +137,11 @@ class Messages:
         return tuple(self._names)
 
     def add(self, content: bytes) -> None:
-        """Know the messages of a descriptor set, too.
+        """Also know the messages of a descriptor set.
 
         Raises:
-            DescriptorError: it is none, lacks what it imports, or contradicts another one; or the extra
-                `protobuf` is not installed.
+            DescriptorError: it is not one, lacks what it imports, or contradicts another one; or
+                the extra `protobuf` is not installed.
         """
         try:
             from google.protobuf import descriptor_pb2, descriptor_pool, message  # noqa: PLC0415 -- an extra
@@ -170,12 +170,12 @@ class Messages:
         return _schema(self._pool.FindMessageTypeByName(name), self._meanings)
 
     def meaning(self, name: str) -> str:
-        """What the comment before a message or field says; empty where there is none."""
+        """The comment before a message or field; empty where there is none."""
         return self._meanings.get(name, "")
 
 
 def _importable(files: Iterable[FileDescriptorProto]) -> Iterator[FileDescriptorProto]:
-    """All files, each after those that it imports; and those of Google that are imported and missing."""
+    """All files, each after its imports; and those of Google that are imported and missing."""
     from google.protobuf import descriptor_pb2  # noqa: PLC0415 -- an extra
 
     known = {file.name: file for file in files}
@@ -212,7 +212,7 @@ def _message_names(file: FileDescriptorProto) -> Iterator[str]:
 
 
 def _comments(file: FileDescriptorProto) -> dict[str, str]:
-    """What is said before messages and fields, by their full names, if the file has kept it."""
+    """Comments before messages and fields, by their full names, if the file has kept them."""
     names: dict[tuple[int, ...], str] = {}
 
     def walk(prefix: str, path: tuple[int, ...], messages: Iterable[Any], number: int) -> None:
@@ -244,7 +244,7 @@ def _schema(message: Descriptor, meanings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _message(message: Descriptor, definitions: dict[str, Any], meanings: Mapping[str, str]) -> dict[str, Any]:
-    """What refers to the schema of a message, which is put into `definitions`."""
+    """A reference to the schema of a message, which is put into `definitions`."""
     name = message.full_name
     if name == f"{_GOOGLE}Empty":
         return {"type": "object", "additionalProperties": False, "protobuf": "message", "properties": {}}
@@ -292,7 +292,7 @@ def _field(
 def _value(
     field: FieldDescriptor, definitions: dict[str, Any], meanings: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One value of the field, without regard to how often it stands there."""
+    """One value of the field, without regard to how often it occurs there."""
     if field.message_type is not None:
         return _message(field.message_type, definitions, meanings)
     if field.enum_type is not None:

@@ -13,7 +13,7 @@ from lehr.model.diff import Goal
 
 
 class Result(enum.StrEnum):
-    """How a push ended. UNKNOWN keeps the operation open until somebody has looked."""
+    """How a push ended. UNKNOWN keeps the operation open until a turn has looked."""
 
     DONE = "done"
     FAILED = "failed"
@@ -22,7 +22,7 @@ class Result(enum.StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a push came to.
+    """Result of a push.
 
     Attributes:
         message: one line for people; no secrets.
@@ -38,7 +38,7 @@ DONE = Outcome(Result.DONE)
 
 
 class Progress(enum.StrEnum):
-    """What a plugin can say of an operation whose outcome is unknown."""
+    """A plugin's answer about an operation whose outcome is unknown."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -50,7 +50,7 @@ class Operation(msgspec.Struct, frozen=True):
     Attributes:
         id: sorts by time.
         content, governing: sequences of the two incarnations its turn had read.
-        content_digest: digest of the asset and of all that its plugin read.
+        content_digest: digest of the asset and of everything that its plugin read.
         epoch: of the lease under which it was admitted.
         result: None while it is under way.
         started_at, ended_at: wall-clock seconds.
@@ -82,7 +82,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
-    """The last word on what was applied to, or adopted from, production for one asset.
+    """The latest record of what was applied to, or adopted from, production for one asset.
 
     Attributes:
         goal: PRESENT, or how far a turndown has come.

@@ -1,4 +1,4 @@
-"""Where assets come from, as the store keeps it beside them: in no digest, and small."""
+"""Where assets come from, as the store keeps it next to them: in no digest, and small."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lehr.model.provenance import Annotated, Derivation
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that `Asset` says of where it comes from. Reads what was written as a `Position`, too."""
+    """Everything that `Asset` records of where it comes from. Also reads what was written as a `Position`."""
 
     file: str = ""
     line: int = 0
@@ -30,11 +30,11 @@ _NOWHERE = Origin()
 
 
 def origin_bytes(asset: Asset) -> bytes:
-    """What is kept of where `asset` comes from."""
+    """The stored form of where `asset` comes from."""
     at = asset.origin or Position("")
     return _encode(Origin(at.file, at.line, at.column, asset.made_by, asset.annotated_by))
 
 
 def origin_of(kept: bytes | None) -> Origin:
-    """What `origin_bytes` has kept; `None` says nothing."""
+    """Reverses `origin_bytes`; `None` if nothing was kept."""
     return _NOWHERE if kept is None else _decode(kept) or _NOWHERE

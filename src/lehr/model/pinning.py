@@ -12,7 +12,7 @@ from lehr.model.control import Control, ControlKind
 
 
 class Pinning(msgspec.Struct, frozen=True):
-    """What stands over an asset at one moment.
+    """Controls over an asset at one moment.
 
     Attributes:
         content: sequence that intent is read at; the governing one unless a pin holds it back.
@@ -31,12 +31,12 @@ class Pinning(msgspec.Struct, frozen=True):
 def pin(asset: Asset, governing: int, controls: Sequence[Control]) -> Pinning:
     """Choose the content incarnation of `asset`.
 
-    Of several pins the newest wins, for it is a person's last word.
+    Of several pins the newest wins: it is a person's latest decision.
 
     Args:
-        asset: as it last stood in intent.
+        asset: as intent last had it.
         governing: sequence of the newest incarnation.
-        controls: those that stand now, in the order in which they were given.
+        controls: those that are active now, in the order in which they were given.
     """
     if not controls:
         return Pinning(governing)

@@ -1,4 +1,4 @@
-"""Policies: what assets have to be, what is put on them, and what is made for each of them, in intent."""
+"""Policies on intent: what assets must be, what is put on them, and what is made for each of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lehr.model.types import AssetType
 POLICY = "lehr.Policy"
 
 ASSET_VARIABLES = ("id", "type", "payload", "addons")
-"""What an expression on one asset may speak of."""
+"""Variables of an expression on one asset."""
 
 SET_VARIABLES = ("assets",)
-"""What an expression on all assets that match may speak of: a list of mappings with `ASSET_VARIABLES`."""
+"""Variables of an expression on all assets that match: a list of mappings with `ASSET_VARIABLES`."""
 
 UNIQUE_VARIABLES = (*ASSET_VARIABLES, "value", "other")
-"""What the message of a `unique` rule may speak of: also the value, and the id of who has it already."""
+"""Variables of the message of a `unique` rule: also the value, and the id of the asset that has it."""
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,62}$")]

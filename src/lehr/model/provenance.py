@@ -60,7 +60,7 @@ class DeclaredGenerator(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """What was put on an asset by somebody else than who declares it.
+    """A part of an asset that its declaration does not contain.
 
     Attributes:
         addon: that a generator put on it; empty where a policy put a field.

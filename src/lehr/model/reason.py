@@ -1,4 +1,4 @@
-"""Reasons: why an asset stands as it does, why a check waits, why a write was refused."""
+"""Reasons: why an asset has its status, why a check waits, why a write was refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Reason(enum.StrEnum):
 
     Attributes:
         meaning: what is the case, in one sentence.
-        unblock: what to do about it; empty where there is nothing to do.
+        unblock: what to do about it; empty where nothing needs doing.
     """
 
     meaning: str

@@ -1,6 +1,6 @@
-"""References to other assets, and names of what is outside of intent: found wherever they stand in a payload.
+"""References to other assets, and names of what is outside of intent: found anywhere in a payload.
 
-What to look for is read off the annotations of a type, once; values are then searched as plain data.
+The targets are read off the annotations of a type, once; values are then searched as plain data.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from lehr.model.asset import AssetId
 class Reference(msgspec.Struct, frozen=True):
     """Marks a string field as naming another asset of the same partition.
 
-    Use it as `Annotated[str, Reference(("lehr.File",))]`, in any field, list or map, also for a map's keys.
-    An empty `types` allows an asset of any type. With `goes_first`, the asset that is named is a
+    Use it as `Annotated[str, Reference(("lehr.File",))]`, in any field, list or map, or for a map's
+    keys. An empty `types` allows an asset of any type. With `goes_first`, the named asset is a
     dependency: it is pushed before the one that names it.
 
-    With `follows`, the one that names it takes up what it becomes, also that it is removed: it does not
-    keep the asset from being turned down, and is pushed again after the removal.
+    With `follows`, the asset that names it takes up its changes and its removal: it does not keep
+    the named asset from being turned down, and is pushed again after the removal.
     """
 
     types: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ AnyReference = Annotated[str, Reference()]
 """A field that names an asset of whatever type."""
 
 Dependency = Annotated[str, Reference(goes_first=True)]
-"""A field that names an asset of whatever type, which is to be pushed first."""
+"""A field that names an asset of any type, which must be pushed first."""
 
 Followed = Annotated[str, Reference(goes_first=True, follows=True)]
 """A `Dependency` whose changes are taken up, the last of which is its removal."""
@@ -52,8 +52,9 @@ class Mention(msgspec.Struct, frozen=True):
         path: JSON pointer into the asset's document (`/addons/lehr.DependsOn/assets/0`).
         target: the id that is named.
         types: types it must have; empty allows any.
-        goes_first: True when the asset named is pushed before the one that names it.
-        follows: True when the asset named may be removed before the one that names it lets go of it.
+        goes_first: True when the named asset is pushed before the one that names it.
+        follows: True when the named asset may be removed before the one that names it lets go of
+            it.
     """
 
     path: str
@@ -66,8 +67,8 @@ class Mention(msgspec.Struct, frozen=True):
 class External(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Something that is too large to be intent, and is named instead. Use it as the type of a field.
 
-    It is as fixed as intent itself: either `digest` says what it is, or `uri` names one version of
-    it that nobody can replace. A branch or a tag will not do.
+    It is as fixed as intent itself: either `digest` identifies it, or `uri` names one version of it
+    that cannot be replaced. A branch or a tag will not do.
 
     Attributes:
         uri: where it is.
@@ -82,7 +83,7 @@ Named = tuple[str, External]
 """Something outside of intent, after the JSON pointer to where an asset names it."""
 
 Extract = Callable[[Any, str], Iterator[Any]]
-"""From plain data, and the JSON pointer to it, to what is looked for in it."""
+"""From plain data, and the JSON pointer to it, to the targets in it."""
 
 Leaf = Callable[[Any], Extract | None]
 """From a field's type to what finds in its value what is looked for; None if that is not held itself."""
@@ -117,7 +118,7 @@ def mention(value: Any, path: str, mark: Reference) -> Iterator[Mention]:
 
 
 def external(value: Any, path: str) -> Iterator[Named]:
-    """What plain data names outside of intent, if it does."""
+    """The name in plain data of something outside of intent, if it is one."""
     if isinstance(value, dict) and isinstance(value.get("uri"), str):
         yield path, External(value["uri"], value.get("digest"))
 
@@ -145,7 +146,7 @@ def extractor(kind: Any, leaf: Leaf) -> Extract | None:
 
 
 def _may_hold(kind: Any, leaf: Leaf, within: frozenset[Any]) -> bool:
-    """Whether a value of this type may hold what is looked for. A type may hold values of itself."""
+    """Whether a value of this type may hold a target. A type may hold values of itself."""
     if leaf(kind) is not None:
         return True
     if kind in within:
@@ -227,7 +228,7 @@ def _entries(of_keys: Extract | None, of_values: Extract | None) -> Extract:
 
 
 def _any(extracts: list[Extract | None]) -> Extract:
-    """Of the forms that a value may have, those that it has: each looks at what is of its own form."""
+    """Of a value's possible forms, those that it has: each looks at its own form."""
 
     def every(value: Any, path: str) -> Iterator[Any]:
         for extract in extracts:
@@ -261,9 +262,9 @@ def _fields(kind: Any, leaf: Leaf) -> Extract:
 
 
 def values_at(value: Any, pattern: str, path: str) -> Iterator[tuple[str, Any]]:
-    """What stands in plain data where `pattern` says, which is a JSON pointer.
+    """Values in plain data at `pattern`, which is a JSON pointer.
 
-    In it, `*` stands for any key or index, and a last part `#` for the keys themselves.
+    In it, `*` matches any key or index, and a last part `#` the keys themselves.
 
     Args:
         path: JSON pointer to `value`, which those of the answer begin with.
@@ -290,7 +291,7 @@ def found_at(value: Any, path: str, parts: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def patterns(kind: Any, leaf: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
-    """Where values of a type hold what `leaf` knows: patterns as those of `values_at`, and what it says.
+    """Where values of a type hold what `leaf` knows: patterns like those of `values_at`, and its result.
 
     Raises:
         RecursionError: a type that may hold values of itself holds it, so that it may be at any depth.

@@ -1,4 +1,4 @@
-"""Secrets, by reference: intent says where a secret is kept, and never what it is."""
+"""Secrets, by reference: intent holds where a secret is kept, and never its value."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class Keeper(enum.StrEnum):
 class Sensitive(msgspec.Struct, frozen=True):
     """Marks a field that must hold a reference to a secret, and never a value.
 
-    A field of type `Secret` is marked by itself. Where an old type must go on to take text, mark it
-    as `Annotated[str | Secret, Sensitive()]`: text is refused when it is read, with the way out.
+    A field of type `Secret` is marked automatically. Where an old type must continue to take text,
+    mark it as `Annotated[str | Secret, Sensitive()]`: text is refused when it is read, with the way
+    out.
     """
 
 
@@ -100,11 +101,11 @@ Placed = tuple[str, Secret]
 
 
 Found = Callable[[Any, str], Iterator[tuple[str, Any]]]
-"""From plain data and the JSON pointer to it, to what is looked for in it, each with its pointer."""
+"""From plain data and the JSON pointer to it, to the references in it, each with its pointer."""
 
 
 def reference_problem(value: Any) -> str | None:
-    """Why plain data is no reference to a secret, without telling it; None when it is one."""
+    """Why plain data is not a reference to a secret, without quoting it; None when it is one."""
     if not isinstance(value, dict):
         return "the value itself stands here"
     if not value.keys() <= {"secret", "version", "digest"}:
@@ -117,7 +118,7 @@ def reference_problem(value: Any) -> str | None:
 
 
 def reference_in(value: Any) -> Secret | None:
-    """The reference that plain data is; None when it is none."""
+    """The reference in plain data; None when it is not one."""
     return None if reference_problem(value) else msgspec.convert(value, Secret)
 
 
@@ -127,18 +128,18 @@ def secret_leaf(kind: Any) -> Found | None:
 
 
 def mappings_of(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A reference as the plain data that it is, so that whoever has decoded it can change it in its place."""
+    """A reference as plain data, so that the decoder's caller can change it in its place."""
     if reference_in(value) is not None:
         yield path, value
 
 
 def sensitive_leaf(kind: Any) -> Found | None:
-    """Finds what stands where a reference has to; None for fields in which none has to."""
+    """Finds values where a reference is required; None for fields that require none."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Secret or (origin is Annotated and any(isinstance(mark, Sensitive) for mark in arguments[1:])):
         return _as_it_is
     if origin in (typing.Union, builtin_types.UnionType) and Secret in arguments:
-        # Where text may stand as well, only what looks like a reference has to be one.
+        # Where text is allowed as well, only what looks like a reference has to be one.
         others = set(arguments) - {Secret, type(None)}
         return _mapping if others else _as_it_is
     return None

@@ -1,4 +1,4 @@
-"""The registry of payload and addon types: from what an asset holds as bytes to what it means."""
+"""The registry of payload and addon types: from an asset's bytes to its meaning."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 T = TypeVar("T")
 
 Kind = type[msgspec.Struct] | Schema
-"""What values of a type have to be: those of a frozen class, or what a schema describes."""
+"""Requirements for values of a type: those of a frozen class, or a schema."""
 
 
 class AssetType(msgspec.Struct, frozen=True):
@@ -86,7 +86,7 @@ class AddonType(msgspec.Struct, frozen=True):
     """A registered type of addons.
 
     Attributes:
-        name: what an addon stands under (`lehr.DependsOn`).
+        name: the addon's key (`lehr.DependsOn`).
         payload, evolution: as of an `AssetType`.
     """
 
@@ -167,7 +167,7 @@ class Registry:
         return {name: version for name, version in known if version != FIRST} or None
 
     def inert(self, type_name: str) -> bool:
-        """True when assets of this type have no production; of a type that nobody knows, they may."""
+        """True when assets of this type have no production; those of an unknown type may have."""
         item = self.types.get(type_name)
         return item is not None and (item.governs or not item.enforced)
 
@@ -183,12 +183,12 @@ class Registry:
         """The payload of `asset` as `kind`; of a declared type, as `dict`.
 
         Args:
-            version: of its type, up to which whoever asks understands it; None for the newest. It is
+            version: of its type, up to which the caller understands it; None for the newest. It is
                 converted to that one, or to the newest that is known.
 
         Raises:
             TypeError: the asset is of another type.
-            StalledError: it is of a version of its type that cannot become the one that is wanted.
+            StalledError: it is of a version of its type that cannot become the wanted one.
         """
         item = self.types.get(asset.type)
         if item is not None and isinstance(item.payload, Schema) and kind is dict:
@@ -250,7 +250,7 @@ class Registry:
         return self._extracted(asset, reference_leaf)
 
     def externals(self, asset: Asset) -> list[Named]:
-        """All that the asset names outside of intent, after JSON pointers into its document."""
+        """All names in the asset of things outside of intent, after JSON pointers into its document."""
         return self._extracted(asset, external_leaf)
 
     def secrets(self, asset: Asset) -> list[Placed]:
@@ -322,7 +322,7 @@ class _RawBody(msgspec.Struct):
 _NO_ADDONS = b'{"addons":{},'
 
 _SECRET = b'"secret":'
-"""What the body of an asset has that refers to a secret."""
+"""The parts of an asset's body that refer to a secret."""
 
 
 def _has_no_addons(asset: Asset) -> bool:
@@ -362,7 +362,7 @@ def is_sensitive(kind: Kind) -> bool:
 
 
 def sensitive_values(value: Any, kind: Kind, path: str) -> Iterator[tuple[str, Any]]:
-    """What stands in plain data meant to be of type `kind` where references to secrets have to stand.
+    """Values in plain data of type `kind` where references to secrets are required.
 
     Args:
         path: JSON pointer to `value`, which those of the answer begin with.

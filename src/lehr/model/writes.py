@@ -1,6 +1,6 @@
 """Everything that can be written, as values. `Store.commit` carries out a list of them.
 
-Each class says what `commit` answers for it.
+Each class documents the answer of `commit` for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Publish(msgspec.Struct, frozen=True):
 
     Attributes:
         mentions: references of each upserted asset that makes any, for asking backwards.
-        claims: what each upserted asset alone may change in production, if there is any such thing.
+        claims: what each upserted asset alone may change in production, if anything.
         governing_types: types whose assets make up the governance digest.
     """
 
@@ -39,13 +39,13 @@ class Publish(msgspec.Struct, frozen=True):
 
 
 class RecordAttempt(msgspec.Struct, frozen=True):
-    """What came of the last pass over a source. Answers None."""
+    """Result of the last pass over a source. Answers None."""
 
     attempt: Attempt
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What a turn's verdicts rested on. Admission refuses when any of it has changed.
+    """Basis of a turn's verdicts. Admission refuses when any of it has changed.
 
     A turndown also rests on nothing referring to the asset, which any incarnation may change: with a
     goal other than PRESENT, admission refuses unless the operation's governing incarnation is the newest.
@@ -67,10 +67,10 @@ class Basis(msgspec.Struct, frozen=True):
 class Admit(msgspec.Struct, frozen=True):
     """Let a push start: re-validate, reserve, write it down. Answers None, or `Refused`.
 
-    Invariant: I3, I5. This is the only way in which an operation comes to be.
+    Invariant: I3, I5. This is the only way to create an operation.
 
     Attributes:
-        approval: True when one must stand for exactly this diff.
+        approval: True when one must be active for exactly this diff.
         decision: recorded in the same transaction when the push is admitted.
     """
 
@@ -100,11 +100,12 @@ class Finish(msgspec.Struct, frozen=True):
     UNKNOWN keeps the operation open and its reservations held. Finishing an operation that is
     not open changes nothing.
 
-    Refused (`Damaged`, with a message that says how) when the operation's record is damaged or not found.
-    Neither record nor ledger is changed then; a push that has ended gives back what it held all the same.
+    Refused (`Damaged`, with a message that describes it) when the operation's record is damaged or
+    not found. Neither record nor ledger is changed then; a push that has ended still returns its
+    reservations.
 
     Attributes:
-        ledger: what production now holds, if the push came to that.
+        ledger: what production now holds, if the push succeeded.
     """
 
     operation: str
@@ -142,7 +143,7 @@ class SetControl(msgspec.Struct, frozen=True):
 
 
 class LiftControl(msgspec.Struct, frozen=True):
-    """Take a person's word back. Answers True if it stood. Raises the version too."""
+    """Lift a control. Answers True if it was active. Also raises the version."""
 
     partition: Partition
     id: str
@@ -156,11 +157,11 @@ class TakeLease(msgspec.Struct, frozen=True):
 
 
 class KeepLease(msgspec.Struct, frozen=True):
-    """Go on only as long as this is the newest epoch. Answers None.
+    """Continue only while this is the newest epoch. Answers None.
 
     Raises `LeaseLostError` when another writer has taken the lease: nothing of the commit is
-    written. Put before all that a writer says of its own turns, it keeps one that was thought
-    dead, and was only stopped, from overwriting what its successor has found out.
+    written. Placed before all writes about a writer's own turns, it keeps a writer that was thought
+    dead, and was only stopped, from overwriting its successor's findings.
     """
 
     partition: Partition
@@ -179,14 +180,15 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Prune(msgspec.Struct, frozen=True):
-    """Remove what nobody needs any more. Answers `Pruned`.
+    """Remove what is no longer needed. Answers `Pruned`.
 
-    One transaction removes a share, so that nothing waits for it for long: commit the answer's `rest`
-    until there is none. What is pinned, applied, under way, or the last to hold an asset that is not
-    turned down yet, stays, whatever its age (invariant I12); so do headers and the audit trail.
+    One transaction removes a share, so that no other write waits long: commit the answer's `rest`
+    until there is none. Incarnations that are pinned, applied, under way, or the last to hold an
+    asset that is not turned down yet, stay, whatever their age (invariant I12); so do headers and
+    the audit trail.
 
     Attributes:
-        keep: the newest incarnations, so many, stay in any case; at least one does.
+        keep: number of newest incarnations that stay in any case; at least one does.
         before: wall-clock seconds; what is younger stays.
         most: rows of a share, about.
         decisions_above, operations_above: how far the shares before this one have come.
@@ -203,12 +205,12 @@ class Prune(msgspec.Struct, frozen=True):
 
 
 class Pruned(msgspec.Struct, frozen=True):
-    """Answer: so much is gone.
+    """Answer: numbers of what was removed.
 
     Attributes:
         incarnations: of which the header alone is left.
         versions: of assets; `decisions`, `operations`: records; `controls`: those that had ended.
-        rest: the write that goes on; None when nothing is left to do.
+        rest: the write that continues; None when nothing is left to do.
     """
 
     incarnations: int = 0
@@ -233,8 +235,8 @@ class Pruned(msgspec.Struct, frozen=True):
 class Import(msgspec.Struct, frozen=True):
     """Keep the incarnation in a file (`lehr.store.archive`), to be read. Answers its header, or `Refused`.
 
-    It belongs to no partition: it is never in force. Refused (`Exists`) when another incarnation of the
-    same name was imported. Raises `ArchiveError` when the file is not what it says it is.
+    It belongs to no partition: it is never in force. Refused (`Exists`) when another incarnation of
+    the same name was imported. Raises `ArchiveError` when the file does not match its own header.
 
     Attributes:
         path: of the file, which is read while the write is carried out, and never held in memory.

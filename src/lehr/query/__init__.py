@@ -1,8 +1,8 @@
-"""The read side: what intent says, how production stands, and why.
+"""The read side: intent, the state of production, and the reasons for it.
 
 In: a `Store`, opened for reading. Out: frozen values (`Row`, `Explanation`, `Comparison`, ...) that
-say everything a person or a program asks for; whoever shows them only formats.
+contain everything a person or a program asks for; callers that show them only format.
 
 Architecture invariants: nothing is written; no clock is read (the moment comes in with `Reading`);
-nothing here imports what takes long to import, because `lehr why` has to answer at once.
+nothing here imports slow modules, because `lehr why` has to answer immediately.
 """

@@ -1,8 +1,8 @@
 """Assets of an incarnation, filtered, page by page.
 
-All pages of one listing are of one incarnation, whatever is published meanwhile: a cursor names it, and
-the last asset that was looked at. So nothing is kept for who reads on, and reading on costs as little as
-the beginning.
+All pages of one listing are of one incarnation, whatever is published in between: a cursor names
+it, and the last asset that was looked at. So nothing is kept for readers, and a later page costs as
+little as the first.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _FIRST = 16
 _UNBOUNDED = sys.maxsize
 
 Enough = Callable[[], bool]
-"""Whether a page has taken long enough, and is to end where it is."""
+"""Whether a page has taken long enough, and should end here."""
 
 
 class Sieve(Protocol):
     """Asks filters of assets. Implementations: `Here`, and a child process behind HTTP."""
 
     def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
-        """What `filter` makes of the first of `rows`, at least of one."""
+        """Result of `filter` for the first of `rows`, at least for one."""
         ...
 
 
@@ -53,7 +53,7 @@ class Here:
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a listing goes on.
+    """Where a listing continues.
 
     Attributes:
         sequence: of the incarnation that is listed.
@@ -106,7 +106,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which assets a listing has: all that every part of it lets through."""
+    """The assets of a listing: those that every part of it lets through."""
 
     filter: Filter | None = None
     selector: Selector | None = None
@@ -119,7 +119,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def candidates(
         self, intent: StoredIntent, partition: Partition, sequence: int, after: str = ""
     ) -> Iterator[Row]:
-        """What the indexes give: too much, perhaps, never too little."""
+        """Answer of the indexes: perhaps too much, never too little."""
         bounds = self.bounds()
         types = bounds.types
         if self.types is not None:
@@ -136,7 +136,7 @@ class Wanted(msgspec.Struct, frozen=True):
         )
 
     def selected(self, rows: Iterable[Row]) -> Iterator[Asset]:
-        """Those of `rows` that the selector selects, whatever the filter says."""
+        """Those of `rows` that the selector selects, whatever the filter decides."""
         assets = map(_asset_of, rows)
         return assets if self.selector is None else filter(self.selector.matches, assets)
 
@@ -154,7 +154,7 @@ def _asset_of(row: Row) -> Asset:
 
 
 def span_of(bounds: Bounds, after: str = "") -> Span:
-    """What a store is asked for by `bounds`, from behind the id `after` on."""
+    """The query to a store for `bounds`, after the id `after`."""
     ids = None if bounds.ids is None else _storable(bounds.ids)
     return WHOLE if bounds is ANYWHERE and not after else Span(ids, bounds.prefix, after)
 
@@ -173,13 +173,14 @@ def page(
     """The first `limit` assets that are wanted, or those behind `cursor`.
 
     Args:
-        enough: asked now and then; a page may then end with fewer than `limit`, and go on at its cursor.
+        enough: asked periodically; a page may then end with fewer than `limit`, and continue at its
+            cursor.
         most_work: operations that the filter may take for this page, over all assets; the page then ends in
             the same way. None for any number.
         sieve: asks the filter; None for here.
 
     Raises:
-        LehrError: there is no such incarnation, it was pruned, or the cursor is none.
+        LehrError: there is no such incarnation, it was pruned, or the cursor is not valid.
     """
     begun = None if not cursor else parse_cursor(cursor)
     header = reading.incarnation(incarnation if begun is None else str(begun.sequence))
@@ -223,7 +224,7 @@ class _Looking:
     def look(
         self, shares: Iterable[tuple[Row, ...]], limit: int | None, after: str
     ) -> tuple[list[Asset], str | None]:
-        """What is wanted, and the id of the last asset of the page; None if there is nothing behind it."""
+        """The wanted assets, and the id of the last asset of the page; None after the last page."""
         found: list[Asset] = []
         for share in shares:
             rest: Sequence[Row] = share
@@ -262,7 +263,7 @@ def parse_cursor(text: str) -> Cursor:
     """The cursor that `text` is.
 
     Raises:
-        LehrError: it is none.
+        LehrError: it is not valid.
     """
     try:
         padded = text + "=" * (-len(text) % 4)
@@ -303,7 +304,8 @@ def parse_fields(text: str) -> tuple[tuple[str, ...], ...]:
 def projected(asset: Asset, paths: Sequence[Sequence[str]] | None) -> dict[str, Any]:
     """The document of an asset with its digest and origin; with `paths`, id, type and those fields alone.
 
-    What an asset does not have is left out. Names of addons have dots in them: the longest that fits counts.
+    Fields that an asset does not have are left out. Names of addons have dots in them: the longest
+    match counts.
     """
     origin = None if asset.origin is None else str(asset.origin)
     whole = {**asset.document(), "digest": asset.digest, "origin": origin}
@@ -347,5 +349,5 @@ def _pick(source: dict[str, Any], path: list[str], into: dict[str, Any]) -> None
 
 
 def _storable(values: frozenset[str]) -> frozenset[str]:
-    """Those that something stored can be equal to."""
+    """The stored values that something can be equal to."""
     return frozenset(value for value in values if "\0" not in value)

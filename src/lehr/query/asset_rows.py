@@ -1,4 +1,4 @@
-"""Which assets there are, and how each stands: the rows of `lehr get assets`."""
+"""Which assets there are, and their status: the rows of `lehr get assets`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_status(text: str) -> str:
     """The status that `text` names, whatever its case.
 
     Raises:
-        LehrError: there is none of that name, so that nothing can ever stand so.
+        LehrError: there is no status of that name.
     """
     known = {status.lower(): str(status) for status in (*Status, INERT, NO_TURN)}
     if text.lower() not in known:
@@ -38,15 +38,16 @@ def parse_status(text: str) -> str:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """How one asset stands.
+    """Status of one asset.
 
     Attributes:
         status: a `Status`, `INERT` or `NO_TURN`.
-        since: wall-clock seconds since when it stands so; None when it had no turn.
+        since: wall-clock seconds since when it has this status; None when it had no turn.
         next_at: wall-clock seconds of the next turn that is already due.
         resync: seconds within which the next regular look comes.
-        automatic: True when a turn may push by itself; False when a person or a change has to come first.
-        departed: True when the newest incarnation does not have it any more.
+        automatic: True when a turn may push automatically; False when a person or a change has to
+            come first.
+        departed: True when the newest incarnation no longer has it.
     """
 
     id: AssetId
@@ -70,7 +71,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def rows(reading: Reading, selector: Selector | None = None) -> list[Row]:
-    """Every asset of the newest incarnation, and those that left it with work to be done, by id.
+    """Every asset of the newest incarnation, and those that left it with work left to do, by id.
 
     Args:
         selector: only the assets that it selects; None for all.
@@ -104,10 +105,10 @@ def selected(reading: Reading, text: Selector) -> list[Row]:
 
 
 def known_asset(reading: Reading, id: str) -> tuple[Asset, int]:
-    """The asset as it last stood in intent, and the sequence it came with.
+    """The last version of the asset in intent, and the sequence it came with.
 
     Raises:
-        LehrError: there never was an asset of this id. Names one that is written alike.
+        LehrError: there never was an asset of this id. Suggests similar ids.
     """
     found = reading.intent.last(AssetKey(reading.partition, AssetId(id)))
     if found is not None:
@@ -118,7 +119,7 @@ def known_asset(reading: Reading, id: str) -> tuple[Asset, int]:
 
 
 def row_of(reading: Reading, asset: Asset) -> Row:
-    """How one asset stands."""
+    """Status of one asset."""
     head = next(reading.intent.heads(reading.partition, [asset.id]), None)
     standing = reading.records.standing(AssetKey(reading.partition, asset.id))
     if head is not None:
@@ -141,7 +142,7 @@ def _heads(reading: Reading, selector: Selector | None) -> Iterable[Head]:
 
 
 def _matches(selector: Selector, head: Head) -> bool:
-    """For a selector without labels, id and type say all; so no body need be read."""
+    """For a selector without labels, id and type suffice; so no body need be read."""
     return selector.matches(Asset(head.id, head.type, b"", head.digest))
 
 
@@ -150,7 +151,7 @@ def _departed(reading: Reading, standings: Iterable[Standing], selector: Selecto
         if standing.condition.status is Status.TURNED_DOWN:
             continue
         last = reading.intent.last(AssetKey(reading.partition, standing.asset))
-        # A standing that was passed in may belong to an asset that the selector left out.
+        # A status that was passed in may belong to an asset that the selector left out.
         if last is None or (selector is not None and not selector.matches(last[0])):
             continue
         if next(reading.intent.heads(reading.partition, [standing.asset]), None) is None:

@@ -29,7 +29,7 @@ _MOST_SEARCHED = 200
 _MOST_FOUND = 10
 
 _OF_MESSAGES = ("schema", "form", "description")
-"""Fields of a declared type that the message says which it names."""
+"""Fields of a declared type whose names are in the message."""
 
 
 def blame(
@@ -129,7 +129,7 @@ def _matching(books: Books, pattern: str, since: int) -> list[str]:
 
 
 def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | None:
-    """The line of the asset file that says what stands at `pointer`; None if it leaves that out."""
+    """The line of the asset file that sets `pointer`; None if the file leaves that out."""
     assert asset.origin is not None
     for sequence in (books.header.sequence, since):
         past, file = books.past(sequence), asset.origin.file
@@ -147,7 +147,7 @@ def _declared(books: Books, asset: Asset, pointer: str, since: int) -> Source | 
 
 
 def _written(asset: Asset, declared: dict[str, Any], pointer: str) -> str | None:
-    """Where a declaration says what stands at `pointer` of the asset; None if it leaves that out."""
+    """Where a declaration sets `pointer` of the asset; None if it leaves that out."""
     inner = pointer.removeprefix("/payload") if asset.type == TYPE else pointer
     if value_at(declared, parts_of(inner)) is not None:
         return inner
@@ -201,7 +201,7 @@ def _blame_field(books: Books, asset: Asset, chain: tuple[Link, ...], field: Fie
 
 
 def _changers(own: Link, field: Field) -> tuple[list[int], list[int]]:
-    """Indexes of the policies that put a part of the field; and of those that put it, or all it is in."""
+    """Indexes of the policies that put a part of the field; and of those that put it, or its parent."""
     within: list[int] = []
     around: list[int] = []
     for index, maker in enumerate(own.makers):
@@ -220,7 +220,7 @@ def _addon(field: Field) -> str:
 def _found(
     books: Books, chain: tuple[Link, ...], makers: Iterable[Maker], field: Field
 ) -> tuple[tuple[Found, ...], bool]:
-    """Places that hold the value, in what went into `makers`, those under the same name first."""
+    """Places that hold the value, in the input of `makers`, those under the same name first."""
     links = {link.id: link for link in chain}
     found: list[Found] = []
     ahead, met, searched = list(makers), set[str](), 0
@@ -270,7 +270,7 @@ def _in_declaration(books: Books, link: Link, field: Field) -> list[Found]:
 
 
 def _not_there(reading: Reading, header: Incarnation, id: str) -> LehrError:
-    known_asset(reading, id)  # names what is written alike, if there never was such an asset
+    known_asset(reading, id)  # suggests similar ids, if there never was such an asset
     return LehrError(
         f"{header.name} has no asset {id}",
         code="QRY101",

@@ -1,4 +1,4 @@
-"""What blame looks things up in: versions of assets, and files of past revisions."""
+"""Sources of blame: versions of assets, and files of past revisions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Books:
         return [asset.id for asset in found if selector.matches(asset)]
 
     def since(self, id: AssetId, field: Field | None = None) -> int:
-        """From which incarnation on the asset, or the value of a field of it, has been what it is."""
+        """The incarnation from which on the asset, or the value of a field of it, has been as it is."""
         key = AssetKey(self._reading.partition, id)
         since, digest = self.header.sequence, None
         for sequence, asset in self._reading.intent.versions(key, self.header.sequence):
@@ -55,7 +55,7 @@ class Books:
         return since
 
     def pruned_before(self, sequence: int) -> bool:
-        """Whether the incarnation before `sequence` cannot be read any more."""
+        """Whether the incarnation before `sequence` can no longer be read."""
         try:
             self._reading.intent.require_kept(self._reading.partition, sequence - 1)
         except PrunedError:
@@ -63,7 +63,7 @@ class Books:
         return False
 
     def past(self, sequence: int) -> Past | None:
-        """What the incarnation was made from; None if it was not kept."""
+        """The source of the incarnation; None if it was not kept."""
         if sequence not in self._pasts:
             header = self._reading.intent.incarnation(self._reading.partition, sequence)
             self._pasts[sequence] = past_of(() if header is None else header.sources, self._history)

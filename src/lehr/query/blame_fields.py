@@ -1,4 +1,4 @@
-"""Fields of an asset, by the names that people write, and where else a field's value stands."""
+"""Fields of an asset, by the names that people write, and other places of a field's value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMED = 12
 
 
 class Field(msgspec.Struct, frozen=True):
-    """A field of an asset's document, and what it holds."""
+    """A field of an asset's document, and its value."""
 
     parts: tuple[str, ...]
     value: Any
@@ -33,14 +33,14 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The last name on its path that is no index of a list; empty if there is none."""
+        """The last name on its path that is not an index of a list; empty if there is none."""
         return next((part for part in reversed(self.parts) if not part.isdecimal()), "")
 
 
 def field_of(document: dict[str, Any], text: str) -> Field:
     """The field that `text` names: a JSON pointer, or a dotted path with or without `payload.`.
 
-    Keys may hold dots (`addons.lehr.Owner.team`); an index may stand in brackets (`ports[0]`).
+    Keys may hold dots (`addons.lehr.Owner.team`); an index may be in brackets (`ports[0]`).
 
     Raises:
         LehrError: the asset has no such field.
@@ -106,10 +106,10 @@ def _dotted(parts: tuple[str, ...]) -> str:
 
 
 class Occurrence(msgspec.Struct, frozen=True):
-    """A place where the value that is looked for stands.
+    """A place of the value that is searched.
 
     Attributes:
-        same_name: True where it stands under the same name as in the asset.
+        same_name: True where it has the same name as in the asset.
     """
 
     at: Position
@@ -162,7 +162,7 @@ def _in_code(file: str, content: bytes, field: Field) -> Iterator[Occurrence]:
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # it was code once, or there would be no asset; whatever it is, it says nothing now
+        return  # it was code once, or there would be no asset; it cannot be used now
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and _same(node.value, field.value):
             yield Occurrence(Position(file, node.lineno, node.col_offset + 1), same_name=False)

@@ -1,4 +1,4 @@
-"""What `lehr.query.blame` answers."""
+"""The answers of `lehr.query.blame`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Source(msgspec.Struct, frozen=True):
     """A file or a line of it.
 
     Attributes:
-        incarnation: sequence of the one at whose revision it stands so.
+        incarnation: sequence of the one whose revision has it so.
         text: of the line; empty for a file as a whole.
-        content: id of the file's content; empty if the file cannot be read any more.
+        content: id of the file's content; empty if the file can no longer be read.
         commit: the last that changed it; None where that is not known.
     """
 
@@ -30,7 +30,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Maker(msgspec.Struct, frozen=True):
-    """A generator that had a part in an asset, and what it was called with.
+    """A generator that had a part in an asset, and the arguments it was called with.
 
     Attributes:
         by: the call.
@@ -38,7 +38,7 @@ class Maker(msgspec.Struct, frozen=True):
         addon: what it put on the asset; empty if it made the asset.
         path: JSON pointer to the field that it, a policy, put; empty for any other.
         files, assets: what it read; the first of them.
-        inputs: number of all that it read.
+        inputs: number of files and assets that it read.
     """
 
     by: Derivation
@@ -56,7 +56,7 @@ class Link(msgspec.Struct, frozen=True):
     Attributes:
         since: sequence of the incarnation in which it last changed.
         declared: where an asset file declares it; None if a generator made it.
-        makers: who made it, and who annotated it.
+        makers: what made it, and what annotated it.
         recorded: False if a generator made it, and an older Lehr did not record which; then `declared` is
             the file that it was called with, or where it yielded.
     """
@@ -70,10 +70,10 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A place in what went in that holds the value that is asked for. It need not be why it came out.
+    """A place in the input that holds the searched value. It need not be the origin of the value.
 
     Attributes:
-        same_name: True where it stands under the same name.
+        same_name: True where it has the same name.
     """
 
     source: Source
@@ -85,9 +85,9 @@ class FieldBlame(msgspec.Struct, frozen=True):
 
     Attributes:
         since: sequence of the incarnation from which on it has had this value.
-        written: the line of the asset file that says it: a fact.
-        makers: indexes of those makers of the asset that say it: a fact.
-        found: places that hold the value: what its maker may have taken it from.
+        written: the line of the asset file that sets it: a fact.
+        makers: indexes of those makers of the asset that set it: a fact.
+        found: places that hold the value: its maker may have taken it from them.
         searched_all: False if there was more to search, or more was found.
     """
 
@@ -106,11 +106,11 @@ class Blame(msgspec.Struct, frozen=True):
     Attributes:
         incarnation: name of the one that is asked about.
         sources: its revisions.
-        readable: False when these are not kept any more: then no file can be read, no commit be told.
+        readable: False when these are no longer kept: then neither files nor commits are known.
         since_pruned: True if it may have been so longer: older incarnations are pruned.
         chain: the asset, then the assets it was made from, breadth first.
-        whole: False if the chain goes on.
-        field: what was asked of one field.
+        whole: False if the chain continues.
+        field: the answer about one field.
     """
 
     incarnation: str

@@ -14,7 +14,7 @@ from lehr.model.incarnation import AssetChange
 
 
 class Kind(enum.StrEnum):
-    """What became of an asset or a field."""
+    """Kind of change of an asset or a field."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -26,7 +26,7 @@ class FieldChange(msgspec.Struct, frozen=True):
 
     Attributes:
         path: JSON pointer into the asset's document (`/payload/content`).
-        before, after: plain data; None where `kind` says that there is none.
+        before, after: plain data; None where `kind` implies that there is none.
     """
 
     path: str
@@ -41,7 +41,7 @@ class AssetComparison(msgspec.Struct, frozen=True):
     Attributes:
         type: after the change, or before it if the asset is removed.
         origin: where the asset is, or was, declared; empty when that is not known.
-        fields: what differs; for an asset that was added or removed, all that it holds.
+        fields: the differences; for an asset that was added or removed, all its fields.
     """
 
     id: AssetId
@@ -96,7 +96,7 @@ def compare_asset(change: AssetChange) -> AssetComparison:
 
 
 def _content(asset: Asset | None, whole: bool) -> dict[str, Any]:
-    """What there is to compare; of an asset that comes or goes, only what is not said already."""
+    """The fields to compare; of an added or removed asset, only those not reported already."""
     if asset is None:
         return {}
     document = asset.document()
@@ -105,7 +105,7 @@ def _content(asset: Asset | None, whole: bool) -> dict[str, Any]:
 
 
 def compare_values(before: Any, after: Any, path: str = "") -> Iterator[FieldChange]:
-    """Where two plain values differ, by path. Mappings and lists are gone into, by key and index."""
+    """Paths at which two plain values differ. Mappings and lists are entered, by key and index."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
             yield from _compare_member(before, after, key, f"{path}/{escaped(key)}")
@@ -129,7 +129,7 @@ def _compare_member(
 
 
 def _leaves(value: Any, path: str, kind: Kind) -> Iterator[FieldChange]:
-    """Everything that came or went with `value`: its members, as far down as mappings go."""
+    """Everything that was added or removed with `value`: its members, at any depth."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
             yield from _leaves(value[key], f"{path}/{escaped(key)}", kind)

@@ -1,4 +1,4 @@
-"""Why one asset stands as it stands: what blocks it, or how it came to be as intended."""
+"""Why one asset has its status: what blocks it, or how it became as intended."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Numbered(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One step along who waits for whom.
+    """One step along the chain of assets that wait for each other.
 
     Attributes:
-        row: how the asset that is waited for stands.
+        row: status of the asset that is waited for.
         cycle: True when it was met before: the assets wait for each other, for ever.
     """
 
@@ -36,14 +36,14 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """All that answers "why?" for one asset.
+    """The whole answer to "why?" for one asset.
 
     Attributes:
-        row: how it stands, since when, and when it is tried next.
-        verdicts: what every check said in the last decision, those that wait first.
-        diff: what differed then; None when nothing was compared.
+        row: its status, since when, and when it is tried next.
+        verdicts: those of every check in the last decision, waiting ones first.
+        diff: the differences then; None when nothing was compared.
         chain: for an asset that waits for others, those, and those that they wait for.
-        controls: words of people that stand over it now.
+        controls: those that are active on it now.
         operation: the push under way, or else the last one.
         story: the decisions that led here, newest first, back to the one before the last push.
         ledger: what production was last brought to, or found at.
@@ -67,7 +67,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(reading: Reading, id: str) -> Explanation:
-    """Why the asset `id` stands as it does.
+    """Why the asset `id` has its status.
 
     Raises:
         LehrError: there never was such an asset.
@@ -93,9 +93,10 @@ def explain(reading: Reading, id: str) -> Explanation:
 
 
 def standing_over(reading: Reading, asset: Asset) -> tuple[Control, ...]:
-    """The controls that stand now and select `asset`, in the order in which they were given.
+    """The controls that are active now and select `asset`, in the order in which they were given.
 
-    An approval is for one exact diff: it counts only while that diff is the one that was decided on.
+    An approval is for one exact diff: it counts only while that diff is the one that was decided
+    on.
     """
     _version, controls = reading.records.controls(reading.partition, reading.now)
     return tuple(
@@ -123,7 +124,7 @@ def _story(decisions: list[tuple[int, Decision]], operation: Operation | None) -
 
 
 def _chain(reading: Reading, row: Row, decision: Decision | None) -> tuple[Link, ...]:
-    """Who is waited for, and whom they wait for: breadth first, bounded."""
+    """The assets that are waited for, and those that they wait for: breadth first, bounded."""
     chain: list[Link] = []
     met: set[AssetId] = {row.id}
     ahead = list(_waits_for(decision)) if row.status == Status.WAITING else []
@@ -151,7 +152,7 @@ def _waits_for(decision: Decision | None) -> tuple[AssetId, ...]:
 
 
 def headline(explanation: Explanation) -> str:
-    """One sentence, without the time, that says how the asset stands."""
+    """One sentence, without the time, about the status of the asset."""
     row = explanation.row
     if row.status == INERT:
         return f"{row.id} has no production, so nothing is pushed for it"

@@ -1,8 +1,8 @@
 """Filters: which assets, in CEL over `id`, `type`, `payload` and `addons`.
 
-A filter is answered in two steps. What it says of ids and types makes `Bounds`, which a store answers
-from its indexes; that may be too much, never too little. Then the filter itself is asked of each asset,
-of whose body only those parts are decoded that it asks for.
+A filter is answered in two steps. Its conditions on ids and types make `Bounds`, which a store
+answers from its indexes; that may be too much, never too little. Then the filter itself is asked
+about each asset, of whose body only the parts that it needs are decoded.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TookTooLongError(Exception):
 
 
 class Sifted(msgspec.Struct, frozen=True, array_like=True):
-    """What a filter made of some assets, one after the other.
+    """Result of a filter for some assets, one after the other.
 
     Attributes:
         looked_at: how many of them it was asked of, from the first on: at least one.
@@ -88,7 +88,7 @@ class Filter:
     Attributes:
         text: as it was written.
         bounds: where to look.
-        fast: False if the library has to be asked, which takes several times as long.
+        fast: False if the library is needed, which takes several times as long.
         heavy: it may take long for each asset: it has macros, needs the library, or is long.
         unanswered: why it had no answer for some assets, which then do not match: the first reason, and
             how many they were.
@@ -124,14 +124,14 @@ class Filter:
         self.unanswered: tuple[str, int] = ("", 0)
 
     def matches(self, asset: Kept) -> bool:
-        """True if the condition holds of `asset`; False also where it has no answer."""
+        """True if the condition holds for `asset`; False also where it has no answer."""
         matches = self._matches(asset)
         self.work += self._each + self._steps[0] * self._within
         self._steps[0] = 0
         return matches
 
     def sift(self, assets: Sequence[Kept], most_work: int, enough: Callable[[], bool]) -> Sifted:
-        """Ask of `assets`, until `most_work` operations are done or `enough` says so."""
+        """Ask about `assets`, until `most_work` operations are done or `enough` returns True."""
         self.work, self.unanswered = 0, ("", 0)
         matched = []
         place = -1
@@ -221,7 +221,7 @@ def _within(one: Strings | None, other: Strings | None) -> Strings | None:
 
 
 def _answer_of(compiled: Compiled, steps: list[int]) -> Callable[[Kept], Any]:
-    """What asks the filter of an asset, decoding as little as possible.
+    """Asks the filter about an asset, decoding as little as possible.
 
     Args:
         steps: of macros, which are counted there.
@@ -311,7 +311,7 @@ def _answer_of_fields(compiled: Compiled, fields: list[str]) -> Callable[[Kept],
     def of_fields(asset: Kept) -> Any:
         try:
             body: Any = decode(asset.body)
-        except msgspec.ValidationError:  # a payload that is no map
+        except msgspec.ValidationError:  # a payload that is not a map
             return compiled.answer(_whole(asset))
         return answer([asset.id, asset.type, *astuple(body.payload), *rest])
 

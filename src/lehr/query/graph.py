@@ -1,4 +1,4 @@
-"""What generators read and make, and what assets refer to: as values, for whoever draws them."""
+"""What generators read and make, and what assets refer to: as values, for callers that draw them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
     Attributes:
         line: of the module: where it is defined, or as far as that is not known, its first yield.
         of: the pattern of the files that it reads; or the type of the assets, or their selector.
-        inputs: number of files or assets that anything came of; None if it reads all of them at once.
+        inputs: number of files or assets that had a result; None if it reads all of them together.
         makes: number of assets by type.
         annotates: number of assets by addon; of a policy, by the JSON pointer to what it puts.
         after: generators that make what it reads.
@@ -39,7 +39,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
 
 
 class GeneratorGraph(msgspec.Struct, frozen=True):
-    """How all assets come to be.
+    """How all assets are made.
 
     Attributes:
         files: number of asset files that declare any.
@@ -53,7 +53,7 @@ class GeneratorGraph(msgspec.Struct, frozen=True):
 
 
 class _Tally:
-    """What is known of a generator while assets are counted."""
+    """Counts of a generator while assets are counted."""
 
     def __init__(self, line: int, reads: Reads, of: str, makes: Iterable[str] = ()) -> None:
         self.line = line
@@ -157,7 +157,7 @@ class ReferenceGraph(msgspec.Struct, frozen=True):
 def reference_graph(
     selected: Iterable[Asset], look_up: Callable[[AssetId], Asset | None], registry: Registry
 ) -> ReferenceGraph:
-    """The references that the `selected` assets make; what they refer to is looked up."""
+    """The references of the `selected` assets; their targets are looked up."""
     shown: dict[AssetId, str] = {}
     edges: list[Edge] = []
     for asset in selected:
@@ -192,7 +192,7 @@ def circles(edges: Iterable[Edge]) -> list[tuple[AssetId, ...]]:
 
 
 def _drop_loose_ends(ahead: dict[AssetId, list[AssetId]]) -> None:
-    """Drop what leads nowhere, again and again, so that what is left leads into circles."""
+    """Drop nodes that lead nowhere, repeatedly, so that the rest leads into circles."""
     behind: dict[AssetId, list[AssetId]] = {}
     for source, targets in ahead.items():
         for target in targets:

@@ -33,7 +33,7 @@ History = Callable[[SourceRevision], Past | None]
 
 
 def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
-    """What an incarnation was made from, as far as it was kept; None if nothing was."""
+    """The source of an incarnation, as far as it was kept; None if nothing was."""
     found = {source.folder: past for source in sources if (past := history(source)) is not None}
     if not found.keys() - {""}:
         return found.get("")
@@ -41,7 +41,7 @@ def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
 
 
 class _Joined:
-    """Pasts by folder; "" for the one whose files stand in none."""
+    """Pasts by folder; "" for the one whose files are in none."""
 
     def __init__(self, parts: Mapping[str, Past]) -> None:
         self._parts = parts
@@ -68,7 +68,7 @@ class _Joined:
         return past.last_change(inside, line)
 
     def _part(self, path: str) -> tuple[Past, str]:
-        """Whose file it is, and its path there. Raises `KeyError` if it is nobody's."""
+        """The owner of the file, and its path there. Raises `KeyError` if it has none."""
         for folder, past in self._parts.items():
             if folder and path.startswith(folder + "/"):
                 return past, path[len(folder) + 1 :]

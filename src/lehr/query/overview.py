@@ -1,4 +1,4 @@
-"""The whole partition at a glance: what is not settled, and what stands over it."""
+"""The whole partition at a glance: what is not settled, and the controls over it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lehr.query.wait_conditions import HeldBack, held_back
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Assets that stand alike.
+    """Assets with the same status.
 
     Attributes:
         count: how many there are.
-        rows: the first of them: those that have stood so longest.
+        rows: the first of them: those that have had it longest.
         next_at: wall-clock seconds of the earliest turn due among all of them.
     """
 
@@ -34,11 +34,11 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """How a partition stands.
+    """Status of a partition.
 
     Attributes:
         newest: the incarnation in force; None before the first.
-        attempt: what came of the last pass over the source; None before the first.
+        attempt: result of the last pass over the source; None before the first.
         counts: number of assets by status.
         groups: what is not settled, the largest group first.
         controls: pauses, freezes, pins, approvals and overrides that are active.
@@ -61,13 +61,13 @@ class Overview(msgspec.Struct, frozen=True):
 
     @property
     def not_published(self) -> bool:
-        """True when the newest revision of the source is not what is in force."""
+        """True when the newest revision of the source is not in force."""
         attempt = self.attempt
         return attempt is not None and attempt.publication in (Publication.REFUSED, Publication.UNREADABLE)
 
 
 def survey(reading: Reading, selector: Selector | None = None, most: int = 5) -> Overview:
-    """How the partition stands.
+    """Status of the partition.
 
     Args:
         selector: only the assets that it selects; None for all.

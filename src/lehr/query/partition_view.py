@@ -18,14 +18,14 @@ _LONGEST = 40
 
 
 class NoIncarnationError(LehrError):
-    """What was asked for is understood, and there is no such incarnation."""
+    """The request is understood, and there is no such incarnation."""
 
 
 class Reading:
-    """What queries look at.
+    """The input of queries.
 
     Attributes:
-        now: wall-clock seconds; ages are counted from it, and controls stand or do not stand at it.
+        now: wall-clock seconds; ages are counted from it, and it decides which controls are active.
         inert: see `Inert`. It may be slow at the first call: knowing all types means to import them.
     """
 
@@ -53,8 +53,8 @@ class Reading:
         A time (`2026-01-31T12:00Z`; without a zone, in UTC) names the newest incarnation that was there then.
 
         Raises:
-            NoIncarnationError: there is none.
-            PrunedError: it cannot be read any more.
+            NoIncarnationError: it does not exist.
+            PrunedError: it can no longer be read.
             LehrError: the name cannot be understood.
         """
         newest = self.newest()
@@ -117,7 +117,7 @@ class Reading:
 
 
 def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
-    """The partition that is meant: the one that is `wanted`, or the only one there is.
+    """The partition that is meant: the `wanted` one, or the only one there is.
 
     Raises:
         LehrError: there is no such partition, or several to choose from.
@@ -147,7 +147,7 @@ def choose_partition(known: list[Partition], wanted: str | None) -> Partition:
 
 
 def _moment(text: str) -> float | None:
-    """Wall-clock seconds of a time in ISO 8601; None if it is none."""
+    """Wall-clock seconds of a time in ISO 8601; None if it is not valid."""
     try:
         return seconds_of(text)
     except (ValueError, OverflowError):

@@ -1,8 +1,8 @@
 """Watching a partition of a store: one reader of the store for any number of watchers.
 
-A watcher is a place in the order of incarnations, and nothing more: it is handed one incarnation after
-the other, whenever it asks. So however many there are, and however slow, nothing is buffered for any
-of them; who falls behind what is kept is told to list again.
+A watcher is just a place in the order of incarnations: it is handed one incarnation after the
+other, whenever it asks. So however many watchers there are, and however slow, nothing is buffered
+for any of them; one that falls behind the kept changes must list again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Wanted = Callable[[Asset], bool]
 """Which assets a watcher wants."""
 
 _MOST_CHANGES = 50_000
-"""Of one incarnation. Who is to hear of more lists again, which can be done bit by bit."""
+"""Most changes of one incarnation. A watcher of more lists again, which can be done bit by bit."""
 
 _KEPT_CHANGES = 50_000
 
@@ -31,9 +31,9 @@ _POLL_SECONDS = 1.0
 
 
 class Feed:
-    """What each incarnation of a partition has changed.
+    """The changes of each incarnation of a partition.
 
-    `told` is a hint that there is a new one; without, that is found out soon.
+    `told` hints at a new one; without a hint, a new one is found soon.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class Feed:
         poll: float = _POLL_SECONDS,
         kept: int = _KEPT_CHANGES,
     ) -> None:
-        """Every `poll` seconds it looks by itself, as long as somebody waits.
+        """It looks every `poll` seconds on its own while a watcher waits.
 
         Args:
-            kept: changes that are kept in memory, for watchers that come by at about the same time.
+            kept: changes that are kept in memory, for watchers that ask at about the same time.
         """
         self.partition = partition
         self._poll = poll
@@ -71,7 +71,7 @@ class Feed:
 
     @property
     def heard_of(self) -> int:
-        """Sequence of the newest incarnation that was told or found."""
+        """Sequence of the newest incarnation that was announced or found."""
         return self._newest
 
     def told(self) -> None:
@@ -87,7 +87,7 @@ class Feed:
         self._news = asyncio.Event()
 
     def changes(self, sequence: int) -> Sequence[AssetChange]:
-        """What an incarnation has changed, by id.
+        """Changes of an incarnation, by id.
 
         Raises:
             ListAgainError: it was pruned, or has changed too much.
@@ -97,7 +97,7 @@ class Feed:
         if known is not None:
             return known
         header = self._store.intent.incarnation(self.partition, sequence)
-        if header is None:  # reads may lag behind what was told
+        if header is None:  # reads may lag behind notifications
             raise TransientError(f"incarnation {self.partition}@{sequence} cannot be read yet", code="QRY124")
         if header.added + header.changed + header.removed > _MOST_CHANGES:
             raise ListAgainError(
@@ -108,7 +108,8 @@ class Feed:
         except PrunedError as error:
             raise ListAgainError(sequence - 1, error.why) from error
         except DamagedError as error:
-            # Whoever lists needs only what is in force: what is damaged may be what it replaced.
+            # A watcher that lists needs only what is in force: the damage may be in what it
+            # replaced.
             raise ListAgainError(sequence - 1, error.what) from error
         self._keep(sequence, found)
         return found
@@ -150,7 +151,7 @@ class Feed:
         return True
 
     async def _look(self) -> None:
-        """Find out what nobody has told, as long as somebody waits."""
+        """Find incarnations that were not announced, while a watcher waits."""
         while True:
             await self._clock.sleep(self._poll)
             try:
@@ -158,15 +159,15 @@ class Feed:
             except TransientError:
                 continue
             except StalledError as error:
-                # Whoever waits would wait for ever for what nobody can read.
+                # A watcher would wait for ever for what cannot be read.
                 self._failure = error
                 self._wake()
 
 
 class PartitionWatch:
-    """A partition, or what is wanted of it. Implements `lehr.sdk.watch.Watchable`.
+    """A partition, or a wanted part of it. Implements `lehr.sdk.watch.Watchable`.
 
-    An asset that is not wanted any more is gone for who watches, wherever it has gone.
+    An asset that is no longer wanted is gone for a watcher, whatever happened to it.
     """
 
     def __init__(
@@ -202,7 +203,7 @@ class PartitionWatch:
                 yield Batch(after)
 
     def batch(self, sequence: int) -> Batch:
-        """What an incarnation has changed of what is wanted; as `Feed.changes`."""
+        """An incarnation's changes of the wanted assets; as `Feed.changes`."""
         changed: list[Asset] = []
         gone: list[AssetId] = []
         for change in self._feed.changes(sequence):

@@ -1,4 +1,4 @@
-"""Whether what an incarnation says is what production has: what is promoted has proved itself."""
+"""Whether production matches an incarnation: what is promoted has proved itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lehr.sdk.store import PrunedError
 
 
 def not_in_production(reading: Reading, sequence: int) -> list[str]:
-    """Assets of an incarnation that production does not have as it says, now; each with the reason.
+    """Assets of an incarnation that production does not have as intended, now; each with the reason.
 
-    What has no production is left out. An older incarnation than the one in force may be in production,
-    too, as far as nothing has changed since.
+    Assets without production are left out. An incarnation older than the one in force may also be
+    in production, as far as nothing has changed since.
     """
     stand = {row.id: row for row in rows(reading)}
     found = []

@@ -1,4 +1,4 @@
-"""References asked backwards: what points at an asset, through which field, and what points at that."""
+"""Reverse references: what points at an asset, through which field, and what points at that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lehr.model.types import Registry
 from lehr.query.partition_view import Reading
 
 Behind = Callable[[AssetId], Iterable[tuple[AssetId, str]]]
-"""Who refers to an asset: ids, and JSON pointers into their documents."""
+"""The referrers of an asset: ids, and JSON pointers into their documents."""
 
 _ROOTS = ("/payload/", "/addons/")
 
@@ -34,7 +34,7 @@ class Referrer(msgspec.Struct, frozen=True):
 def referrers(
     behind: Behind, id: AssetId, field: str | None = None, *, most_deep: int | None = 1
 ) -> Iterator[Referrer]:
-    """Who refers to the asset `id`, and who to those; each asset's referrers are told once.
+    """The referrers of the asset `id`, and theirs; each asset's referrers are listed once.
 
     Args:
         field: only through this one, as `matches` has it: references in one field are one hierarchy
@@ -62,8 +62,8 @@ def matches(field: str, path: str) -> bool:
 
     Args:
         field: a JSON pointer, or names with dots between them (`parent`, `members.who`), into the
-            payload; or a JSON pointer that begins with `/payload/` or `/addons/`. In it, `*` stands for any
-            key or index, and indexes may be left out.
+            payload; or a JSON pointer that begins with `/payload/` or `/addons/`. In it, `*`
+            matches any key or index, and indexes may be left out.
     """
     pointer = field if field.startswith("/") else "/" + field.replace(".", "/")
     if not pointer.startswith(_ROOTS):
@@ -76,12 +76,12 @@ def _leads(wanted: list[str], found: list[str]) -> bool:
         return not wanted
     if wanted and wanted[0] in ("*", found[0]) and _leads(wanted[1:], found[1:]):
         return True
-    # What a list or a map holds is in its field, whichever of its items it is.
+    # An item of a list or a map is in its field, whichever item it is.
     return (not wanted or found[0].isdecimal()) and _leads(wanted, found[1:])
 
 
 def behind_at(reading: Reading, sequence: int, registry: Registry) -> Behind:
-    """Who refers to what in any incarnation: of those who ever did, who does there.
+    """References in any incarnation: of all past referrers, those in it.
 
     Args:
         registry: types as they are there.

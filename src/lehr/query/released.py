@@ -1,4 +1,4 @@
-"""An incarnation as another partition reads it: pinned by its digest, which is computed anew."""
+"""An incarnation as another partition reads it: pinned by its digest, which is recomputed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check_header(header: Incarnation, place: PartitionPlace) -> None:
 
 
 def _verified(assets: Iterable[Asset], place: PartitionPlace) -> list[Asset]:
-    """All `assets`, once every digest was computed anew."""
+    """All `assets`, once every digest was recomputed."""
     found = list(assets)
     digest = incarnation_digest(
         (asset.id, digest_all((asset.id, asset.type, asset.body.decode()))) for asset in found

@@ -1,4 +1,4 @@
-"""Whether two builds of one snapshot make the same: what generation promises (invariant I11)."""
+"""Whether two builds of one snapshot make the same: the guarantee of generation (invariant I11)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CAUSES = (
 
 
 def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
-    """What two builds of one snapshot make differently: for each generator, the first difference."""
+    """Differences between two builds of one snapshot: for each generator, the first one."""
     if one.diagnostics != other.diagnostics:
         return (_other_problems(one, other),)
     firsts: dict[str, tuple[AssetChange, Derivation | None, FieldChange | None]] = {}
@@ -36,7 +36,7 @@ def unrepeatable(one: Generated, other: Generated) -> tuple[Diagnostic, ...]:
 
 
 def misremembered(clean: Generated, remembering: Generated, memo: str) -> tuple[Diagnostic, ...]:
-    """The same of a build that took over, from the file `memo`, what earlier ones have made."""
+    """The same for a build that reused, from the file `memo`, the results of earlier ones."""
     return tuple(
         replace(
             item,
@@ -50,7 +50,7 @@ def misremembered(clean: Generated, remembering: Generated, memo: str) -> tuple[
 
 
 def _first_field(change: AssetChange) -> tuple[FieldChange | None, Derivation | None]:
-    """The first field that differs, and the generator that says it."""
+    """The first field that differs, and the generator that sets it."""
     asset = change.before or change.after
     assert asset is not None, f"{change.id} is in neither"
     if change.before is None or change.after is None:

@@ -8,7 +8,7 @@ from lehr.base.moments import Moment
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What an active `lehr run` keeps of history when it prunes automatically, besides what is needed.
+    """The history that an active `lehr run` keeps when it prunes automatically, besides what is needed.
 
     Attributes:
         seconds: what is younger is kept.
@@ -27,12 +27,13 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         active: it runs and answers.
         now: wall-clock seconds of this answer, by the clock of that machine.
-        process: its process id; with `active` False, a process that starts or ends and does not answer yet.
+        process: its process id; with `active` False, a process that starts or ends and does not
+            answer yet.
         partition: what it keeps as intended.
         seen_at: wall-clock seconds of the last sign of life; None if there never was one.
         source_looked_at: when its last completed look at the source began.
         production_looked_at: when it last compared an asset with production.
-        history: what it keeps of history; None where it prunes nothing automatically, or is not active.
+        history: the history it keeps; None where it prunes nothing automatically, or is not active.
     """
 
     active: bool

@@ -1,4 +1,4 @@
-"""What a type is for, field by field: the same for types of packages and of workspaces."""
+"""The purpose of a type, field by field: the same for types of packages and of workspaces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _MESSAGE_KINDS = {
     "uint64": "integer of 64 bits, not negative",
     "value": "anything",
 }
-"""What the kinds of protobuf's JSON form are called."""
+"""Names of the kinds of protobuf's JSON form."""
 
 
 class FieldPage(msgspec.Struct, frozen=True):
@@ -62,8 +62,8 @@ class FieldPage(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: what it holds, in words; limits: what keeps a value from being right.
-        default: as JSON; None when there is none.
-        meaning: what it is for; may be empty.
+        default: as JSON; None without a default.
+        meaning: its purpose; may be empty.
         fields: those within it.
     """
 
@@ -102,10 +102,10 @@ def pages(registry: Registry) -> list[TypePage]:
 
 
 def page(registry: Registry, name: str) -> TypePage:
-    """All that is known of a type or addon.
+    """Everything that is known of a type or addon.
 
     Raises:
-        KeyError: there is none of this name.
+        KeyError: there is no type of this name.
     """
     item = registry.types.get(name)
     payload = registry.addons[name] if item is None else item.payload
@@ -152,10 +152,10 @@ def find(registry: Registry, text: str) -> tuple[TypePage, FieldPage | None]:
 
 
 class _Reading:
-    """Goes through a schema.
+    """Walks a schema.
 
     Args:
-        marks: what is said of fields beside the schema, by pattern (`/replicas/*/host`).
+        marks: remarks on fields besides the schema, by pattern (`/replicas/*/host`).
     """
 
     def __init__(self, root: Mapping[str, Any], marks: Mapping[str, str]) -> None:
@@ -163,9 +163,9 @@ class _Reading:
         self._marks = marks
 
     def fields(self, node: Mapping[str, Any], path: str, within: tuple[int, ...]) -> Iterator[FieldPage]:
-        """The fields of a mapping that stands at `path`, within mappings that are known by identity."""
+        """The fields of a mapping at `path`, within mappings that are known by identity."""
         node = _resolved(node, self._root)
-        if id(node) in within:  # of its own kind again: its fields have been told
+        if id(node) in within:  # of its own kind again: its fields have been listed
             return
         meanings = _attributes(node.get("description", ""))
         required = set(node.get("required", ()))
@@ -200,7 +200,7 @@ def _alternatives(node: Mapping[str, Any], name: str) -> Iterator[str]:
 
 
 def _marks(payload: Kind) -> dict[str, str]:
-    """What is said of fields by marks, by the pattern of the field."""
+    """Remarks on fields by marks, by the pattern of the field."""
     if isinstance(payload, Schema):
         references, externals, secrets = payload.references, payload.externals, payload.secrets
     else:
@@ -221,12 +221,12 @@ def _reference(mark: Reference) -> str:
 def _patterns(kind: Any, leaf: Callable[[Any], Any]) -> list[tuple[str, Any]]:
     try:
         return list(patterns(kind, leaf))
-    except RecursionError:  # they may stand at any depth, and no pattern says where
+    except RecursionError:  # they may be at any depth, which no pattern can express
         return []
 
 
 def _resolved(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`node`, or what it refers to, without the branch for null."""
+    """`node`, or its target if it is a reference, without the branch for null."""
     for _ in range(_MOST_STEPS):
         reference = node.get("$ref")
         branches = [item for item in node.get("anyOf", ()) if item.get("type") != "null"]
@@ -246,7 +246,7 @@ _MOST_STEPS = 20
 
 
 def _inner(field: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
-    """What has fields within a field, itself, what it lists, or what it maps to; and the step to there."""
+    """Whatever has fields within a field: itself, its items, or its values; and the step to there."""
     for item, step in ((field, ""), (field.get("items"), "/*"), (field.get("additionalProperties"), "/*")):
         if isinstance(item, Mapping):
             found = _resolved(item, root)
@@ -291,7 +291,7 @@ _ATTRIBUTE = re.compile(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _attributes(docstring: str) -> dict[str, str]:
-    """What the docstring of a Python type says of each of its fields."""
+    """What the docstring of a Python type says about each of its fields."""
     _, _, section = inspect.cleandoc(docstring).partition("\nAttributes:\n")
     found: dict[str, str] = {}
     for names, meaning in _ATTRIBUTE.findall(section):

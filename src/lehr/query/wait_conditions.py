@@ -1,4 +1,4 @@
-"""Whether assets are as somebody waits for them to be: pure rules, asked again and again."""
+"""Whether awaited conditions of assets hold: pure rules, asked again and again."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def missing_run(run: RunState, partition: str | None, place: str, seen: str) -> 
     """What is missing for anything to happen: a `lehr run` for this partition.
 
     Args:
-        partition: that is waited for; None for whichever it keeps.
+        partition: the awaited one; None for whichever it keeps.
         place: state folder, or URL of the server.
         seen: when a `lehr run` was last seen, for people; "" if never.
     """
@@ -106,7 +106,7 @@ def refusal(attempt: Attempt) -> str:
 
 
 def revision_of(attempt: Attempt) -> str:
-    """What an attempt was about: the newest commit, or the newest revision of another source."""
+    """The subject of an attempt: the newest commit, or the newest revision of another source."""
     if not attempt.sources:
         return "the newest commit"
     return f"the newest commit {attempt.sources[0].revision[:_SHOWN]}"
@@ -116,10 +116,10 @@ def revision_of(attempt: Attempt) -> str:
 
 
 def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -> Unmet:
-    """What is missing for assets to be as the newest incarnation says.
+    """What is missing for assets to be as in the newest incarnation.
 
     Args:
-        allow_pinned: an asset that a pin holds back counts once it is as its pin says.
+        allow_pinned: an asset that a pin holds back counts once it is as its pin requires.
     """
     pending = not_converged(reading, found)
     if pending:
@@ -134,8 +134,8 @@ def unconverged(reading: Reading, found: Sequence[Row], *, allow_pinned: bool) -
 def not_converged(reading: Reading, found: Iterable[Row]) -> list[Row]:
     """Those of `found` on which something is left to do, for the newest incarnation or their pin.
 
-    A status alone may be older than the newest incarnation, or than a pin. So what was last
-    applied to, or found in, production must have the content that is intended now.
+    A status alone may be older than the newest incarnation, or than a pin. So what was last applied
+    to, or found in, production must have the content that is intended now.
     """
     pin_of = _pinning(reading)
     return [row for row in found if not (row.settled and _as_intended_now(reading, row, pin_of))]
@@ -157,7 +157,7 @@ def held_back(reading: Reading, found: Iterable[Row]) -> tuple[HeldBack, ...]:
 
 
 def not_at(found: Iterable[Row], status: Status) -> list[Row]:
-    """Those of `found` that stand otherwise than `status`."""
+    """Those of `found` that have another status than `status`."""
     return [row for row in found if row.status not in (status, INERT)]
 
 
