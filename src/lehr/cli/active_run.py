@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ActiveRun(Protocol):
-    """What a command asks of the `lehr run` whose state it reads."""
+    """A command's questions to the `lehr run` whose state it reads."""
 
     place: str
     """State folder or URL, for people."""
@@ -27,7 +27,7 @@ class ActiveRun(Protocol):
         ...
 
     def look(self, timeout: float) -> Attempt | None:
-        """What a look at the source that begins from now on resulted in; None while that is not known.
+        """Result of a look at the source that begins from now on; None while that is not known.
 
         Raises:
             LehrError: it could not look.
@@ -35,12 +35,12 @@ class ActiveRun(Protocol):
         ...
 
     def close(self) -> None:
-        """Close what it is asked over."""
+        """Close its connections."""
         ...
 
 
 def active_run(state: Path | None) -> ActiveRun:
-    """The `lehr run` that the command is about, on this machine or beside the server that it names.
+    """The `lehr run` that the command is about, on this machine or next to the server that it names.
 
     Raises:
         LehrError: there is no state folder, or the URL is not that of a server.
@@ -111,7 +111,7 @@ class _Here:
 
 
 class _There:
-    """Beside a server, which only answers: its next regular look is waited for."""
+    """Next to a server, which only answers: wait for its next regular look."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

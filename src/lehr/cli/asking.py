@@ -23,11 +23,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Asked(NamedTuple):
-    """What was asked of intent on the command line.
+    """The question about intent on the command line.
 
     Attributes:
         filter, fields, incarnation, cursor: as they were written; None if they were not.
-        explain: show how the filter is answered instead of what it finds.
+        explain: show how the filter is answered instead of its result.
     """
 
     selector: str | None
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
     @property
     def of_intent(self) -> bool:
-        """Whether assets are wanted as they are declared, and not how they stand."""
+        """Whether assets are wanted as they are declared, without their status."""
         return bool(self.fields or self.incarnation or self.cursor)
 
     def wanted(self) -> Wanted:
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 
 def asking_options(function: Function) -> Function:
-    """The options that ask for some assets, and for some of what they hold."""
+    """The options that select assets, and parts of them."""
     for option in (
         click.option("--cursor", metavar="CURSOR", help="Go on where a page of --limit assets has ended."),
         click.option(
@@ -131,7 +131,7 @@ def matching(reading: Reading, asked: Asked) -> frozenset[str] | None:
 def show_intent(
     form: str, asked: Asked, limit: int | None, state: Path | None, partition: str | None
 ) -> None:
-    """Assets as an incarnation says that they should be."""
+    """Assets as an incarnation has them."""
     from lehr.query.asset_pages import parse_fields
 
     fields = None if asked.fields is None else parse_fields(asked.fields)

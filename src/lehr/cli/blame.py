@@ -70,7 +70,7 @@ def blame(
 
 
 def _look(reading: Reading, state: Path | None, asset: str, field: str | None, incarnation: str) -> Blame:
-    """What is on the disk of the server, it has to look up itself."""
+    """The server has to look up itself what is on its disk."""
     remote = remote_store(reading)
     if remote is not None:
         return remote.blame(reading.partition, asset, field, incarnation)

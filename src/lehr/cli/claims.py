@@ -69,10 +69,10 @@ def claims(release: Path | None, form: str, state: Path | None) -> None:
 
 
 def _require_left(state: Path) -> None:
-    """See that nobody runs from a state folder.
+    """Check that no process runs from a state folder.
 
     Raises:
-        LehrError: somebody does, or that cannot be seen.
+        LehrError: one does, or that cannot be checked.
     """
     try:
         os.stat(f"{state}/.")  # looks into the folder, not only at it

@@ -1,4 +1,4 @@
-"""Giving commands to the running program: `lehr sync`, `lehr retry`, and what the others share."""
+"""Giving commands to the running program: `lehr sync`, `lehr retry`, and code that the others share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYNC_SECONDS = 330.0  # a generation may take as long before it is given up
 
 
 def command(state: Path | None, request: AnyRequest, *, timeout: float = 30.0) -> Answer:
-    """Give a command to the running `lehr run`, and return its answer, which is a good one.
+    """Give a command to the running `lehr run`, and return its answer, which is never an error.
 
     Raises:
         LehrError: none is running, or the command was refused.

@@ -57,7 +57,7 @@ def markdown(comparison: Comparison) -> Iterator[str]:
 
 def _details(asset: AssetComparison) -> Iterator[str]:
     lines = [line for change in asset.fields for line in _patch(change)]
-    # A fence must be longer than any in what it holds.
+    # A fence must be longer than any in its content.
     longest = max((len(found) for line in lines for found in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)
     yield ""

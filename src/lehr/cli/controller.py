@@ -1,4 +1,4 @@
-"""`lehr controller`: a function of somebody's own, asked about every asset of a type."""
+"""`lehr controller`: a user's own function, called with every asset of a type."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load(target: str) -> Reconciler:
     """The function that `MODULE:FUNCTION` names.
 
     Raises:
-        LehrError: it cannot be imported, or is no async function.
+        LehrError: it cannot be imported, or is not an async function.
     """
     import importlib
     import inspect
@@ -133,13 +133,13 @@ async def _control(
 
 
 async def _warn_of_nothing(watch: Watchable, types: tuple[str, ...]) -> None:
-    """Say that there is nothing to ask about yet: a type may be misspelt, and then there never will be."""
+    """Report that there is nothing to ask about yet: a type may be misspelt, and then there never will be."""
     from lehr.base.errors import LehrError
 
     try:
         first = next(iter((await watch.list()).assets), None)
     except LehrError:
-        return  # whoever watches says so, and tries again
+        return  # the watcher reports it, and tries again
     if first is None:
         click.echo(
             f"warning: no asset is of type {' or '.join(types)} yet; `lehr types` lists those that there are",

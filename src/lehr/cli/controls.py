@@ -1,4 +1,4 @@
-"""Words of people that stand: pauses, freezes, pins, overrides; and taking them back."""
+"""Active controls: pauses, freezes, pins, overrides; and lifting them."""
 
 from __future__ import annotations
 

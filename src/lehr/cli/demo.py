@@ -58,7 +58,7 @@ def demo(example: str, once: bool, scene: int | None, keep: bool, directory: Pat
     from lehr.demo.play import play
     from lehr.demo.stage import SceneError
 
-    watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere nobody could press Ctrl-C
+    watched = sys.stdin.isatty() and sys.stdout.isatty()  # elsewhere Ctrl-C could not be pressed
     narrator = Narrator(pretty=sys.stdout.isatty())
     chosen = _example(example)
     if scene is not None and scene > len(chosen.scenes):
@@ -103,7 +103,7 @@ def _example(name: str) -> Example[Any]:
 
 
 def _require_name() -> None:
-    """PostgreSQL runs as no user that the machine has no name for."""
+    """PostgreSQL does not run as a user without a name on the machine."""
     import pwd
 
     try:

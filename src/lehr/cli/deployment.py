@@ -1,4 +1,4 @@
-"""Where a workspace, its state and its production are, from what is said on the command line."""
+"""Places of a workspace, its state and its production, from the command line."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ def deployment_of(
 ) -> Deployment:
     """The deployment of the workspace at `location`.
 
-    Relative paths in intent mean what they mean in the workspace, and the state is that of the workspace.
-    A bare repository or one elsewhere is no folder to work in: there it is the current directory.
+    Relative paths in intent mean what they mean in the workspace, and the state is that of the
+    workspace. A bare repository, or one elsewhere, is not a folder to work in: for it, the current
+    directory is used.
 
     Args:
         location: directory, or path or URL of a git repository.
         state: folder of the state, where it is named.
-        lender: another state folder, in which what is needed may lie already.
+        lender: another state folder, which may already contain what is needed.
         signed_by: file of the keys of which one must have signed the newest commit.
 
     Raises:
-        TransientError: it should be on this machine, and is not there. What relative paths in intent
-            mean would change the moment that it is.
+        TransientError: it should be on this machine, and is missing. Relative paths in intent would
+            change their meaning the moment it appears.
     """
     wiring.require_location(location)
     folder = Path(location).expanduser()

@@ -1,4 +1,4 @@
-"""`lehr describe`: all that is known of an asset."""
+"""`lehr describe`: everything that is known of an asset."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Level(enum.StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was found about one thing that Lehr needs."""
+    """The finding about one thing that Lehr needs."""
 
     name: str
     level: Level
@@ -140,7 +140,7 @@ def _time_zones() -> Finding:
 
 
 def _isolation() -> Finding:
-    """What the kernel keeps generators from, really tried."""
+    """What the kernel keeps generators from, tested in practice."""
     from lehr.generate.sandbox.confinement import Mechanism, held_back, untried
 
     problems = held_back()
@@ -167,7 +167,7 @@ MACHINE: tuple[Callable[[], Finding], ...] = (
     _time_zones,
     _isolation,
 )
-"""What is looked at on every machine."""
+"""Checks for every machine."""
 
 # --- the state ------------------------------------------------------------------------
 
@@ -235,4 +235,4 @@ def _running(state: Path) -> Finding:
 
 
 STATE: tuple[Callable[[Path], Finding], ...] = (_rights, _store, _disk, _secrets, _running)
-"""What is looked at where there is a state."""
+"""Checks where there is a state."""

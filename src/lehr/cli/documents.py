@@ -15,7 +15,7 @@ from lehr.query.wait_conditions import HeldBack
 
 
 def of_row(row: Row) -> dict[str, Any]:
-    """An asset and how it stands."""
+    """An asset and its status."""
     return dict(plain(row))
 
 
@@ -35,7 +35,7 @@ def of_ledger(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def of_control(control: Control) -> dict[str, Any]:
-    """A word of a person; its selector as one writes it on the command line."""
+    """A control; its selector as written on the command line."""
     return {**plain(control), "selector": str(control.selector)}
 
 
@@ -52,13 +52,13 @@ def of_run_state(run: RunState) -> dict[str, Any]:
 
 
 def of_report(report: dict[str, Any]) -> dict[str, Any]:
-    """What a `lehr run` reports of itself, for `of_run_state` has the rest."""
+    """A `lehr run`'s report about itself; `of_run_state` has the rest."""
     pushes = [{**push, "since": rfc3339(push["since"])} for push in report["pushes"]]
     return {**{name: value for name, value in report.items() if name != "state"}, "pushes": pushes}
 
 
 def of_verdict(verdict: Verdict) -> dict[str, Any]:
-    """What one check said."""
+    """Verdict of one check."""
     return dict(plain(verdict))
 
 

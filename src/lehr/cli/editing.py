@@ -1,4 +1,4 @@
-"""What commands that edit intent have in common: the place, the check before it, and what is shown after."""
+"""Common parts of commands that edit intent: the place, the check before it, and the output after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 
 
 def editing_options(command: Command) -> Command:
-    """Where a command edits, whether it checks before, and what it shows: alike in all that edit."""
+    """Where a command edits, whether it checks before, and what it shows: the same for all that edit."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -91,7 +91,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
     """Whether the files could be published, where they are a workspace.
 
     Args:
-        scratch: folder for what is read of other sources that the workspace declares.
+        scratch: folder for files read from other sources that the workspace declares.
     """
 
     def check(snapshot: Snapshot) -> Sequence[Diagnostic]:
@@ -110,7 +110,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
         # A `lehr run` may use the mirrors of the state folder itself.
         lender = None if state is not None else default_state(folder)
         (scratch / "editing").mkdir(mode=0o700, parents=True, exist_ok=True)
-        (scratch / "editing").chmod(0o700)  # it may be there already, within what is its owner's alone
+        (scratch / "editing").chmod(0o700)  # it may be there already, in a folder of its owner
         own = deployment_of(str(folder), scratch / "editing", kind="directory", lender=lender)
         try:
             whole = wiring.source(own).mounted(snapshot)
@@ -124,7 +124,7 @@ def validation(workspace: Path | None, state: Path | None, scratch: Path) -> Che
 
 @contextlib.contextmanager
 def scratch_folder(state: Path | None) -> Iterator[Path]:
-    """Where to keep what is fetched: beside the state, so that the next edit fetches less."""
+    """Where to keep fetched files: next to the state, so that the next edit fetches less."""
     if state is not None:
         yield workspace_state(Path(), state)
         return
@@ -133,7 +133,7 @@ def scratch_folder(state: Path | None) -> Iterator[Path]:
 
 
 def show_refusal(diagnostics: Sequence[Diagnostic]) -> None:
-    """Say on stderr why nothing was written."""
+    """Report on stderr why nothing was written."""
     import sys
 
     from lehr.cli.diagnostics import render

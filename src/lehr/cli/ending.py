@@ -21,7 +21,7 @@ T = TypeVar("T")
 _INTERRUPTED = 130
 _TERMINATED = 143
 _FORCE_SECONDS = 60.0
-"""After which an end is forced: more than pushes under way are given, and all that is closed after them."""
+"""After which an end is forced: longer than pushes under way get, and closing everything after them."""
 
 _LINGER_SECONDS = 3.0
 
@@ -31,7 +31,7 @@ class EndedError(Exception):
 
 
 class Ending:
-    """Set by the first signal that asks for the end, or by a time limit. A second signal ends at once.
+    """Set by the first signal that asks for the end, or by a time limit. A second signal exits immediately.
 
     Once it is set, the process ends whatever hangs in it: after a minute by force, and with code 1.
 
@@ -41,7 +41,7 @@ class Ending:
     """
 
     def __init__(self, told: str) -> None:
-        """`told` is said at the first signal."""
+        """`told` is printed at the first signal."""
         self.code = 0
         self.timed_out = False
         self._told = told
@@ -68,7 +68,7 @@ class Ending:
                 self.begin()
 
         self._loop.call_later(seconds, end)
-        # Should the loop be blocked, nobody calls that.
+        # If the loop is blocked, nothing calls that.
         self._forced = LastResort(seconds + _FORCE_SECONDS, 1, _tell_force)
 
     def begin(self) -> None:
@@ -79,7 +79,7 @@ class Ending:
         self._event.set()
 
     async def unless(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` comes to.
+        """Result of `work`.
 
         Raises:
             EndedError: the end was asked for first; `work` was cancelled.
@@ -136,7 +136,7 @@ def run_until_ended(
     Elsewhere it means that files are to be read again: `hung_up` is called. Under nohup it stays ignored.
 
     Args:
-        told: is said at the first signal.
+        told: is printed at the first signal.
 
     Raises:
         Exit: with the exit code.
@@ -161,7 +161,7 @@ def run_until_ended(
 
 
 def tell(text: str) -> None:
-    """Say it on stderr, if anybody can hear it: a terminal that is gone, or a full disk, ends nothing."""
+    """Print it on stderr if possible: a terminal that is gone, or a full disk, ends nothing."""
     with contextlib.suppress(OSError, ValueError):
         click.echo(text, err=True)
 

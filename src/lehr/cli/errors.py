@@ -1,4 +1,4 @@
-"""Errors on the terminal: what, why, and what to do; a traceback only for who asks for one."""
+"""Errors on the terminal: what, why, and what to do; a traceback only on request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def show_error(error: LehrError, form: str = "") -> None:
 
 
 def refused(what: str, why: str = "", fix: str = "", code: str = "") -> None:
-    """Say on stderr what went wrong, why, and what to do about it."""
+    """Report on stderr what went wrong, why, and what to do about it."""
     head = style(f"error[{code}]:" if code else "error:", "red", bold=True, stream=sys.stderr)
     click.echo(f"{head} {printable(what)}", err=True)
     if why:

@@ -1,4 +1,4 @@
-"""`lehr get assets --watch`: what each incarnation changes, as it comes."""
+"""`lehr get assets --watch`: the changes of each incarnation, as they happen."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _AGAIN_SECONDS = 1.0
 
 
 def follow(form: str, asked: Asked, state: Path | None, partition: str | None) -> None:
-    """Write what there is, and then every change, until interrupted."""
+    """Write the present rows, and then every change, until interrupted."""
     with open_watch(asked, state, partition) as watch:
         asyncio.run(_follow(form, watch))
 
 
 @contextlib.contextmanager
 def open_watch(asked: Asked, state: Path | None, partition: str | None) -> Iterator[Watchable]:
-    """What is asked for, of a server or of a state."""
+    """The question to a server or a state."""
     from lehr.base.clock import SystemClock
 
     wanted = asked.wanted()

@@ -335,7 +335,7 @@ def _known(reading: Reading, asset: str) -> Any:
 
 
 def _revision(item: Any, most: int | None) -> str:
-    """Of the source that `lehr.yaml` is in, and of those that it declares, by name."""
+    """Of the source that holds `lehr.yaml`, and of those that it declares, by name."""
     declared = [source for source in item.sources if source.folder]
     names = [f"{source.folder.rpartition('/')[2]} {source.revision[:most]}" for source in declared]
     return ", ".join([item.sources[0].revision[:most], *names]) if item.sources else "-"

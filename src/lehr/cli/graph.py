@@ -102,7 +102,7 @@ def _workspace(directory: Path) -> WorkingTree:
     tree = asyncio.run(look_at(directory, None, registry()))
     if not tree.assets:
         require_valid(tree)
-    elif not tree.valid:  # a graph may show what is wrong: a circle, say
+    elif not tree.valid:  # a graph may show what is wrong: a circle, for example
         click.echo("This workspace has errors: see `lehr validate`.", err=True)
     return tree
 

@@ -15,7 +15,7 @@ _FILES = "asset files"
 
 
 class Arrow(NamedTuple):
-    """An arrow of a drawing, from one node to another; a dashed one says less."""
+    """An arrow of a drawing, from one node to another; a dashed one means less."""
 
     source: str
     target: str
@@ -87,7 +87,7 @@ def generators_document(found: GeneratorGraph) -> dict[str, Any]:
 
 
 def generators_drawing(found: GeneratorGraph) -> tuple[Nodes, list[Arrow]]:
-    """What is read, the generators, and the types of what they make."""
+    """Inputs, generators, and the types of their outputs."""
     nodes: dict[str, str] = {}
     arrows: list[Arrow] = []
     if found.files:
@@ -122,7 +122,7 @@ def _counted(counts: Mapping[str, int], sign: str = "") -> str:
 
 
 def references_text(found: ReferenceGraph) -> Iterator[str]:
-    """Each asset with what it refers to, and the circles."""
+    """Each asset with its references, and the circles."""
     of = {id: list(edges) for id, edges in itertools.groupby(found.edges, lambda edge: edge.source)}
     for id, kind in found.assets.items():
         yield terminal.printable(f"{id} ({kind or 'there is no such asset'})")
@@ -150,7 +150,7 @@ def references_document(found: ReferenceGraph) -> dict[str, Any]:
 
 
 def references_drawing(found: ReferenceGraph) -> tuple[Nodes, list[Arrow]]:
-    """Assets, and arrows to what they depend on; dashed ones to what they only refer to."""
+    """Assets, and arrows to their dependencies; dashed ones to mere references."""
     nodes = {str(id): f"{id}\n{kind or 'missing'}" for id, kind in found.assets.items()}
     return nodes, [
         Arrow(edge.source, edge.target, "" if edge.goes_first else "refers to", dashed=not edge.goes_first)

@@ -66,7 +66,7 @@ def _list(form: str) -> None:
 def first_commit(directory: Path, paths: Sequence[str]) -> bool:
     """Make `directory` a git repository that has `paths` in its first commit.
 
-    Returns False, and does nothing, where there is no git, or `directory` is in a repository.
+    Returns False, and does nothing, without git, or where `directory` is in a repository.
 
     Raises:
         LehrError: git refuses.
@@ -78,7 +78,7 @@ def first_commit(directory: Path, paths: Sequence[str]) -> bool:
         return False
     _checked(directory, "init", "--quiet", "--initial-branch=main")
     _checked(directory, "add", "--", *paths)
-    # Whoever has not told git a name yet shall not have to do it now.
+    # A user who has not given git a name yet need not do it now.
     known = _git(directory, "var", "GIT_COMMITTER_IDENT").returncode == 0
     identity = () if known else ("-c", "user.name=lehr init", "-c", "user.email=lehr@localhost")
     unattended = ("-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null")

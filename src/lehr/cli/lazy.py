@@ -10,7 +10,7 @@ import click
 
 
 class Lazy(NamedTuple):
-    """A command that is not imported yet: where it is, and what `--help` says of it."""
+    """A command that is not imported yet: where it is, and its text in `--help`."""
 
     place: str
     summary: str

@@ -23,7 +23,7 @@ class _Stderr:
 
 
 class _ToOurs(logging.Handler):
-    """What libraries log, asyncio's own lines among it, as lines of our log."""
+    """Log lines of libraries, including asyncio, as lines of our log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -37,7 +37,7 @@ class _ToOurs(logging.Handler):
 
 
 def configure_logs(*, verbose: bool, as_json: bool) -> None:
-    """Write warnings and errors, with `verbose` all that happens, one line for each."""
+    """Write warnings and errors, or with `verbose` everything, one line for each."""
     show: structlog.typing.Processor = (
         structlog.processors.JSONRenderer()
         if as_json

@@ -1,7 +1,8 @@
 """The command `lehr`: which commands there are, and how a call ends.
 
-Exit codes: 0 fine; 1 an error, or what was asked for did not come true; 2 the call itself is
-wrong; 3 there are differences (with `--exit-code`); 130 interrupted; 141 nobody reads the output.
+Exit codes: 0 fine; 1 an error, or what was asked for did not become true; 2 the call itself is
+wrong; 3 there are differences (with `--exit-code`); 130 interrupted; 141 the reader of the output
+is gone.
 
 Architecture invariant: a command's module is imported when the command is called, and not before.
 """
@@ -99,7 +100,7 @@ class Commands(LazyGroup):
     sections = SECTIONS
 
     def invoke(self, ctx: click.Context) -> object:
-        """Call the command; a reader of the output that goes away (`| head`) ends it without a word."""
+        """Call the command; a reader of the output that goes away (`| head`) ends it silently."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The server that a command is to read from, as it is named for all commands."""
+"""The server that a command should read from, as named for all commands."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def keep_server(ctx: click.Context, url: str | None) -> None:
 
 
 def named_server() -> str | None:
-    """URL of the server that the command is to read from, if any."""
+    """URL of the server that the command should read from, if any."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.meta.get(_SERVER)

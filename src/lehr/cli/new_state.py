@@ -1,4 +1,4 @@
-"""Before `lehr run` begins: whether the workspace's state folder fits, and making one where there is none."""
+"""Before `lehr run` begins: check that the workspace's state folder fits, or make one if there is none."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from lehr.wiring import Deployment
 def prepare(deployment: Deployment) -> None:
     """See that there is a state folder for the workspace, and that it is this workspace's.
 
-    Where there is none yet, the source is read before anything is made in its place: a folder that is not
-    a workspace gets no state, which would hide that of the workspace around it.
+    If there is none yet, the source is read before anything is made: a folder that is not a
+    workspace gets no state, which would hide that of the workspace around it.
 
     Raises:
         LehrError: it is not a workspace, or cannot be read; the state is that of another partition, or of
@@ -51,7 +51,7 @@ def prepare(deployment: Deployment) -> None:
             return
         make(deployment.state)
         try:
-            scratch.rename(deployment.state)  # what was fetched is not fetched again
+            scratch.rename(deployment.state)  # to fetch nothing twice
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EXDEV, errno.EBUSY):
                 raise LehrError(
@@ -62,7 +62,7 @@ def prepare(deployment: Deployment) -> None:
 
 
 def warn_of_unused(folder: Path) -> None:
-    """Report a `.lehr` in a workspace: whoever put it there may think that it is used."""
+    """Report a `.lehr` in a workspace: its author may think that it is used."""
     unused = folder / UNUSED
     if unused.exists() or unused.is_symlink():
         click.echo(
@@ -107,7 +107,7 @@ def _require_workspace(deployment: Deployment) -> None:
 
 
 def _require_same_partition(deployment: Deployment) -> None:
-    """Where the source is on this machine: one that cannot be read now keeps what is in force."""
+    """Where the source is on this machine: if it cannot be read now, what is in force stays so."""
     from lehr.generate.engine.workspace import read_workspace
 
     record = record_of(deployment.state)
@@ -117,6 +117,6 @@ def _require_same_partition(deployment: Deployment) -> None:
         snapshot = wiring.primary_source(deployment).newest()
         found, _problems = read_workspace(snapshot.read(WORKSPACE_FILE))
     except (LehrError, LookupError, OSError):
-        return  # what is wrong with it is reported when it is published
+        return  # its faults are reported when it is published
     if found is not None:
         require_partition(deployment.state, str(found.partition))

@@ -30,7 +30,7 @@ class Shape(NamedTuple, Generic[T]):
 
     Attributes:
         document: the item as plain data, with times in ISO 8601.
-        name: what identifies it, to be passed to other commands.
+        name: its identifier, to be passed to other commands.
     """
 
     columns: Sequence[Column[T]]
@@ -58,7 +58,7 @@ def output_option(*formats: str) -> Callable[[Function], Function]:
 
 
 def show(form: str, items: Sequence[T], shape: Shape[T], *, nothing: str) -> None:
-    """Write `items` to stdout in the format `form`; say `nothing` on stderr when there are none."""
+    """Write `items` to stdout in the format `form`; print `nothing` on stderr when there are none."""
     if form == "name":
         for item in items:
             print(shape.name(item))
@@ -96,7 +96,8 @@ def yaml_text(document: Any) -> str:
 
         def determine_block_hints(self, text: str) -> str:
             hints = super().determine_block_hints(text)
-            # The indentation of a block cannot be told from a line that itself begins with a blank.
+            # The indentation of a block cannot be distinguished from a line that itself begins with
+            # a blank.
             blank = text.lstrip("\n")[:1] in (" ", "\t") and not hints[:1].isdigit()
             return f"{self.best_indent}{hints}" if blank else hints
 
@@ -130,7 +131,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def bounded(items: Sequence[T], limit: int | None, noun: str) -> Sequence[T]:
-    """The first `limit` of `items`; says on stderr what was left out."""
+    """The first `limit` of `items`; reports on stderr what was left out."""
     if limit is None or len(items) <= limit:
         return items
     click.echo(f"{limit:,} of {len(items):,} {noun} are shown; --all shows all.", err=True)

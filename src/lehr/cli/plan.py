@@ -55,7 +55,7 @@ def plan(directory: Path, exit_code: bool, form: str, state: Path | None) -> Non
     import asyncio
     import gc
 
-    gc.disable()  # of all that a plan makes, nothing is a circle: to look for some takes a fifth of the time
+    gc.disable()  # nothing that a plan makes has circles: looking takes a fifth of the time
     planned = asyncio.run(_plan(directory, state))
     if form == "text":
         print_lines(_tell(planned))

@@ -23,7 +23,7 @@ class Bar:
         self._waiting = 0
 
     def begin(self, total: int) -> None:
-        """So much there is to do."""
+        """Number of steps to do."""
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, total=total)
 
@@ -47,7 +47,7 @@ def bar(noun: str) -> Iterator[Bar]:
 
 @contextlib.contextmanager
 def tally(noun: str, total: int | None, wrong: str, *, shown: bool) -> Iterator[Callable[[bool], None]]:
-    """A bar on stderr that counts `noun`; its function is told of each one whether it is `wrong`."""
+    """A bar on stderr that counts `noun`; its function is called for each one with whether it is `wrong`."""
     if not shown or not sys.stderr.isatty():
         yield lambda is_wrong: None
         return

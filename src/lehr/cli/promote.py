@@ -30,10 +30,10 @@ _MOST = 5
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """What is promoted.
+    """The promoted incarnation.
 
     Attributes:
-        field: of the source's declaration that says where it is: `state` or `archive`.
+        field: of the source's declaration that holds its location: `state` or `archive`.
         place: the folder or file.
         unproved: why it is not known to be what production has; empty if it is.
     """
@@ -149,7 +149,7 @@ def _write(
 def _first_of_both(
     written: Callable[[Change], Commit], target: Target, chosen: Chosen, name: str | None
 ) -> Commit:
-    """Pin it among the sources that there are; where there are none yet, as the first."""
+    """Pin it among the existing sources; if there are none yet, as the first."""
     from lehr.editing import Add, Compute, EditError
 
     try:
@@ -165,7 +165,7 @@ def _first_of_both(
 def pin(chosen: Chosen, name: str | None, workspace: Path | None) -> Callable[[Any], Any]:
     """A function of `sources` in lehr.yaml, which pins `chosen` in it.
 
-    Called again, because somebody else has committed, it refuses to undo what they have pinned.
+    Called again because of another commit, it refuses to undo the pins of that commit.
     """
     partition = str(chosen.header.partition)
     seen: list[Any] = []
@@ -221,9 +221,9 @@ def _named(sources: dict[str, Any], partition: str) -> str | None:
 
 
 def _written(before: Any, chosen: Chosen, workspace: Path | None) -> str:
-    """Where it is, as the file says it: as before if that is the same, else relative to the workspace."""
+    """Its location, as the file spells it: as before if that is the same, else relative to the workspace."""
     place = chosen.place.expanduser().absolute()
-    if workspace is None:  # what a relative path means is known where that is, not here
+    if workspace is None:  # what a relative path means is known there, not here
         return before if isinstance(before, str) and chosen.field == "state" else str(place)
     if isinstance(before, str) and (workspace / Path(before).expanduser()).resolve() == place.resolve():
         return before
@@ -231,10 +231,10 @@ def _written(before: Any, chosen: Chosen, workspace: Path | None) -> str:
 
 
 def _declared_origin(target: Target, partition: str, name: str | None) -> Path:
-    """Where the workspace says that the partition is.
+    """Where the workspace locates the partition.
 
     Raises:
-        LehrError: it does not say so, or is not on this machine.
+        LehrError: it has no location, or one that is not on this machine.
     """
     from lehr.base.documents import load
 

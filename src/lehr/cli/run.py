@@ -129,7 +129,7 @@ def run(
     if listen is not None and once:
         raise click.UsageError("--listen does not go with --once.")
     if signed_by is None and "LEHR_SIGNED_BY" in os.environ:
-        # Whoever meant to name a file would get commits that nobody has signed.
+        # A user who meant to name a file would get unsigned commits.
         raise click.UsageError("LEHR_SIGNED_BY is empty: name the file of keys, or unset it.")
     if listen is None:
         _require_unwritten("hook_secret", "names")
@@ -137,7 +137,7 @@ def run(
     secret: Callable[[], str] | None = None
     if hook_secret is not None and address is not None:
         secret = partial(_secret, hook_secret)
-        secret()  # Before anything begins: nothing is to be pushed on the way to an error.
+        secret()  # Before anything begins: nothing should be pushed on the way to an error.
     configure_logs(verbose=verbose, as_json=log_json)
     deployment = deployment_of(
         location, state, kind=kind, branch=branch, path=path, poll=poll, signed_by=signed_by
@@ -159,14 +159,14 @@ def _require_unwritten(*names: str) -> None:
 
 
 def _address(listen: str) -> Address:
-    """Before anything begins: nothing is to be pushed on the way to an error."""
+    """Before anything begins: nothing should be pushed on the way to an error."""
     from lehr.http.server import parse_address
 
     return parse_address(listen)
 
 
 def _secret(file: Path) -> str:
-    """What a file has in it, without the end of the line.
+    """The content of a file, without the end of the line.
 
     Raises:
         LehrError: it cannot be read, or is empty.

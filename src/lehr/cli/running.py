@@ -50,7 +50,7 @@ async def run_on(
     """Run until the end is asked for. Returns the exit code.
 
     Args:
-        listen: where to answer over HTTP what can be read; None for nowhere.
+        listen: where to answer reads over HTTP; None for nowhere.
         secret: reads that of hooks; None to take none.
         names: that requests may come under, as `lehr.http.server.serving` has them.
         hung_up: is what SIGHUP sets, to have the source looked at.
@@ -76,7 +76,7 @@ async def run_on(
 
 
 async def run_once(ended: Ending, deployment: Deployment, timeout: float | None) -> int:
-    """Run until production is as intended (0), or nothing more happens by itself (1).
+    """Run until production is as intended (0), or nothing more happens automatically (1).
 
     Args:
         timeout: seconds after which to give up (1); None for never.
@@ -123,7 +123,7 @@ async def _converged(plane: ControlPlane, ended: Ending) -> bool:
 
 
 async def _stop(plane: ControlPlane) -> None:
-    """Stop, and say what is waited for."""
+    """Stop, and report what is waited for."""
     telling = asyncio.create_task(_tell_waiting(plane))
     try:
         await plane.stop()
@@ -142,7 +142,7 @@ async def _tell_waiting(plane: ControlPlane) -> None:
 
 
 class HungUp:
-    """That SIGHUP came: the source is to be looked at now. Files of keys are read at each use anyway."""
+    """SIGHUP: look at the source now. Files of keys are read at each use anyway."""
 
     def __init__(self) -> None:
         self._event: asyncio.Event | None = None
@@ -178,7 +178,7 @@ async def _answering(
     secret: Callable[[], str] | None,
     names: tuple[str, ...],
 ) -> AsyncIterator[None]:
-    """Answers over HTTP meanwhile, if that is wanted. That it cannot is no reason not to run."""
+    """Also answers over HTTP, if requested. A failure to do so does not stop the run."""
     if listen is None:
         yield
         return
@@ -249,7 +249,7 @@ async def _plane(deployment: Deployment, ended: Ending) -> AsyncIterator[tuple[C
 
 
 class _Teller:
-    """Tells what comes of passes over the source, once for each that differs from the one before."""
+    """Reports results of passes over the source, once for each that differs from the one before."""
 
     def __init__(self) -> None:
         self._last: tuple[object, ...] = ()
@@ -257,7 +257,7 @@ class _Teller:
 
     def __call__(self, attempt: Attempt) -> None:
         remarks = tuple(item for item in attempt.diagnostics if item.code == REMARK)
-        if remarks == self._remarks:  # which are told once, and not with every commit
+        if remarks == self._remarks:  # which are reported once, and not with every commit
             rest = tuple(item for item in attempt.diagnostics if item not in remarks)
             attempt = replace(attempt, diagnostics=rest)
         self._remarks = remarks
@@ -284,7 +284,7 @@ def _in_force(attempt: Attempt) -> str:
 
 
 async def _tell_changes(plane: ControlPlane) -> None:
-    """Tell, whenever nothing goes on any more, how things stand, if they stand otherwise than before."""
+    """Report the state of everything whenever all is quiet, if it differs from the last report."""
     before: frozenset[str] | None = None
     while True:
         if plane.enforcer.at_rest and plane.enforcer.unsettled != before:
@@ -334,5 +334,5 @@ def _tell_what_blocks(made_of: Parts, plane: ControlPlane) -> None:
     reading = Reading(
         made_of.store, plane.partition, SystemClock().now(), inert_in(made_of.store, plane.partition)
     )
-    overview = replace(survey(reading), attempt=None)  # what came of it was told at once, with excerpts
+    overview = replace(survey(reading), attempt=None)  # the result was reported, with excerpts
     print_lines(tell_overview(overview, plane.partition, reading.now, plane.state()))

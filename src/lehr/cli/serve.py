@@ -82,7 +82,7 @@ async def _serve(ended: Ending, listen: str, names: tuple[str, ...], state: Path
 
 
 def warn_of(address: Address) -> None:
-    """Say what it means to listen where others can come."""
+    """Explain the effect of listening where others can connect."""
     if not address.loopback:
         click.echo(
             f"warning: whoever can reach {address} can read all intent and history: "

@@ -121,7 +121,7 @@ def _change(
 
 
 def _value(text: str, is_text: bool) -> Any:
-    """What `text` means in YAML."""
+    """The value of `text` in YAML."""
     from lehr.base.documents import load
 
     if is_text:

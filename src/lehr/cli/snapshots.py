@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lehr.sdk.store import Store
 
 IMPORTED = "imported:"
-"""What the names of incarnations that were imported begin with."""
+"""Prefix of the names of imported incarnations."""
 
 
 class Snapshot(NamedTuple):
@@ -33,10 +33,10 @@ class Snapshot(NamedTuple):
 
 @contextlib.contextmanager
 def open_snapshot(state: Path | None, partition: str | None, text: str) -> Iterator[Snapshot]:
-    """What `text` names: `3`, `hello@3`, `latest`, `previous`, or `imported:hello@3`.
+    """The incarnation that `text` names: `3`, `hello@3`, `latest`, `previous`, or `imported:hello@3`.
 
     Raises:
-        LehrError: there is none, it was pruned, or the name cannot be understood.
+        LehrError: it does not exist, was pruned, or the name cannot be understood.
     """
     if text.startswith(IMPORTED):
         with open_read_store(state) as store:
@@ -51,7 +51,7 @@ def imported(store: Store, text: str) -> Snapshot:
     """The incarnation that was imported, of which `text` is the name.
 
     Raises:
-        LehrError: there is none.
+        LehrError: it does not exist.
     """
     name = text.removeprefix(IMPORTED)
     found = {item.header.name: item.header for item in store.intent.imported()}

@@ -99,7 +99,7 @@ def _lines(
 
 
 def _newest(attempt: Attempt, now: float) -> str:
-    """What became of the newest commit."""
+    """Result for the newest commit."""
     from lehr.model.attempt import Publication
     from lehr.query.wait_conditions import refusal, revision_of
 
@@ -119,7 +119,7 @@ def _newest(attempt: Attempt, now: float) -> str:
 
 
 def history_line(run: RunState, now: float) -> str:
-    """What the active `lehr run` keeps of history, and when it last pruned; empty if none is active."""
+    """The history that the active `lehr run` keeps, and when it last pruned; empty if none is active."""
     if not run.active:
         return ""
     if (kept := run.history) is None:

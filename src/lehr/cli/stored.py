@@ -67,7 +67,7 @@ def state_option(function: Function) -> Function:
 
 
 def workspace_state_option(function: Function) -> Function:
-    """The same for one that looks at a workspace, and at the state which belongs to it."""
+    """The same for one that looks at a workspace, and at its state."""
     option = click.option(
         "--state",
         type=click.Path(path_type=Path, file_okay=False),
@@ -94,7 +94,8 @@ def has_store(state: Path) -> bool:
 def found_state(named: Path | None) -> Path | None:
     """The state folder: `named`, or that of the current directory or one above; None if there is none.
 
-    Where the command names a store or a server, there need be no folder: this machine may be another one.
+    Where the command names a store or a server, no folder is needed: this machine may be another
+    one.
     """
     if named is not None:
         return _own(named_state(named))
@@ -159,14 +160,14 @@ def open_store(state: Path) -> Iterator[CheckableStore]:
 
 
 def open_store_of(state: Path) -> Callable[[], CheckableStore]:
-    """Opens the store as `open_store` does, time and again, from any thread. Whoever calls it closes it."""
+    """Opens the store as `open_store` does, repeatedly, from any thread. The caller closes it."""
     named = named_store()
     return lambda: wiring.open_store(state, named, read_only=True)
 
 
 @contextlib.contextmanager
 def open_read_store(state: Path | None) -> Iterator[Store]:
-    """What a command that only reads is to read: a server, or the store of a state.
+    """The source for a command that only reads: a server, or the store of a state.
 
     Raises:
         LehrError: there is none.
@@ -201,7 +202,7 @@ def open_reading(state: Path | None, partition: str | None) -> Iterator[Reading]
 
 
 def remote_store(reading: Reading) -> RemoteStore | None:
-    """The server that is read from, for what it can be asked as a whole; None if it is a state here."""
+    """The server for questions that it answers as a whole; None for a state here."""
     if named_server() is None:
         return None
     from lehr.http.remote import RemoteStore
@@ -223,7 +224,7 @@ def inert_in(store: Store, partition: Partition) -> Callable[[str], bool]:
 
 
 def installation(state: Path) -> Installation:
-    """What a server that is asked over HTTP knows beside the store of `state`."""
+    """Facts that a server asked over HTTP knows besides the store of `state`."""
     from lehr.http.questions import Installation
 
     return Installation(inert_in, registry_of, lambda revision: wiring.past(state, revision))
@@ -251,7 +252,7 @@ def registry() -> Registry:
 
 
 def running(state: Path) -> bool:
-    """Whether a `lehr run` answers at `state`, or beside the server that the command names."""
+    """Whether a `lehr run` answers at `state`, or next to the server that the command names."""
     url = named_server()
     if url is not None:
         from lehr.http.connection import Server
@@ -269,7 +270,7 @@ def running(state: Path) -> bool:
 
 
 def running_report(state: Path) -> dict[str, Any] | None:
-    """What the `lehr run` of `state` says of itself; None when none answers, or not to this machine."""
+    """Report of the `lehr run` of `state` about itself; None when none answers, or not to this machine."""
     if named_server() is not None:
         return None
     from lehr.control.client import send
@@ -283,7 +284,7 @@ def running_report(state: Path) -> dict[str, Any] | None:
 
 
 def complete_asset(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Asset ids that start with what was typed; none when the state cannot be read."""
+    """Asset ids that start with the typed text; none when the state cannot be read."""
     named = ctx.params.get("state") or os.environ.get(STATE_VARIABLE)
     ctx.meta[_STORE] = ctx.meta.get(_STORE) or os.environ.get(STORE_VARIABLE)
     keep_server(ctx, ctx.find_root().params.get("server") or os.environ.get(SERVER_VARIABLE))

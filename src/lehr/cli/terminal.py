@@ -1,4 +1,4 @@
-"""What the terminal can show: colours, width, characters; and tables that fit it."""
+"""Capabilities of the terminal: colours, width, characters; and tables that fit it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> list[str]:
-    """Lines of a table whose columns are as wide as what is in them.
+    """Lines of a table whose columns are as wide as their content.
 
     Args:
         columns: of the terminal; the last column is cut to fit. None cuts nothing.

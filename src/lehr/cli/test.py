@@ -1,4 +1,4 @@
-"""`lehr test`: do policies say what they are meant to say?"""
+"""`lehr test`: do policies do what they should?"""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _declared(path: Path) -> Declared:
 
 
 def _declared_in_workspace(directory: Path) -> Declared:
-    """The policies of a workspace; that its assets break them does not keep examples from being tried."""
+    """The policies of a workspace; their examples are tried even if its assets break them."""
     import asyncio
 
     from lehr.cli.working_tree import look_at

@@ -35,7 +35,7 @@ _CONTEXT = 20
 
 
 def tell(explanation: Explanation, attempt: Attempt | None, now: float, *, alive: bool) -> Iterator[str]:
-    """Lines that say why the asset is as it is.
+    """Lines that explain why the asset is as it is.
 
     Args:
         attempt: the last pass over the source, worth a line if nothing came of it.
@@ -111,7 +111,7 @@ def _verdict(verdict: Verdict, now: float) -> Iterator[str]:
 
 
 def differences(diff: Diff | None) -> Iterator[str]:
-    """Lines that say what differs, bounded."""
+    """Lines that describe the differences, bounded."""
     if diff is None or diff.empty:
         return
     effects = [
@@ -193,7 +193,7 @@ def _settled(explanation: Explanation, now: float) -> Iterator[str]:
 
 
 def _carried_out(explanation: Explanation, operation: Operation) -> Iterator[str]:
-    """What the push set out to change."""
+    """The changes that the push planned."""
     started = (item.decision for item in explanation.story if item.decision.operation == operation.id)
     diff = next((decision.diff for decision in started if decision.diff and decision.diff.changes), None)
     if diff is None:
@@ -240,7 +240,7 @@ def _story(explanation: Explanation, now: float) -> Iterator[str]:
     yield from terminal.table([""] * 5, rows, terminal.width())[1:]
 
 
-# --- what stands around it ---------------------------------------------------------
+# --- context -----------------------------------------------------------------------
 
 
 def _circumstances(
@@ -259,7 +259,7 @@ def _circumstances(
 
 
 def control_line(control: Control, now: float) -> str:
-    """A standing control in one line."""
+    """An active control in one line."""
     what = {
         ControlKind.PIN: f"pin to {control.partition}@{control.incarnation}",
         ControlKind.OVERRIDE: f"override of {control.check}",

@@ -22,7 +22,7 @@ _MOST_HELD = 3
 
 
 def tell_overview(overview: Overview, partition: Partition, now: float, run: RunState) -> Iterator[str]:
-    """Lines that say what is not as it should be, and what stands in the way."""
+    """Lines about what is not as it should be, and what prevents it."""
     if overview.newest is None:
         yield f"{partition} has no incarnation yet: nothing was published, so nothing is done"
     else:

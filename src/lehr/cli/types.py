@@ -1,4 +1,4 @@
-"""`lehr types` and `lehr explain`: what may be declared."""
+"""`lehr types` and `lehr explain`: the types that may be declared."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def explain(name: str, form: str, incarnation: str | None, state: Path | None, p
 
 
 def _known(state: Path | None, partition: str | None, incarnation: str | None) -> Registry:
-    """Types of this installation, and those that an incarnation declares where there is a state."""
+    """Types of this installation, and those that an incarnation declares if there is a state."""
     from lehr.query.partition_view import choose_partition
 
     if incarnation is not None:

@@ -92,7 +92,7 @@ def beside(directory: Path, state: Path | None) -> Iterator[Store | None]:
 
 
 def claims_beside(directory: Path, state: Path | None) -> list[HostClaims]:
-    """What partitions claim on this host, for the one of a workspace to be compared with; only to be read."""
+    """Claims of partitions on this host, to compare a workspace with; read-only."""
     from lehr import wiring
     from lehr.cli.deployment import deployment_of
 
@@ -101,7 +101,7 @@ def claims_beside(directory: Path, state: Path | None) -> list[HostClaims]:
 
 
 def show_notes(tree: WorkingTree) -> None:
-    """Tell people, on stderr, what need not be done anything about."""
+    """Notify people, on stderr, of things that need no action."""
     for note in tree.notes:
         click.echo(f"note: {note}", err=True)
 

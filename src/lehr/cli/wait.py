@@ -28,7 +28,7 @@ _START_SECONDS = 3.0
 _MOST = 5
 
 Goal = Callable[["Reading"], "Unmet"]
-"""What is still missing for things to be as somebody waits for them to be."""
+"""What is still missing for the awaited condition."""
 
 
 @click.command(
@@ -160,7 +160,7 @@ class _Wait:
         return left if left.what or reading is None else self._missing(reading)
 
     def _without_run(self, monotonic: float) -> Unmet | None:
-        """What is missing to the `lehr run`; None if it is active."""
+        """What the `lehr run` lacks; None if it is active."""
         from msgspec import structs
 
         from lehr.query.wait_conditions import MET, missing_run
@@ -200,7 +200,7 @@ class _Wait:
         return stored if self._caught_up else self._attempt
 
     def _open(self, now: float, *, published: bool = False) -> Reading | None:
-        """What is read, as of now; None as long as it cannot be read, if nothing was `published` yet."""
+        """The data as of now; None while it cannot be read, if nothing was `published` yet."""
         if self._reading is None:
             with contextlib.suppress(*(() if published else (LehrError,))):
                 self._reading = self._opened.enter_context(open_reading(self._state, self._partition))

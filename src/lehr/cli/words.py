@@ -22,7 +22,7 @@ def span(seconds: float) -> str:
         size = int(_UNITS[unit])
         if whole >= size:
             count, rest = whole // size, whole % size // int(_UNITS[smaller])
-            # Of what is long ago nobody wants to know the minutes.
+            # Long ago, minutes do not matter.
             return f"{count}{unit}{rest}{smaller}" if rest and count < 10 else f"{count}{unit}"
     return f"{whole}s"
 

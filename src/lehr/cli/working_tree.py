@@ -1,4 +1,4 @@
-"""What the files of a workspace declare as they are now, committed or not, and what is wrong with it."""
+"""The declarations in the files of a workspace as they are now, committed or not, and their problems."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class WorkingTree:
 
     Attributes:
         partition: None when `lehr.yaml` cannot be read.
-        assets: all that it declares; means nothing when there are errors.
+        assets: everything that it declares; meaningless when there are errors.
         newest: header of the incarnation that it was validated against; None for none.
         changes: how it differs from that.
         registry: types, with those that the workspace declares.
         generators: in the order in which they run.
-        notes: what is no problem of the workspace, and to be known.
+        notes: not problems of the workspace, but worth knowing.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ async def look_at(
     Args:
         store: its newest incarnation is what the workspace is validated against; None for none.
         twice: build it a second time, in another process, and report what comes out differently.
-        memo: a third time with a copy of this file, which keeps what a control plane has made.
+        memo: a third time with a copy of this file, which keeps a control plane's results.
         claims: registers that are asked what other partitions of the host hold. They are closed.
 
     Raises:
@@ -112,7 +112,7 @@ async def look_at(
 
 
 class Kept(NamedTuple):
-    """What a control plane keeps of the builds that it has made.
+    """A control plane's record of its builds.
 
     Attributes:
         state: a folder with a copy, which may be changed.
@@ -137,7 +137,7 @@ async def look_at_snapshot(
 
     Args:
         kept: build it with this a third time.
-        look_up: asks databases that are to judge what it declares; None where none is asked.
+        look_up: asks databases that judge the declarations; None where none is asked.
         claims: registers of what other partitions hold.
 
     Raises:
@@ -157,7 +157,7 @@ async def look_at_snapshot(
 async def _built(
     snapshot: Snapshot, environment: Mapping[str, str] | None = None, state: Path | None = None
 ) -> Generated:
-    """What a new worker makes of the snapshot, which remembers nothing but what is kept in `state`."""
+    """A new worker's result for the snapshot; it remembers nothing but what is kept in `state`."""
     generation = wiring.generation(environment, state)
     try:
         return await generation.generate(snapshot)

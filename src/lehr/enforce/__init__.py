@@ -7,9 +7,11 @@ operations through plugins, and decisions, ledger entries and standings in the s
 `pinning` and `turndown` decide, as pure functions, which content and which goal a turn has. The
 shell around them has three rooms, each of which knows only those below it:
 
-| module | what | |---|---| | `enforcer` | life: starts and stops, follows intent and controls | |
-`turns` | runs one turn: carries out what `step` asks for | | `wakeups` | the slots, and what wakes
-them: time, neighbours, free places |
+| module | what |
+|---|---|
+| `enforcer` | life: starts and stops, follows intent and controls |
+| `turns` | runs one turn: carries out what `step` asks for |
+| `wakeups` | the slots, and what wakes them: time, neighbours, free places |
 
 They use `lane` (bounded turns and pushes per plugin), `committer` (grouped commits), `viewing` and
 `reading` (what a turn sees of intent) and `neighbours` (what it may know of other assets). A slot's

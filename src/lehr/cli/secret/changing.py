@@ -1,4 +1,4 @@
-"""`lehr secret encrypt`, `lehr secret rotate`: encrypted files, made and made anew."""
+"""`lehr secret encrypt`, `lehr secret rotate`: make encrypted files, and encrypt them again."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def rotate(files: Sequence[Path], dry_run: bool, form: str, state: Path | None) 
 
 def _value(*, text: bool) -> bytes:
     """The secret: from standard input, or from a person, unseen."""
-    if sys.stdin.isatty():  # wherever the rest goes: what is typed must not be seen
+    if sys.stdin.isatty():  # wherever the rest goes: typed text must not be seen
         typed: str = click.prompt("Secret", hide_input=True, confirmation_prompt=True, err=True)
         return typed.encode()
     content = sys.stdin.buffer.read(_MOST_BYTES + 1)
@@ -132,7 +132,7 @@ def _value(*, text: bool) -> bytes:
 
 
 def _warn(place: Place, path: str) -> None:
-    """Say what else is amiss."""
+    """Report other problems."""
     keeping = place.keeping()
     if keeping.readable_here(keeping.recipients()) is False:
         click.echo(

@@ -59,7 +59,7 @@ def edit(file: Path, state: Path | None) -> None:
 
 
 def _edited(plain: Path, before: bytes, path: str) -> bytes:
-    """What a person makes of `before`; asked again while it cannot be read."""
+    """A person's edit of `before`; asked again while it cannot be read."""
     with open(plain, "xb", opener=_private) as file:
         file.write(before)
     while True:
@@ -77,7 +77,7 @@ def _edited(plain: Path, before: bytes, path: str) -> bytes:
 
 
 def _problem(content: bytes, path: str) -> LehrError | None:
-    """Why references into the file could not be followed; None for files that are no documents."""
+    """Why references into the file could not be followed; None for files that are not documents."""
     from lehr.base.documents import SUFFIXES
     from lehr.secrets.decrypted_value import document_in
 

@@ -57,12 +57,12 @@ def place_of(file: Path, state: Path | None) -> Place:
 
 
 def require_recipients(place: Place) -> None:
-    """See that there is somebody to encrypt for, before anything else is asked or done.
+    """Check that there is a recipient, before anything else is asked or done.
 
-    Every line of the file that is no public key is shown, and the command ends.
+    Every line of the file that is not a public key is shown, and the command ends.
 
     Raises:
-        LehrError: there is nobody.
+        LehrError: there is no recipient.
     """
     from lehr.secrets.recipients import RecipientsError
 
@@ -73,7 +73,7 @@ def require_recipients(place: Place) -> None:
 
 
 def show_problems(error: RecipientsError) -> NoReturn:
-    """Show every line of the recipients' file that is no public key, and end the command."""
+    """Show every line of the recipients' file that is not a public key, and end the command."""
     import sys
 
     from lehr.cli.diagnostics import render
@@ -84,7 +84,7 @@ def show_problems(error: RecipientsError) -> NoReturn:
 
 
 def published(path: Path) -> bool:
-    """Whether what is written to `path` may end up in a git repository."""
+    """Whether a file at `path` may end up in a git repository."""
     import pygit2
 
     absolute = path.absolute()

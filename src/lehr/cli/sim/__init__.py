@@ -1,4 +1,4 @@
-"""`lehr sim`: the program in a simulated world, for whoever wants to see what it does when all goes wrong."""
+"""`lehr sim`: the program in a simulated world, to see what it does when everything goes wrong."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ async def _one(mutation: Mutation, played: Sequence[str], jobs: int) -> Finding:
 
 
 async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch: bool) -> list[Finding]:
-    """What came of each, in their order."""
+    """Result of each, in their order."""
     from lehr.base.clock import SystemClock
     from lehr.testing.sim.mutants.judge import cases, judge_all, sound
 
@@ -181,7 +181,7 @@ async def _all(chosen: Sequence[Mutation], seeds: range, jobs: int, from_scratch
 
 
 def _note(finding: Finding, number: int, total: int) -> None:
-    """One line for each on a terminal, for who waits."""
+    """One line for each on a terminal, to show progress."""
     if sys.stderr.isatty():
         click.echo(f"{number}/{total} {finding.mutation}: {_found_by(finding)}", err=True)
 

@@ -40,7 +40,7 @@ def play(files: tuple[Path, ...], rewrite: bool, cast: str | None) -> int:
 
 
 def _played(path: Path, cast: Cast | None, *, rewrite: bool) -> bool:
-    """Play one script, and say whether all went well."""
+    """Play one script, and return whether all went well."""
     from lehr.cli.diagnostics import render
     from lehr.testing.sim.script_play import play, read
     from lehr.testing.sim.suite import scratch, silence

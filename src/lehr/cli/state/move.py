@@ -73,7 +73,7 @@ def move(old: Path, new: Path) -> None:
 
 
 def _state_of(old: Path) -> Path:
-    """By the path that the workspace had. Links that led to it may be gone, too."""
+    """By the path that the workspace had. Links that led to it may be gone as well."""
     usual, real = default_state(old), Path(os.path.realpath(old))
     if not usual.is_dir():
         for folder, record in _known():
@@ -107,7 +107,7 @@ def _partition_in(workspace: Path) -> str | None:
 
 
 def _require_no_processes(state: Path) -> None:
-    """Managed processes know the folder by its path; after a move nobody could find or restart them."""
+    """Managed processes know the folder by its path; after a move they could not be found or restarted."""
     for socket in sorted(state.glob("supervisor/*/supervisor.sock")):
         try:
             connected(socket, 1.0).close()

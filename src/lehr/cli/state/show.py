@@ -1,4 +1,4 @@
-"""`lehr state show`: where the state is, and what is in it."""
+"""`lehr state show`: the location and content of the state."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _size(path: Path) -> int:
 def _length(path: Path) -> int:
     try:
         return path.lstat().st_size
-    except OSError:  # gone since it was listed
+    except OSError:  # deleted since it was listed
         return 0
 
 

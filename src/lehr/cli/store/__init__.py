@@ -1,4 +1,4 @@
-"""`lehr store`: upkeep of what Lehr itself keeps."""
+"""`lehr store`: upkeep of Lehr's own records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lehr store prune`: removing what nobody needs any more."""
+"""`lehr store prune`: removes what is no longer needed."""
 
 from __future__ import annotations
 
