@@ -77,7 +77,7 @@ def _derivations(generator: Generator, item: str) -> Callable[[int], Derivation]
 
 
 def _told(problems: list[Diagnostic], record: Record, by: Derivation) -> list[Diagnostic]:
-    """The same problem, naming which asset it concerns: the generator's line does not show that."""
+    """Add to `problems` which yielded asset they concern: the generator's line does not show that."""
     made_of = f", made of {by.item}" if by.item else ""
     where = f"it is in {quoted(record.id)}{made_of}"
     return [replace(item, why=f"{item.why}; {where}" if item.why else where) for item in problems]

@@ -28,10 +28,10 @@ class DerivingRule(NamedTuple):
 
     Attributes:
         at: JSON pointer to it, in the policy's payload.
-        makes: type of what it makes.
-        fill: the asset as an asset file declares it.
+        makes: type of the assets that it makes.
+        fill: the asset as an asset file would declare it.
         by: the policy and its line.
-        place: from a JSON pointer into the policy's payload to where that stands.
+        place: maps a JSON pointer into the policy's payload to its position.
     """
 
     policy: AssetId
@@ -45,7 +45,7 @@ class DerivingRule(NamedTuple):
 
     @property
     def select(self) -> Selector:
-        """Which assets it may be about."""
+        """The assets that it may apply to."""
         return self.matching.select
 
     @property
@@ -54,7 +54,7 @@ class DerivingRule(NamedTuple):
         return f"policy `{self.policy}`, `{self.name}`"
 
     def output(self, asset: Asset, inputs: str, registry: Registry) -> Output:
-        """What is made for `asset`."""
+        """The asset made for `asset`."""
         if asset.type in NEVER_CHANGED:
             return Output(inputs)
         values = values_of(asset)
@@ -99,7 +99,7 @@ class DerivingRule(NamedTuple):
 def deriving_rules(
     id: AssetId, policy: Policy, by: Callable[[str, int], Derivation], place: Place
 ) -> Iterator[DerivingRule]:
-    """What the policy `id` makes, compiled. Arguments are those of `mutation_rules`."""
+    """Compile the `generate` items of the policy `id`. Arguments as for `mutation_rules`."""
     matching = Matching(policy, [])
     for number, item in enumerate(policy.generate):
         at = f"/generate/{number}"

@@ -1,4 +1,4 @@
-"""What keeps policies from putting on an asset what they say."""
+"""Problems that prevent policies from changing an asset."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NO_ANSWER, CONFLICT, RESTLESS = "GEN040", "GEN041", "GEN042"
 
 
 def misfit(item: Diagnostic, asset: Asset, changers: Iterable[MutationRule], put: Put | None) -> Diagnostic:
-    """A problem of a changed asset, with words about who has changed it.
+    """A problem of a changed asset, naming the policy that changed it.
 
-    What is wrong with a value that a policy spells out is wrong with it for all assets, and told once.
+    A wrong literal value in a policy is wrong for all assets, and reported once.
 
     Args:
-        put: what is wrong; None if it is the asset as a whole, or something else in it.
+        put: the wrong value; None if the asset as a whole, or something else in it, is wrong.
     """
     if put is not None and put.leaf.literal:
         why = f"{item.why}; {put.rule.told}, puts it on all that it matches".removeprefix("; ")
@@ -49,7 +49,7 @@ def no_answer(who: str, asset: Asset, at: Position, why: str) -> Diagnostic:
 
 
 def conflict(asset: Asset, old: Put, new: Put) -> Diagnostic:
-    """GEN041: two rules with the same verb do not agree."""
+    """GEN041: two rules with the same verb disagree."""
     verb = "set" if new.rule.sets else "give as a default"
     one, other = (
         f"{put.rule.told} ({put.rule.place(put.leaf.inner)}), says {_shown(put.value)}" for put in (old, new)
@@ -65,7 +65,7 @@ def conflict(asset: Asset, old: Put, new: Put) -> Diagnostic:
 
 
 def not_at_rest(asset: Asset, rule: MutationRule, leaf: Leaf, value: Any) -> Diagnostic:
-    """GEN042: a rule would change what all of them have made."""
+    """GEN042: a rule would change the result of all rules."""
     return Diagnostic(
         code=RESTLESS,
         what=f"{rule.told}, would change {quoted(asset.id)} again: `{pointer(leaf.path)}` to {_shown(value)}",

@@ -1,4 +1,4 @@
-"""What policies put on assets, compiled: rules, and the fields that they put."""
+"""Compiled mutations of policies: rules, and the fields that they put on assets."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Leaf(NamedTuple):
     Attributes:
         fill: its value.
         inner: JSON pointer to it, in the policy's payload.
-        mark: what an asset says that has it from there, with the line of the field.
-        literal: False if there are expressions in it.
+        mark: the derivation recorded in an asset that has the field from this rule, with the field's line.
+        literal: False if it contains expressions.
     """
 
     path: Path
@@ -37,9 +37,9 @@ class MutationRule(NamedTuple):
     """One item of a policy's `mutate`, compiled.
 
     Attributes:
-        sets: True if it puts fields whatever is written there.
+        sets: True if it overwrites written fields.
         by: the policy and its line.
-        place: from a JSON pointer into the policy's payload to where that stands.
+        place: maps a JSON pointer into the policy's payload to its position.
     """
 
     policy: AssetId
@@ -64,11 +64,11 @@ class MutationRule(NamedTuple):
 def mutation_rules(
     id: AssetId, policy: Policy, by: Callable[[str, int], Derivation], place: Place
 ) -> Iterator[MutationRule]:
-    """What the policy `id` puts on assets, compiled. Nothing in it may be unclear.
+    """Compile the `mutate` items of the policy `id`, which must not have problems.
 
     Args:
-        by: from the name and line of a rule to what its assets say.
-        place: from a JSON pointer into the policy's payload to where that stands.
+        by: maps the name and line of a rule to the derivation recorded in its assets.
+        place: maps a JSON pointer into the policy's payload to its position.
     """
     matching = Matching(policy, [])
     for number, item in enumerate(policy.mutate):
@@ -90,7 +90,7 @@ def mutation_rules(
 
 
 class Put(NamedTuple):
-    """A value that a rule has put on an asset."""
+    """A value that a rule put on an asset."""
 
     rule: MutationRule
     leaf: Leaf
@@ -98,7 +98,7 @@ class Put(NamedTuple):
 
 
 def leaves_of(value: Mapping[str, Any], path: Path, inner: str) -> Iterator[tuple[Path, Any, str]]:
-    """What is no mapping with something in it, with its path, and the pointer to where the policy says it."""
+    """Everything but non-empty mappings, with its path and the JSON pointer to it in the policy."""
     for key, item in value.items():
         at = inner + pointer([key])
         if isinstance(item, dict) and item:

@@ -1,8 +1,8 @@
-"""What policies put on assets: one asset at a time, and always the same on the same.
+"""Applies policies to assets: one asset at a time, and deterministically.
 
-Policies go in the order of their ids, and each from top to bottom; each sees what those before it have
-done. What comes out has to be at rest: all of it once more would change nothing. What cannot be so, or would
-depend on who comes last, is an error that names the policies.
+Policies apply in the order of their ids, and each from top to bottom; each sees the changes of those before
+it. The result must be stable: applying everything again would change nothing. An unstable result, or one that
+depends on the order, is an error that names the policies.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from lehr.model.types import Registry
 
 
 class Mutated(NamedTuple):
-    """An asset with what policies put on it, or as it was where there are problems."""
+    """An asset with the changes by policies, or unchanged if there are problems."""
 
     asset: Asset
     problems: tuple[Diagnostic, ...] = ()
 
 
 class Mutations:
-    """All that policies put on assets.
+    """All mutations by policies.
 
     Args:
-        rules: in the order in which they go.
+        rules: rules in the order of application.
     """
 
     def __init__(self, rules: Sequence[MutationRule], registry: Registry) -> None:
@@ -53,10 +53,10 @@ class Mutations:
         return tuple(rule for rule in self.rules if rule.matching.may_match(type))
 
     def applied(self, asset: Asset, left_out: Callable[[], LeftOut]) -> Mutated:
-        """`asset` with all that is put on it; itself if that is nothing.
+        """`asset` with all mutations applied; `asset` itself if there are none.
 
         Args:
-            left_out: tells fields of it that nobody has written; asked only if something is put.
+            left_out: returns its unset fields; called only if a rule applies.
         """
         rules = [rule for rule in self.of_type(asset.type) if rule.matching.may_concern(asset)]
         if not rules:
@@ -77,9 +77,9 @@ class Mutations:
         return Mutated(replace(changed, annotated_by=_shared(tuple(marks))))
 
     def _converted(self, work: _Work, changes: Iterable[Put]) -> tuple[Asset, list[Diagnostic]]:
-        """What has become of an asset, if it is one of its type; or else what is wrong with it."""
+        """The changed asset, if it fits its type; otherwise its problems."""
         before = work.before
-        sources: dict[Position, Put] = {}  # of what is wrong, where that is all that was put there
+        sources: dict[Position, Put] = {}  # of the problems, where only one value was put there
 
         def place(at: str) -> Position:
             put = work.source_of(at)
@@ -104,11 +104,11 @@ class Mutations:
 
 
 class _Work:
-    """One asset on its way through all rules.
+    """One asset during the application of all rules.
 
     Attributes:
-        values: the asset as it is by now.
-        puts: what was put, by path, whether it was there already or not.
+        values: the current state of the asset.
+        puts: the values put, by path, even if they were already there.
     """
 
     def __init__(self, before: Asset, left_out: Callable[[], LeftOut]) -> None:
@@ -120,7 +120,7 @@ class _Work:
         self._ask_left_out = left_out
 
     def changes(self) -> list[Put]:
-        """What was put, and nobody has written."""
+        """The values that were put and are not written in intent."""
         return [
             put
             for path, put in self.puts.items()
@@ -128,7 +128,7 @@ class _Work:
         ]
 
     def apply(self, rule: MutationRule) -> None:
-        """Put what `rule` says, if it is about the asset as it is now."""
+        """Put the fields of `rule`, if it applies to the asset in its current state."""
         try:
             if not rule.matching.matches(self.values):
                 return
@@ -147,7 +147,7 @@ class _Work:
             self._put(put)
 
     def is_written(self, path: Path) -> bool:
-        """Whether a field stands as a person wants it, so that no default is to be put there."""
+        """Whether the field was written on purpose, so that no default may be put there."""
         if any(put.rule.sets and _overlap(other, path) for other, put in self.puts.items()):
             return True
         return self._was_written(path)
@@ -167,7 +167,7 @@ class _Work:
         return True
 
     def source_of(self, at: str) -> Put | None:
-        """What was put at a JSON pointer, above it, or else below it."""
+        """The value put at a JSON pointer, above it, or else below it."""
         below = None
         for path, put in self.puts.items():
             leaf = pointer(path)
@@ -185,7 +185,7 @@ class _Work:
             if old.rule.sets == new.rule.sets:
                 self.problems.append(conflict(self.before, old, new))
                 return
-            del self.puts[other]  # a default, which what is set goes before
+            del self.puts[other]  # a default, over which a set value takes precedence
         self.puts[path] = new
         inner: dict[str, Any] = dict(self.values)
         for step in path[:-1]:
@@ -197,7 +197,7 @@ class _Work:
 
 
 def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> list[Diagnostic]:
-    """What the rules would change in what they have made."""
+    """Changes that the rules would make to their own result."""
     values = values_of(changed)
     found: list[Diagnostic] = []
     for rule in rules:
@@ -217,7 +217,7 @@ def _restless(changed: Asset, work: _Work, rules: Iterable[MutationRule]) -> lis
 
 
 def _own(value: Any) -> Any:
-    """`value` for one owner alone: what an expression answers may be a part of the asset itself."""
+    """A private copy of `value`: an expression's answer may be a part of the asset itself."""
     return copy.deepcopy(value) if isinstance(value, dict | list) else value
 
 

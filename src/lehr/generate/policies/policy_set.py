@@ -1,8 +1,8 @@
-"""The policies of a snapshot, as far as they change assets or make some: which there are, compiled.
+"""The compiled policies of a snapshot, as far as they change or make assets.
 
-They are known before any generator over assets runs, because these read what policies have changed. So a
-policy that changes or makes assets is declared in a file, or made of files; one that is made of assets
-judges, and no more.
+They must be known before any generator over assets runs, because these read assets that policies have
+changed. So a policy that changes or makes assets is declared in a file or made from files; one that is made
+from assets can only judge.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _EVERYTHING = "id=*"
 
 
 class Effects(NamedTuple):
-    """What a policy changes and makes, compiled: nothing, as long as there are problems with that.
+    """The compiled rules of a policy; empty as long as they have problems.
 
     Attributes:
-        digest: of all that decides what it changes and makes, and where it says so.
-        problems: all that is wrong with the policy, whatever it is about.
+        digest: digest of everything that determines what it changes and makes, and of the positions.
+        problems: all problems of the policy.
     """
 
     digest: str
@@ -46,24 +46,24 @@ class Effects(NamedTuple):
 
 
 class Declarations(Protocol):
-    """What the assets of the newest snapshot are declared as."""
+    """The declarations of the newest snapshot's assets."""
 
     touched: set[AssetId]
     """Ids whose declarations have changed since the last answer."""
 
     def declared(self, id: AssetId) -> Asset | None:
-        """An asset as it was declared; None if it is not."""
+        """An asset as declared; None if it is not declared."""
 
     def mutate(self, mutations: Mutations, concerned: Sequence[Callable[[Asset], bool]]) -> None:
-        """Let `mutations` change assets from now on; `concerned` recognise the assets that may now differ."""
+        """Apply `mutations` to assets from now on; `concerned` recognize the assets that may now differ."""
 
 
 class Policies:
     """All policies of the newest snapshot.
 
     Args:
-        declarations: what policies are found in, and what they change.
-        fetch: contents of files.
+        declarations: the assets that include the policies, and that policies change.
+        fetch: reads contents of files.
     """
 
     def __init__(
@@ -77,32 +77,32 @@ class Policies:
 
     @property
     def deriving(self) -> list[DerivingRule]:
-        """What makes assets, by the policies' ids."""
+        """The rules that make assets, by policy id."""
         return [rule for id in sorted(self._standing) for rule in self._standing[id].deriving]
 
     @property
     def mutations(self) -> list[MutationRule]:
-        """What changes assets, in the order in which it goes."""
+        """The rules that change assets, in the order of application."""
         return [rule for id in sorted(self._standing) for rule in self._standing[id].mutations]
 
     @property
     def declared(self) -> list[DeclaredGenerator]:
-        """What changes assets, as generators."""
+        """The rules that change assets, as generators."""
         return [rule.declared for rule in self.mutations]
 
     @property
     def problems(self) -> list[Diagnostic]:
-        """What is wrong with policies, whatever they are about."""
+        """All problems of policies."""
         return [*(found for item in self._standing.values() for found in item.problems), *self._late.values()]
 
     def digest_of(self, rule: DerivingRule) -> str:
-        """Digest of what decides what a rule makes of an asset."""
+        """Digest of everything that determines a rule's result for an asset."""
         return self._standing[rule.policy].digest
 
     def update(self) -> bool:
-        """Take up what policies were declared, or are gone, since the last answer; True if there are any.
+        """Load policies that were declared or removed since the last answer; True if there are any.
 
-        What the assembly has changed by them is forgotten, as far as it may be different now.
+        The assembly forgets their changes as far as these may differ now.
         """
         before: list[Effects] = []
         now: list[Effects] = []
@@ -119,7 +119,7 @@ class Policies:
         return bool(before or now)
 
     def _have_mutated(self, before: Iterable[Effects], now: Iterable[Effects]) -> None:
-        """Have assets changed by what there is now: anew, where that is different, not only elsewhere."""
+        """Apply the current rules to assets, again only where rules differ in more than their positions."""
         olds, news = {item.digest for item in before}, {item.digest for item in now}
         concerned = [
             rule.matching.may_concern
@@ -130,7 +130,7 @@ class Policies:
         self._declarations.mutate(Mutations(self.mutations, self._registry), concerned)
 
     def look_for_late(self) -> None:
-        """Take up policies that generators over assets have made since the last answer."""
+        """Load policies that generators over assets made since the last answer."""
         for touched in self._declarations.touched:
             id = AssetId(touched)
             asset = self._declarations.declared(id)
@@ -141,7 +141,7 @@ class Policies:
                     self._late[id] = _too_late(asset)
 
     def _placing(self, asset: Asset) -> Place:
-        """From JSON pointers into the payload of a policy to where that stands."""
+        """Map JSON pointers into the payload of a policy to positions."""
         origin = asset.origin or Position("")
 
         @functools.cache
@@ -155,10 +155,10 @@ class Policies:
 
 
 def effects_of(asset: Asset, registry: Registry, place: Place) -> Effects:
-    """What the policy `asset` changes and makes.
+    """Compile what the policy `asset` changes and makes.
 
     Args:
-        place: from a JSON pointer into its payload to where that stands.
+        place: maps a JSON pointer into its payload to its position.
     """
     policy = registry.payload(asset, Policy)
     unclear = unclear_in(policy)
@@ -189,7 +189,7 @@ def _made_of_assets(asset: Asset) -> bool:
 
 
 def _told_as(select: Selector) -> str:
-    """A selector as `Derivation.of`, or as near to it as can be told in a text."""
+    """A selector as `Derivation.of`, or the closest text for it."""
     if len(select.types) == 1 and not select.ids and not select.labels:
         return select.types[0]
     text = _EVERYTHING if select.all else str(select)

@@ -1,4 +1,4 @@
-"""What policies put or make, held against the types it is for: what can be told before any asset matches."""
+"""Checks the output of policies against its types, as far as possible before any asset matches."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lehr.model.types import Kind, Registry
 
 
 def unfit(id: AssetId, policy: Policy, registry: Registry, place: Place) -> Iterator[Diagnostic]:
-    """GEN005, GEN006, GEN007: types, addons and fields that a policy names and there are not; GEN044.
+    """GEN005, GEN006, GEN007: types, addons and fields that a policy names and that do not exist; GEN044.
 
-    A field is unknown if no type that the policy can match has it; types that nobody knows here may be
-    known where else the policy is used.
+    A field is unknown if no type that the policy can match has it; types that are unknown here may be known
+    elsewhere where the policy is used.
 
     Args:
-        place: from a JSON pointer into the policy's payload to where that stands.
+        place: maps a JSON pointer into the policy's payload to its position.
     """
     problems = _Problems(id, registry, place)
     matched = [] if policy.match.select is None else policy.match.select.types
@@ -111,5 +111,5 @@ def _schema_of(kind: Kind) -> Any:
 def _struct_schema(kind: type[msgspec.Struct]) -> Any:
     try:
         return msgspec.json.schema(kind)
-    except (TypeError, ValueError, NameError):  # a type that no JSON schema describes
+    except (TypeError, ValueError, NameError):  # a type that JSON schema cannot describe
         return {}

@@ -1,4 +1,4 @@
-"""Calls what authors of generators wrote. Runs in the sandbox; says what came of it as values."""
+"""Calls the code of generator authors. Runs in the sandbox; returns results as values."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Module(msgspec.Struct, frozen=True):
-    """What a module declares, or why it cannot be read.
+    """The generators that a module declares, or why it cannot be read.
 
     Attributes:
-        uses: paths of all code that goes into what its generators make: its own, and what it imports.
+        uses: paths of all code that its generators depend on: its own, and its imports.
     """
 
     generators: tuple[Found, ...] = ()
@@ -60,8 +60,8 @@ class FoundType(msgspec.Struct, frozen=True):
     """A type that a module declares.
 
     Attributes:
-        declaration: JSON of what a type file would say; None if it cannot be said.
-        problem: why it cannot.
+        declaration: the equivalent type file as JSON; None if there is none.
+        problem: why there is none.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Record(msgspec.Struct, frozen=True):
     Attributes:
         body: JSON of the asset's document, or of the annotation's value.
         addon: name of the annotation's addon; None for an asset.
-        line: of the generator, when it yielded.
+        line: line of the `yield` in the generator.
     """
 
     id: str
@@ -93,7 +93,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What one call yielded.
+    """The output of one call.
 
     Attributes:
         repeatable: False if a limit ended it.
@@ -115,10 +115,10 @@ class WrongYieldError(Exception):
 
 
 _MESSAGE = 500
-_FRAMING = 40  # bytes that a record takes in an answer beside what was yielded
+_FRAMING = 40  # bytes of a record in an answer in addition to its content
 _DIGITS = bytes(48 if chr(byte).isdecimal() else 32 for byte in range(256))
 _LONG = b"0" * 20
-"""What only large integers have, once all digits are `0`. Twenty times as fast as a regular expression."""
+"""Text that only large integers contain, once all digits are `0`. Twenty times as fast as a regex."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -135,7 +135,7 @@ def describe(path: str, code: Mapping[str, bytes], limits: SandboxLimits, send: 
                 found.append(Found(name, declared, value.__code__.co_firstlineno))
         uses = closure(path, code, _loaded())
         send(_encode(Module(tuple(found), tuple(printed), uses)))
-    except BaseException as err:  # also those that are meant for whoever runs a program
+    except BaseException as err:  # also those that are meant to end a program
         send(
             _encode(
                 Module((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
@@ -148,10 +148,10 @@ def describe_types(path: str, code: Mapping[str, bytes], limits: SandboxLimits, 
     printed: list[Diagnostic] = []
     try:
         with cpu_limit(limits.cpu_seconds), _listening(path, Position(path), printed):
-            module = _import(path, code, path)  # found by annotations, whatever else has the file's name
+            module = _import(path, code, path)  # annotations find it by this name
             found = [_declared_type(path, mark, kind) for mark, kind in declared_classes(vars(module))]
         send(_encode(Types(tuple(found), tuple(printed))))
-    except BaseException as err:  # also those that are meant for whoever runs a program
+    except BaseException as err:  # also those that are meant to end a program
         send(
             _encode(
                 Types((), tuple(_explain(err, path, Position(path), code, "GEN020", "cannot be imported")))
@@ -174,9 +174,9 @@ def call_each(
     limits: SandboxLimits,
     send: Send,
 ) -> None:
-    """Call generator `name` of the module at `path` with each argument, and send an `Answer` each.
+    """Call generator `name` of the module at `path` with each argument, and send an `Answer` for each.
 
-    Ends early after an answer that is not repeatable: what overran a limit once would do it again.
+    Stops after an answer that is not repeatable: a call that overran a limit once would do so again.
     """
     function = getattr(_import(path, code), name)
     for argument in arguments:
@@ -195,7 +195,7 @@ def _call(
         with cpu_limit(limits.cpu_seconds), _listening(f"{path}:{name}", at, printed):
             records = tuple(_records(function, argument, limits.answer_bytes))
         return Answer(records, tuple(printed))
-    except BaseException as err:  # also those that are meant for whoever runs a program
+    except BaseException as err:  # also those that are meant to end a program
         subject = argument.path if isinstance(argument, SourceFile) else ""
         subject = argument.id if isinstance(argument, AssetView) else subject
         what = f"failed on {quoted(subject)}" if subject else "failed"
@@ -205,7 +205,7 @@ def _call(
 
 @contextlib.contextmanager
 def _listening(subject: str, at: Position, problems: list[Diagnostic]) -> Iterator[None]:
-    """Catch what is printed, and add a warning to `problems` if anything was."""
+    """Catch printed output, and add a warning to `problems` if there was any."""
     caught = _Caught()
     with contextlib.redirect_stdout(caught), contextlib.redirect_stderr(caught):
         yield
@@ -248,7 +248,7 @@ def _records(function: Any, argument: Argument, most: int) -> list[Record]:
         frame = getattr(yielded, "gi_frame", None)
         record = _record(item, frame.f_lineno if frame is not None else first_line)
         size += len(record.body) + len(record.id) + _FRAMING
-        if size > most:  # said while there is memory to say it
+        if size > most:  # reported while there is memory for it
             what = f"it yielded more than {most:,} bytes"
             raise WrongYieldError("GEN025", what, "look for a loop that does not end", record.line)
         records.append(record)
@@ -275,7 +275,7 @@ def _record(item: object, line: int) -> Record:
     try:
         body = msgspec.json.encode(value)
         item.id.encode()
-        # The encoder makes `null` of a number that is not finite.
+        # The encoder turns a non-finite number into `null`.
         if b"null" in body or _LONG in body.translate(_DIGITS):
             _check_numbers(msgspec.to_builtins(value))
         return Record(item.id, body, addon, line)
@@ -285,7 +285,7 @@ def _record(item: object, line: int) -> Record:
 
 
 def _check_numbers(value: object) -> None:
-    """Raise `ValueError` for a number in plain data that a document could not hold either."""
+    """Raise `ValueError` for a number in plain data that a document could not hold."""
     rest = [value]
     while rest:
         item = rest.pop()
@@ -304,7 +304,7 @@ def _kind(value: object) -> str:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Imports modules out of the snapshot, after everything that is installed."""
+    """Imports modules from the snapshot, with lower precedence than installed ones."""
 
     def __init__(self, code: Mapping[str, bytes]) -> None:
         self._paths = {PurePosixPath(path).stem: path for path in code}
@@ -319,7 +319,7 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def _loaded() -> list[str]:
-    """Names of the modules that were imported out of the snapshot."""
+    """Names of the modules imported from the snapshot."""
     loaders = {
         name: getattr(getattr(item, "__spec__", None), "loader", None) for name, item in sys.modules.items()
     }
@@ -327,10 +327,10 @@ def _loaded() -> list[str]:
 
 
 def _import(path: str, code: Mapping[str, bytes], name: str | None = None) -> ModuleType:
-    """The module at `path`, in its own right: an installed module may bear the same name.
+    """The module at `path` itself, even if an installed module has the same name.
 
     Args:
-        name: what it is called instead of what its file is.
+        name: its name, instead of the file's.
     """
     sys.meta_path.append(_Finder(code))
     module = ModuleType(name or PurePosixPath(path).stem)
@@ -387,8 +387,8 @@ def _place(err: BaseException, code: Mapping[str, bytes]) -> Position | None:
 def _message(err: BaseException) -> str:
     try:
         text = str(err)
-    except Exception:  # an author's own exception class may fail, too
+    except Exception:  # an author's own exception class may fail
         text = "(its message cannot be shown)"
     line = f"{type(err).__name__}: {text}" if text else type(err).__name__
-    line = line.encode(errors="backslashreplace").decode()  # half a character cannot be sent
+    line = line.encode(errors="backslashreplace").decode()  # a lone surrogate cannot be sent
     return line if len(line) <= _MESSAGE else line[: _MESSAGE - 3] + "..."

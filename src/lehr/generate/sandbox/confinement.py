@@ -1,7 +1,7 @@
-"""What the kernel keeps a generator from, as far as it can be had.
+"""Kernel restrictions on generators, as far as available.
 
-Each of these is best effort and stands alone; `lehr doctor` tells which of them hold on a machine. They stop
-what Python does not see: native code. What is stopped ends as a diagnostic that names the generator.
+Each is best effort and independent of the others; `lehr doctor` reports which are active on a machine. They
+stop what Python cannot see: native code. A violation becomes a diagnostic that names the generator.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _PR_SET_NO_NEW_PRIVS = 38
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
-"""What modules may need that are part of Python and load libraries of the system."""
+"""Paths that Python's own modules may need to load system libraries."""
 
 Made = TypeVar("Made")
 
 FILTERED = -signal.SIGSYS
-"""Status of a process that asked for a system call which is denied."""
+"""Exit status of a process that made a denied system call."""
 
 
 class Mechanism(enum.StrEnum):
-    """One thing that the kernel can do."""
+    """A restriction that the kernel offers."""
 
     NO_NEW_PRIVILEGES = "no new privileges"
     NETWORK = "network namespace"
@@ -42,13 +42,13 @@ class Mechanism(enum.StrEnum):
 
 
 Problems = dict[Mechanism, str]
-"""Why what does not hold does not."""
+"""Why each inactive mechanism is inactive."""
 
 
 class Confinement:
-    """What can be made ready once, by the process that forks: to apply it takes microseconds.
+    """Restrictions prepared once, by the forking process: applying them takes microseconds.
 
-    It holds a file descriptor, so it is of no use to a process that has closed those that it was given.
+    It holds a file descriptor, so it is useless in a process that has closed inherited descriptors.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Confinement:
         self._filter = self._made(Mechanism.SECCOMP, Filter)
 
     def apply(self, wanted: Collection[Mechanism] = tuple(Mechanism)) -> Problems:
-        """Confine this process, for good, as far as the kernel allows: by what is wanted of it."""
+        """Permanently apply the `wanted` mechanisms to this process, as far as the kernel allows."""
         problems = dict(self._problems)
         steps: dict[Mechanism, Callable[[], object]] = {
             Mechanism.NO_NEW_PRIVILEGES: lambda: prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -66,7 +66,7 @@ class Confinement:
             steps[Mechanism.LANDLOCK] = self._ruleset.apply
         if self._filter is not None and Mechanism.SECCOMP in wanted:
             steps[Mechanism.SECCOMP] = self._filter.apply
-            faulthandler.register(signal.SIGSYS, file=2, all_threads=False, chain=True)  # tells the line
+            faulthandler.register(signal.SIGSYS, file=2, all_threads=False, chain=True)  # names the line
         for mechanism, step in steps.items():
             try:
                 step()
@@ -83,14 +83,14 @@ class Confinement:
 
 
 def leave_network() -> Problems:
-    """Leave the network, with all processes that will be forked. Takes too long to do for each of them.
+    """Leave the network, with all future forks. Doing it in each fork takes too long.
 
-    Only for a process with a single thread.
+    Only for single-threaded processes.
     """
     try:
         try:
             unshare(_NEW_NETWORK)
-        except PermissionError:  # who is not privileged is so in a user namespace of its own
+        except PermissionError:  # an unprivileged process has privileges in a user namespace of its own
             unshare(_NEW_USER | _NEW_NETWORK)
     except OSError as error:
         return {Mechanism.NETWORK: error.strerror or str(error)}
@@ -103,7 +103,7 @@ def _readable() -> Iterator[str]:
 
 
 def landlock_version() -> int:
-    """That of the kernel; 0 if it has none."""
+    """The kernel's version; 0 if it has none."""
     try:
         return version()
     except OSError:
@@ -111,19 +111,19 @@ def landlock_version() -> int:
 
 
 def held_back() -> Problems:
-    """What does not hold on this machine, and why: found out by a process that tries it.
+    """The inactive mechanisms on this machine, with reasons, found by trying them in a process.
 
-    Only for a process with a single thread.
+    Only for single-threaded processes.
     """
     answers, send_to = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(answers)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where the line would be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where the line would be named
             problems = leave_network() | Confinement().apply()
             os.write(send_to, b"".join(f"{name}\t{why}\n".encode() for name, why in problems.items()) + b".")
-            os.sync()  # is on no list
+            os.sync()  # is not on any list
         finally:
             os._exit(0)
     os.close(send_to)
@@ -140,6 +140,6 @@ def held_back() -> Problems:
 
 
 def untried() -> str:
-    """The machine, where the list of system calls has only been compared with tables; empty elsewhere."""
+    """This machine, if its list of system calls has only been checked against tables; else empty."""
     known = ARCHITECTURES.get(platform.machine())
     return "" if known is None or known.tried else known.machine

@@ -1,4 +1,4 @@
-"""What a generator may not do, made to fail with an ordinary error.
+"""Makes forbidden actions of generators fail with an ordinary error.
 
 Best effort, in two layers: an audit hook sees what CPython reports (files, processes, network),
 and functions that it does not report (clock, randomness, threads) are replaced.
@@ -56,28 +56,28 @@ _ASKED = {
     "os.path": "exists isdir isfile islink ismount lexists",
     "platform": "machine node platform processor release system uname version",
 }
-"""What libraries ask as they are imported, and are told nothing of the machine, or what was known before.
-An author who asks means an input."""
+"""Queries that libraries make on import; they get no answer about the machine, or one known before. An author
+who queries needs an input."""
 
 
 _ACCOUNTS = {"pwd": "getpwall getpwnam getpwuid", "grp": "getgrall getgrgid getgrnam"}
-"""What libraries look up to find a home folder. The C library would ask other processes for it."""
+"""Lookups that libraries make to find a home folder. The C library would ask other processes."""
 
 
 class DeniedError(PermissionError):
-    """A generator asked for something that is not among its declared inputs."""
+    """A generator accessed something that is not one of its declared inputs."""
 
 
 def preload() -> None:
-    """Import what `deny` changes, while importing is still unhindered."""
+    """Import what `deny` changes, while imports are still unrestricted."""
     for name in (*_FUNCTIONS, *_ASKED, *_ACCOUNTS, "datetime"):
         importlib.import_module(name)
 
 
 def deny() -> None:
-    """Deny files, processes, network, clock, randomness, threads, to this process, for good.
+    """Permanently deny files, processes, network, clock, randomness and threads to this process.
 
-    Only what Python's own import system needs stays readable.
+    Only files that Python's import system needs stay readable.
     """
     os.environ.clear()
     for module_name, names in _FUNCTIONS.items():
@@ -95,7 +95,7 @@ def deny() -> None:
         for name in names.split():
             setattr(module, name, _for_libraries(f"{module_name}.{name}", _no_account))
     for environment in (os.environ, os.environb):
-        environment.__class__ = _Environment  # who has imported the object has this one, too
+        environment.__class__ = _Environment  # code that has imported the object has this one
     _deny_shared_random()
     _deny_today()
     sys.addaudithook(_Hook(_readable_folders()))
@@ -146,7 +146,7 @@ def _no_account(*_arguments: object) -> NoReturn:
 
 
 class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed says otherwise
-    """The environment, which is empty, and which an author may not even look into."""
+    """The environment, which is empty, and which authors may not even read."""
 
     def __getitem__(self, key: Any) -> Any:
         _refuse_authors("os.environ")
@@ -162,16 +162,16 @@ class _Environment(type(os.environ)):  # type: ignore[misc]  # typeshed says oth
 
 
 def _refuse_authors(name: str) -> None:
-    """Fail if an author's code asks: its file is named by the path in the snapshot, which is not absolute."""
+    """Fail if the caller is an author's code: its file name is the path in the snapshot, not absolute."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen "):  # of os itself
+    while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen "):  # of `os` itself
         frame = frame.f_back
     if not frame.f_code.co_filename.startswith(("/", "<")):
         _refusal(name)()
 
 
 def _deny_shared_random() -> None:
-    """Deny the random numbers that everybody shares; a `Random` with a seed of its own is repeatable."""
+    """Deny the shared random numbers; a `Random` with its own seed is repeatable."""
     random: Any = importlib.import_module("random")
     shared = random._inst
     for name in random.__all__:

@@ -1,8 +1,8 @@
-"""A process that forks in the worker's stead, because it stays small.
+"""A process that forks on behalf of the worker, because it stays small.
 
-A fork copies the page tables of whoever forks, and its end takes them down again: of a worker that
-remembers a million assets that takes as long as all the rest of a small change. This process is forked off
-before the worker knows anything. What it forks knows nothing but what the call is given.
+A fork copies the page tables of its parent and frees them when it ends: for a worker with a million assets
+that takes as long as the rest of a small change. This process is forked before the worker holds any data. Its
+forks know only the arguments of the call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lehr.generate.sandbox.denials import preload
 from lehr.generate.sandbox.forks import Ended, Take, Work, be_forked, supervise
 
 _BYTES = 8
-"""Of a number: a length, a process id, a status."""
+"""Size of a number: a length, a process id, a status."""
 
 _REAP = b"."
 _READY = b"!"
@@ -33,8 +33,8 @@ _READY = b"!"
 class Remote:
     """Runs work in forks of the process at the other end of a socket.
 
-    Architecture invariant: pickles go from the worker to the forker only. What the forks answer is decoded
-    as data by whoever reads it.
+    Architecture invariant: pickles go from the worker to the forker only. The answers of forks are decoded as
+    data by their reader.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -43,7 +43,7 @@ class Remote:
     def run(
         self, work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None
     ) -> Ended:
-        """As `lehr.generate.sandbox.forks.run`. All that `work` holds is sent.
+        """As `lehr.generate.sandbox.forks.run`. Everything that `work` holds is sent.
 
         Args:
             interrupt: descriptor; the fork is ended as soon as it can be read from.
@@ -66,7 +66,7 @@ class Remote:
 
 
 class Forker(Remote):
-    """A fork of this process. To be made in a process with a single thread, before it grows."""
+    """A fork of this process. Create it in a single-threaded process, before that grows."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -77,13 +77,13 @@ class Forker(Remote):
         super().__init__(ours)
 
     def close(self) -> None:
-        """End the process, and wait for its end."""
+        """End the process, and wait until it exits."""
         self._socket.close()
         os.waitpid(self._process, 0)
 
 
 class OtherForker(Remote):
-    """Another interpreter, which differs in `environment`. It takes its time to start."""
+    """Another interpreter, with a different `environment`. It takes a while to start."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
@@ -106,14 +106,14 @@ class OtherForker(Remote):
         return self._started and self._process.poll() is None
 
     def close(self) -> None:
-        """End the process, and wait for its end."""
+        """End the process, and wait until it exits."""
         self._socket.close()
         self._process.kill()
         self._process.wait()
 
 
 def _serve(worker: socket.socket) -> NoReturn:
-    """The life of the forker: until the worker is gone."""
+    """Run the forker until the worker is gone."""
     with contextlib.suppress(EOFError, OSError):
         _keep_only(worker.fileno())
         leave_network()
@@ -136,13 +136,13 @@ def _fork_one(worker: socket.socket, confinement: Confinement) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
     worker.sendall(_number(child))
-    _exactly(worker, len(_REAP))  # until then, nobody else can get its process id
+    _exactly(worker, len(_REAP))  # until then, its process id cannot be reused
     _, status = os.waitpid(child, 0)
     worker.sendall(_number(status))
 
 
 def _keep_only(descriptor: int) -> None:
-    """Let go of the pipes to the parent: it is told of the worker's end by their closing."""
+    """Close the pipes to the parent, which detects the worker's end by their closing."""
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, 1 << 16)
 
@@ -166,7 +166,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def main() -> None:
-    """Be the process of an `OtherForker`, whose socket is the descriptor that is given as the argument."""
+    """Run as the process of an `OtherForker`; the argument is the descriptor of its socket."""
     preload()
     worker = socket.socket(fileno=int(sys.argv[1]))
     worker.sendall(_READY)

@@ -1,8 +1,7 @@
 """Runs a function in a fork of this process, limited in time and memory.
 
-The fork has a copy of everything and can damage nothing. What it prints is caught; what it has
-to say it sends in frames over a pipe, and goes on while the caller deals with them; when it ends,
-however it ends, the caller is told.
+The fork has a copy of everything and can damage nothing. Its printed output is caught; it sends results in
+frames over a pipe, and continues while the caller processes them; however it ends, the caller learns of it.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ _CHUNK = 1 << 20
 _PRINTED = 2000
 _EXIT_BROKEN = 70
 EXIT_NO_MEMORY = 71
-"""Exit code of a fork that had not even the memory to say that it has none."""
+"""Exit code of a fork without enough memory to report that it is out of memory."""
 
 OVERTAKE = signal.SIGUSR1
-"""By which a worker is told to call no more generators: something newer is to be made."""
+"""Signal that makes a worker stop calling generators: there is something newer to build."""
 
 _MANY_FILES = 1 << 16
 
 _LOOK_SECONDS = 0.25
-"""From one look at what a fork has used to the next."""
+"""Interval between two checks of a fork's resource usage."""
 
 _MOST_ANSWERED = 1 << 30
-"""Bytes in all, beyond which the kernel's limit on processor time is not raised."""
+"""Total bytes beyond which the kernel's limit on processor time is not raised."""
 
 
 class LimitError(BaseException):
@@ -60,8 +59,8 @@ class Ended(msgspec.Struct):
     """How a run went.
 
     Attributes:
-        printed: the first bytes of what went to stdout and stderr.
-        overran: what it was ended for; nothing if it ended by itself.
+        printed: the first bytes of stdout and stderr.
+        overran: the limit that ended it; nothing if it exited.
         status: as `os.waitstatus_to_exitcode` has it: an exit code, or minus a signal's number.
     """
 
@@ -71,18 +70,18 @@ class Ended(msgspec.Struct):
 
     @property
     def clean(self) -> bool:
-        """Whether it ended by itself, when it had done its work."""
+        """Whether it exited after completing its work."""
         return not self.overran and self.status == 0
 
 
 def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: int | None = None) -> Ended:
-    """Call `work(send)` in a fork and wait for its end.
+    """Call `work(send)` in a fork and wait until it ends.
 
-    Only for a process with a single thread. `limits.wall_seconds` and `limits.cpu_seconds` count from frame
-    to frame, of which there are at most `limits.calls`, and `limits.answer_bytes` for each.
+    Only for single-threaded processes. `limits.wall_seconds` and `limits.cpu_seconds` count from frame to
+    frame, of which there are at most `limits.calls`, and `limits.answer_bytes` applies to each.
 
     Args:
-        take: called with each frame as it comes.
+        take: called with each frame as it arrives.
         interrupt: descriptor; the fork is ended as soon as it can be read from.
     """
     confinement = _confinement()
@@ -105,12 +104,12 @@ def supervise(
     take: Take,
     interrupt: int | None = None,
 ) -> Ended:
-    """Listen to a fork, and end it when it overruns a limit.
+    """Listen to a fork, and kill it when it exceeds a limit.
 
     Args:
         start: forks a process that sends and prints to these two descriptors; returns its id.
-        reap: waits for the process of that id, and returns its status.
-        take: called with each frame as it comes.
+        reap: waits for the process with that id, and returns its status.
+        take: called with each frame as it arrives.
         interrupt: descriptor; the fork is ended as soon as it can be read from.
     """
     answers, send_to = os.pipe()
@@ -134,8 +133,8 @@ def supervise(
 
 
 def _widen(pipe: int) -> None:
-    """Have the fork go on with the next frames while one is dealt with."""
-    with contextlib.suppress(OSError):  # the system allows no more
+    """Let the fork continue with the next frames while one is processed."""
+    with contextlib.suppress(OSError):  # the system does not allow more
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _CHUNK)
 
 
@@ -155,7 +154,7 @@ def _overrun(_number: int, _frame: object) -> NoReturn:
 
 
 class _Collector:
-    """Reads what a fork sends and prints until it has ended or overrun a limit."""
+    """Reads what a fork sends and prints until it ends or exceeds a limit."""
 
     def __init__(
         self, answers: int, output: int, child: int, limits: SandboxLimits, clock: Clock, take: Take
@@ -174,7 +173,7 @@ class _Collector:
         self._pending = bytearray()
 
     def collect(self, handle: int, interrupt: int | None) -> None:
-        """Do so.
+        """Read until then.
 
         Args:
             handle: descriptor that can be read from once the fork has ended.
@@ -203,17 +202,17 @@ class _Collector:
                     self.overran = self._meter.look(looked, _processor_seconds(self._child))
 
     def _elapsed(self) -> float:
-        """Seconds since the start, without those in which its answers were dealt with."""
+        """Seconds since the start, without the time in which its answers were processed."""
         return self._clock.monotonic() - self._began - self._away
 
     def _drain(self) -> None:
-        """Read what is left in the pipes: whoever has written it has ended."""
+        """Read the rest of the pipes: the writer has ended."""
         for descriptor in (self._answers, self._output):
             while not self.overran and self._read(descriptor) is _Read.SOMETHING:
                 pass
 
     def _read(self, descriptor: int) -> _Read:
-        """Read once: whoever writes faster than this reads must not keep it from looking at the limits."""
+        """Read once: a writer that is faster than this reader must not prevent the checks of limits."""
         try:
             chunk = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -244,7 +243,7 @@ class _Collector:
 
 
 class _Read(enum.Enum):
-    """What there was to read."""
+    """The available bytes."""
 
     SOMETHING = enum.auto()
     NOTHING = enum.auto()
@@ -252,7 +251,7 @@ class _Read(enum.Enum):
 
 
 def _processor_seconds(process: int) -> float:
-    """What all threads of a process have used; 0 when it is gone."""
+    """Processor seconds used by all threads of a process; 0 if it is gone."""
     try:
         with open(f"/proc/{process}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -268,10 +267,10 @@ _confinement = functools.cache(Confinement)
 def be_forked(
     work: Work, limits: SandboxLimits, send_to: int, print_to: int, confinement: Confinement
 ) -> NoReturn:
-    """The life of the fork. Never returns into the code of the process that was forked.
+    """Run the fork. Never returns into the code of the parent process.
 
     Args:
-        confinement: made by the process that was forked.
+        confinement: made by the parent process.
     """
     status = _EXIT_BROKEN
     try:
@@ -283,7 +282,7 @@ def be_forked(
         highest = _MANY_FILES if open_files == resource.RLIM_INFINITY else open_files
         os.closerange(3, send_to)
         os.closerange(send_to + 1, highest)
-        gc.freeze()  # what was there before is never collected, so its pages stay shared
+        gc.freeze()  # earlier objects are never collected, so their pages stay shared
         deny()
         work(lambda body: _write(send_to, body))
         status = 0
@@ -303,7 +302,7 @@ def _limit_resources(limits: SandboxLimits) -> None:
     memory = occupied + limits.memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Counts also when nobody looks any more; how much is answered cannot be known yet.
+    # Applies even if no one checks any more; the size of the answers is not known yet.
     most = limits.cpu_seconds_in_all(limits.calls, min(limits.calls * limits.answer_bytes, _MOST_ANSWERED))
     seconds = math.ceil(most + GRACE_SECONDS)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

@@ -1,4 +1,4 @@
-"""Landlock: a process that can open nothing but what it is allowed to read."""
+"""Landlock: restricts a process to opening files that it may read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def version() -> int:
     """Version of the kernel's interface, counted from 1.
 
     Raises:
-        OSError: the kernel has none, or it is switched off.
+        OSError: the kernel does not support it, or it is disabled.
     """
     return syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
 
 
 class Ruleset:
-    """What may be read: everything beneath these paths. Nothing may be written, and no TCP port used.
+    """Allows reading everything beneath these paths. Writing, and using TCP ports, is denied.
 
     Raises:
         OSError: as `version`.
@@ -41,7 +41,7 @@ class Ruleset:
     def _allow(self, path: str) -> None:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:  # what is not there, or is not this user's to read, need not be allowed
+        except OSError:  # paths that are missing or unreadable need no permission
             return
         try:
             access = _READ_FILE | (_READ_DIRECTORY if os.path.isdir(path) else 0)
@@ -51,7 +51,7 @@ class Ruleset:
             os.close(descriptor)
 
     def apply(self) -> None:
-        """Restrict this process to it from now on, for good. It must have renounced new privileges.
+        """Apply it to this process permanently. `no_new_privs` must be set.
 
         Raises:
             OSError: the kernel refuses.
@@ -60,7 +60,7 @@ class Ruleset:
 
 
 def _attributes(version: int) -> bytes:
-    """All that this version can restrict."""
+    """Everything that this version can restrict."""
     files = (1 << 13) - 1
     files |= (
         (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0) | (1 << 15 if version >= 5 else 0)

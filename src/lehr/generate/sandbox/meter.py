@@ -1,4 +1,4 @@
-"""How much of its limits a fork has used, as seen from outside: the fork itself can cancel its own timers."""
+"""Measures a fork's resource usage from outside, because the fork can cancel its own timers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import enum
 from lehr.generate.outcome.protocol import SandboxLimits
 
 GRACE_SECONDS = 2.0
-"""Of processor time, in which a fork can notice that it has used too much, and say in which line."""
+"""Extra processor time for a fork to notice that it exceeded its limit, and report the line."""
 
 
 class Overrun(enum.StrEnum):
-    """What a fork was ended for."""
+    """The limit that ended a fork."""
 
     NOTHING = ""
     TIME = "time"
@@ -24,9 +24,9 @@ class Overrun(enum.StrEnum):
 
 
 class Meter:
-    """Measures one fork. Times are seconds since it was started, without those in which nobody looked.
+    """Measures one fork. Times are seconds since its start, without those in which it was not watched.
 
-    A frame that says nothing earns time, too, but little: and not more of them than there are calls.
+    An empty frame also earns time, but little, and there cannot be more frames than calls.
     """
 
     def __init__(self, limits: SandboxLimits) -> None:
@@ -43,7 +43,7 @@ class Meter:
         self._answers += 1
         self._bytes += size
         self._answered_at = at
-        self._used_at_answer = None  # known at the next look
+        self._used_at_answer = None  # known at the next check
         return Overrun.NOTHING
 
     def look(self, at: float, used: float) -> Overrun:

@@ -1,8 +1,8 @@
-"""Which code of the snapshot goes into what a module's generators make.
+"""Finds the code in the snapshot that a module's generators depend on.
 
-What a module imports, at once or later, it names in `import` statements; what it has loaded otherwise
-while it was imported itself is known as well. Calls are given this code and no other, so there is nothing
-that they depend on unknown: a module that is only named while a call runs is not found.
+A module names its imports, immediate or deferred, in `import` statements; anything else that it loaded during
+its own import is also known. Calls get only this code, so they have no unknown dependencies: a module that is
+named only at run time is not found.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def closure(path: str, code: Mapping[str, bytes], loaded: Collection[str]) -> tu
 
 
 def _named(source: bytes) -> Iterator[str]:
-    """First parts of the names in `import` statements, wherever they stand."""
+    """First parts of the names in `import` statements at any depth."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):  # whoever imports it is told
+    except (SyntaxError, ValueError, RecursionError):  # reported when it is imported
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

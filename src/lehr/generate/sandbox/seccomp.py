@@ -1,9 +1,9 @@
-"""A filter of system calls that lets through what a generator needs, and nothing else.
+"""A filter that allows only the system calls that a generator needs.
 
-A known call that is not on the list ends the process with SIGSYS: to continue as if nothing had happened
-would hide it. A call that is newer than the list is answered as by an older kernel, so that a newer C library
-falls back. Threads of native code are let through: libraries start them when they are loaded. The clock is
-read without a call, and cannot be denied.
+A known call that is not on the list ends the process with SIGSYS: continuing would hide it. A call that is
+newer than the list fails as on an older kernel, so that a newer C library falls back. Threads of native code
+are allowed: libraries start them when they are loaded. Reading the clock needs no system call, and cannot be
+denied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRAP, ERRNO, ALLOW = 0x00030000, 0x00050000, 0x7FFF0000
 """Verdicts; the low 16 bits of `ERRNO` hold the error's number."""
 
 THREAD_FLAGS = (0x3D0F00, 0x7D0F00)
-"""What glibc and musl give `clone` for a thread. Any other flag could make a process or a namespace."""
+"""Flags that glibc and musl pass to `clone` for a thread. Others could create a process or a namespace."""
 
 _PR_SET_SECCOMP = 22
 _PR_SET_NAME, _PR_GET_NAME, _PR_CAPBSET_READ = 15, 16, 23
@@ -35,7 +35,7 @@ _MODE_FILTER = 2
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 _X32 = 0x40000000
-_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets of what the filter sees of a call
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in the data that the filter gets for a call
 _LOAD, _IF_EQUAL, _IF_ABOVE, _IF_AT_LEAST, _IF_BIT, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
 
 
@@ -43,7 +43,7 @@ class Filter:
     """The filter for this machine, to be applied in a fork.
 
     Raises:
-        OSError: nobody has written it for a machine like this one.
+        OSError: there is no filter for this architecture.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Filter:
         self._architecture = architecture
 
     def apply(self) -> None:
-        """Filter the calls of this process from now on, for good. It must have renounced new privileges.
+        """Filter the calls of this process permanently. `no_new_privs` must be set.
 
         Raises:
             OSError: the kernel refuses.
@@ -69,7 +69,7 @@ def program(architecture: Architecture, process: int) -> bytes:
     """The filter for one process, as instructions of the kernel's BPF.
 
     Args:
-        process: its id, to which alone it may send signals.
+        process: its id, the only one that it may send signals to.
     """
     # The architecture comes first: the same number is another call in the 32-bit modes of a processor.
     steps = [
@@ -101,11 +101,11 @@ def _unless(condition: int, operand: int, verdict: int) -> tuple[bytes, bytes]:
     return _step(condition, operand, 1, 0), _step(_RETURN, verdict)
 
 
-# --- what is asked of arguments: each of these ends with a verdict ------------------------
+# --- checks of arguments: each of these ends with a verdict ------------------------
 
 
 def _low(argument: int) -> bytes:
-    """Loads the low half of an argument: all that the kernel takes of an `int`."""
+    """Loads the low half of an argument: the part that the kernel uses for an `int`."""
     return _step(_LOAD, _ARGUMENTS + 8 * argument)
 
 
@@ -119,12 +119,12 @@ def _one_of(argument: int, values: Iterable[int]) -> list[bytes]:
 
 
 def _for_reading(flags: int) -> list[bytes]:
-    """Libraries that cannot write a cache do without."""
+    """Libraries that cannot write a cache work without one."""
     return [_low(flags), *_when(_IF_BIT, _WRITES, ERRNO | errno.EACCES), _step(_RETURN, ALLOW)]
 
 
 def _own_limits() -> list[bytes]:
-    """Of this process, and only read: its id is 0, and there is no new limit."""
+    """Only reading, and only for this process: its id is 0, and there is no new limit."""
     zeros = (_low(0), _low(2), _high(2))
     return [step for load in zeros for step in (load, *_unless(_IF_EQUAL, 0, TRAP))] + [_step(_RETURN, ALLOW)]
 

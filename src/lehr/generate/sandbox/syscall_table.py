@@ -1,7 +1,7 @@
-"""Which system calls a generator may make, by the numbers that each architecture has for them.
+"""The system calls that a generator may make, with their numbers on each architecture.
 
 The shipped generators make 14 different calls; with threads, jsonschema-rs, msgspec, decimal, sqlite3 and
-zoneinfo it is 25. The rest of the list is what C libraries make in their place on other machines.
+zoneinfo it is 25. The rest of the list are calls that C libraries make instead on other machines.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ ALLOWED = {
     "write": (1, 64),
     "writev": (20, 66),
 }
-"""Numbers on x86-64 and aarch64 of calls that are allowed with any arguments; None where there is none."""
+"""Numbers on x86-64 and aarch64 of calls allowed with any arguments; None if the call does not exist."""
 
 ABSENT = {
     "clone3": (435, 435),
@@ -89,7 +89,7 @@ ABSENT = {
     "openat2": (437, 437),
 }
 """Calls that libraries try first and replace with an older one when the kernel does not have them. The
-arguments of some lie in memory, where a filter cannot read them."""
+arguments of some are in memory, where a filter cannot read them."""
 
 CHECKED = {
     "clone": (56, 220),
@@ -101,18 +101,18 @@ CHECKED = {
     "prlimit64": (302, 261),
     "tgkill": (234, 131),
 }
-"""Calls that are allowed with some arguments only."""
+"""Calls that are allowed only with some arguments."""
 
 
 class Architecture(msgspec.Struct, frozen=True):
-    """One of those that the list has been written for.
+    """An architecture that the list supports.
 
     Attributes:
-        machine: as `platform.machine()` names it.
+        machine: its name in `platform.machine()`.
         audit: the kernel's number for it (`AUDIT_ARCH_...`).
-        column: of the tables.
-        newest: the largest number that is known: that of `file_setattr`, of Linux 6.17.
-        tried: whether the tests make these calls on such a machine, and not on the table alone.
+        column: its column in the tables.
+        newest: the largest known number: that of `file_setattr`, of Linux 6.17.
+        tried: whether the tests make these calls on such a machine, rather than only check the table.
     """
 
     machine: str
@@ -122,7 +122,7 @@ class Architecture(msgspec.Struct, frozen=True):
     tried: bool
 
     def numbers(self, calls: Mapping[str, Sequence[int | None]]) -> dict[str, int]:
-        """By name, those of `calls` that there are here."""
+        """By name, the `calls` that exist on this architecture."""
         numbers = ((name, columns[self.column]) for name, columns in calls.items())
         return {name: number for name, number in numbers if number is not None}
 
@@ -134,4 +134,4 @@ ARCHITECTURES = {
         Architecture("aarch64", 0xC00000B7, 1, 469, tried=False),
     )
 }
-"""By machine."""
+"""Architectures by machine name."""

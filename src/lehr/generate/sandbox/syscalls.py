@@ -1,4 +1,4 @@
-"""Calls of the kernel that Python's library has no function for."""
+"""System calls that Python's library has no function for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def syscall(number: int, *arguments: Any) -> int:
-    """Call the kernel.
+    """Make a system call.
 
     Raises:
         OSError: it refuses.
@@ -19,14 +19,14 @@ def syscall(number: int, *arguments: Any) -> int:
 
 
 def prctl(option: int, *arguments: Any) -> int:
-    """Change something about this process. Raises as `syscall`."""
+    """Call `prctl`. Raises as `syscall`."""
     rest = [item if isinstance(item, ctypes.c_void_p) else ctypes.c_ulong(item) for item in arguments]
     rest += [ctypes.c_ulong(0)] * (4 - len(rest))
     return _checked(_libc.prctl(option, *rest))
 
 
 def unshare(flags: int) -> None:
-    """Leave what this process shares with others. Raises as `syscall`."""
+    """Stop sharing namespaces with other processes. Raises as `syscall`."""
     _checked(_libc.unshare(flags))
 
 

@@ -44,8 +44,8 @@ class Declared(NamedTuple):
     """An asset as a document declares it.
 
     Attributes:
-        pointer: where in the document it stands.
-        value: what stands there.
+        pointer: its place in the document.
+        value: the value there.
     """
 
     document: documents.Document
@@ -54,7 +54,7 @@ class Declared(NamedTuple):
 
 
 def declared_in(path: str, content: bytes, id: str) -> Declared | None:
-    """How an asset file declares the asset `id`; None if it does not, in plain text."""
+    """The declaration of asset `id` in an asset file; None if it is not there in plain text."""
     if not path.endswith(tuple(documents.SUFFIXES)):
         return None
     for document in documents.load(path, content).documents:
@@ -65,7 +65,7 @@ def declared_in(path: str, content: bytes, id: str) -> Declared | None:
 
 
 def place_of(path: str, content: bytes, id: str, pointer: str) -> Position | None:
-    """Where the value at `pointer` of the document of asset `id` stands in an asset file.
+    """Position in an asset file of the value at `pointer` of the document of asset `id`.
 
     Reads the whole file again: for problems that are found after it has been forgotten. None if the
     file does not declare the asset in plain text.
@@ -82,7 +82,7 @@ def _convert(
     def place(pointer: str) -> Position:
         return document.position(base + pointer)
 
-    # Asking the document reads its text again, so a file of one asset is asked only when it is wrong.
+    # The document rereads its text to answer, so with a file of one asset this happens only on errors.
     return convert(value, registry, origin or place(""), place)
 
 
@@ -100,7 +100,7 @@ def _declared(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _first_line(path: str, content: bytes) -> Position:
-    """Where the text of the only asset of a file starts, found without parsing it again."""
+    """Position of the only asset of a file, found without parsing it again."""
     for number, line in enumerate(content.splitlines(), start=1):
         text = line.strip()
         if text and not text.startswith((b"#", b"---", b"%")):

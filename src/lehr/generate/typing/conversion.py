@@ -31,7 +31,7 @@ from lehr.model.provenance import Derivation
 from lehr.model.schema import Form, Schema
 from lehr.model.types import Registry, is_sensitive
 
-_SUBJECT = 200  # characters that a sound id has at most
+_SUBJECT = 200  # maximum characters of a valid id
 _FIELDS = ("id", "type", "version", "payload", "addons", "versions")
 _MAPPING = "write such a mapping"
 _SHAPE = "an asset is a mapping with id, type, payload and, if need be, addons"
@@ -44,11 +44,11 @@ _NOT_HERE = Problem(
 )
 
 Place = Callable[[str], Position]
-"""Where in the source the value at a JSON pointer into the asset's document stands."""
+"""Maps a JSON pointer into the asset's document to a position in the source."""
 
 
 class Converted(NamedTuple):
-    """An asset, or why there is none. Warnings may come with an asset."""
+    """An asset, or why there is none. An asset may have warnings."""
 
     asset: Asset | None
     diagnostics: list[Diagnostic]
@@ -66,17 +66,17 @@ def convert(
     """The asset that the plain data `value` describes.
 
     Args:
-        origin: the place that the asset is to have as its origin.
-        place: asked only when something is wrong.
-        made_by: the call of a generator that it came of.
-        declares: whether it may declare a type: what does has been looked at more closely than here.
+        origin: the asset's origin.
+        place: called only on errors.
+        made_by: the generator call that yielded it.
+        declares: whether it may declare a type: such assets are checked more closely elsewhere.
     """
     problems = list(_outline(value))
     if problems:
         subject = value["id"] if isinstance(value, dict) and isinstance(value.get("id"), str) else ""
         outline = [_diagnostic("GEN003", item, subject, place) for item in problems]
         return Converted(None, outline + _inner_problems(value, subject, registry, place))
-    id, type_name = value["id"], sys.intern(value["type"])  # held once, whatever number of assets is of it
+    id, type_name = value["id"], sys.intern(value["type"])  # stored once for all assets of the type
     diagnostics = _identity_problems(id, type_name, registry, place)
     if type_name == TYPE and not declares:
         diagnostics.append(_diagnostic("GEN014", _NOT_HERE, id, place))
@@ -112,7 +112,7 @@ def convert(
 
 
 def _inner_problems(value: Any, subject: str, registry: Registry, place: Place) -> list[Diagnostic]:
-    """What is wrong with the values of something that is no asset: all is told at once."""
+    """Problems of the values in something that is not an asset: everything is reported at once."""
     if not isinstance(value, dict):
         return []
     found: list[Diagnostic] = []
@@ -126,7 +126,7 @@ def _inner_problems(value: Any, subject: str, registry: Registry, place: Place) 
 
 
 class Stated(NamedTuple):
-    """Where an asset's document says of which version something is, and where that stands: JSON pointers."""
+    """JSON pointers to a stated version in an asset's document, and to the value that has it."""
 
     version: str
     value: str
@@ -135,7 +135,7 @@ class Stated(NamedTuple):
 def _upgraded(
     value: Any, version: Any, type_name: str, registry: Registry, at: Stated
 ) -> tuple[Any, Problem | None]:
-    """What says of which version of its type it is, in the newest; or what keeps it from that."""
+    """A value with a stated version, converted to the newest version; or why that is impossible."""
     evolution = registry.evolution(type_name)
     if not isinstance(version, int) or isinstance(version, bool) or version < FIRST:
         what = f"the version is {show(version)}, and versions count from {FIRST}"
@@ -152,7 +152,7 @@ def _upgraded(
 def typed_addon(
     name: str, value: Any, registry: Registry, subject: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
-    """The addon as a value of its type, or None and what is wrong with it."""
+    """The addon as a value of its type, or None and its problems."""
     kind = registry.addons.get(name)
     path = pointer(["addons", name])
     if kind is not None:
@@ -167,12 +167,12 @@ def typed_addon(
 def typed_value(
     value: Any, kind: Any, name: str, subject: str, path: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
-    """`value` as `kind`, whose type is called `name`; or None and everything that keeps it from being one."""
+    """`value` as `kind`, whose type is called `name`; or None and everything that prevents that."""
     try:
         if not is_sensitive(kind):  # nearly no type is
             return _typed_value(value, kind, name, subject, path, place)
         return _screened_value(value, kind, name, subject, path, place)
-    except RecursionError:  # what generators yield has no bound of its own
+    except RecursionError:  # the output of generators has no other bound
         problem = Problem("", "it is nested too deeply", "it is looked through to its end", "make it flatter")
         return None, [_misfit(problem, name, subject, path, place)]
 
@@ -181,7 +181,7 @@ def _screened_value(
     value: Any, kind: Any, name: str, subject: str, path: str, place: Place
 ) -> tuple[Any, list[Diagnostic]]:
     if isinstance(kind, Schema) and kind.form is Form.PROTOBUF and kind.secrets:
-        # A field that is sensitive is so by whichever name; problems point to the name that it has.
+        # A field is sensitive under any of its names; problems point to the name in use.
         value, place = renamed(value, kind.document), _as_written(place, value, path)
     value, refused = screened(value, kind, path)
     typed, diagnostics = _typed_value(value, kind, name, subject, path, place)

@@ -1,4 +1,4 @@
-"""Defaults of a JSON schema, spelt out, so that equal intent has equal bytes."""
+"""Fills in defaults of a JSON schema, so that equal intent has equal bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_STEPS = 20
 
 
 def with_defaults(value: Any, schema: Any) -> Any:
-    """Plain data with every default of its JSON schema spelt out, however deep."""
+    """Plain data with every default of its JSON schema filled in, at any depth."""
     return _filled(value, schema, schema)
 
 
@@ -37,7 +37,7 @@ def _filled(value: Any, schema: Any, root: Any) -> Any:
 
 
 def _resolved(value: Any, schema: Any, root: Any) -> Any:
-    """The schema that `value` has to fit: what is referred to, and of several forms the one that it has."""
+    """The schema that `value` must fit: references are followed, and the matching alternative is chosen."""
     for _ in range(_MOST_STEPS):
         if not isinstance(schema, Mapping):
             return schema

@@ -1,6 +1,6 @@
-"""Single values of protobuf's JSON form, each in the one way in which it is stored.
+"""Single values of protobuf's JSON form, each in its canonical stored form.
 
-https://protobuf.dev/programming-guides/json says what may be written.
+https://protobuf.dev/programming-guides/json defines the accepted forms.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NANOS = 9
 
 
 class UnfitError(ValueError):
-    """A value is not of the kind that stands here.
+    """A value is of the wrong kind.
 
     Attributes:
-        wanted: what would be (`a 64-bit integer`); why: what speaks against this one.
+        wanted: the expected kind (`a 64-bit integer`); why: what is wrong with this value.
     """
 
     def __init__(self, wanted: str, why: str = "") -> None:
@@ -149,13 +149,13 @@ def _duration(value: Any) -> str:
 
 
 def _fraction(digits: str | None) -> str:
-    """Parts of a second with as many digits as are needed, of 0, 3, 6 and 9."""
+    """Fractions of a second with as many digits as needed: 0, 3, 6 or 9."""
     nanos = (digits or "").ljust(_NANOS, "0").rstrip("0")
     return f".{nanos.ljust(-(-len(nanos) // 3) * 3, '0')}" if nanos else ""
 
 
 def _open(value: Any) -> Any:
-    """Whatever JSON it is. Its numbers are doubles, so that 1 and 1.0 are one."""
+    """Any JSON. Its numbers are doubles, so that 1 and 1.0 are equal."""
     if isinstance(value, dict):
         return {name: _open(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -208,4 +208,4 @@ CANONICAL: dict[str, Callable[[Any], Any]] = {
     "uint64": _uint64,
     "value": _open,
 }
-"""By kind, what makes the stored form of a value, or raises `UnfitError`."""
+"""By kind, the function that returns the stored form of a value, or raises `UnfitError`."""

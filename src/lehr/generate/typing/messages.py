@@ -1,4 +1,4 @@
-"""Values of protobuf messages, brought from any way of writing them into the one that is stored.
+"""Converts values of protobuf messages from any accepted form to the stored one.
 
 Works on the schemas that `lehr.model.message_types` makes; needs no protobuf.
 """
@@ -17,9 +17,9 @@ Path = tuple[str | int, ...]
 
 
 def normalised(value: Any, schema: Node, of: str = "") -> tuple[Any, list[Problem]]:
-    """`value` as it is stored, and everything that keeps it from being a message of this schema.
+    """`value` in its stored form, and everything that prevents it from being a message of this schema.
 
-    The places of problems are those in `value`, however its fields are called there.
+    Problems point into `value`, with the field names used there.
 
     Args:
         of: name of the message's type in problems.
@@ -29,12 +29,12 @@ def normalised(value: Any, schema: Node, of: str = "") -> tuple[Any, list[Proble
 
 
 def renamed(value: Any, schema: Node) -> Any:
-    """`value` with its fields called as they are when it is stored, and nothing else changed."""
+    """`value` with its fields renamed to their stored names, and nothing else changed."""
     return _renamed(value, schema, schema)
 
 
 def written(place: str, value: Any) -> str:
-    """The JSON pointer to what `place` means in `value`, as its fields are called there."""
+    """The JSON pointer for `place` in `value`, with the field names used there."""
     parts: list[str] = []
     for part in place.split("/")[1:]:
         name = part
@@ -76,7 +76,7 @@ def _resolved(node: Node, root: Node) -> Node:
 
 
 class _Reading:
-    """One value on its way."""
+    """One value during conversion."""
 
     def __init__(self, root: Node, of: str) -> None:
         self._root = root

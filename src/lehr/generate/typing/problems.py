@@ -1,7 +1,7 @@
 """All the ways in which plain data does not fit a type, each with its place.
 
-msgspec is fast and stops at the first error, so it judges; when it has said no, a JSON schema
-of the same type lists everything that is wrong.
+msgspec is fast and stops at the first error, so it decides; if it rejects a value, a JSON schema of the same
+type lists all problems.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from lehr.model.types import Schema
 
 _SHOWN = 60
 _LARGE = 1_000_000  # bytes
-_LARGEST_PATTERN = 1 << 20  # bytes of the program that it is compiled to
+_LARGEST_PATTERN = 1 << 20  # bytes of the compiled program
 _SMALLEST_PATTERN = 1 << 10
 _MOST_MATCHING = 30_000_000_000
-"""Bytes of a value times bytes of the patterns that each is matched against: about a second's work."""
+"""Bytes of a value times bytes of the patterns that each is matched against: about a second of work."""
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = {
@@ -40,14 +40,14 @@ NAMES = {
     "boolean": "true or false",
     "null": "null",
 }
-"""What a message calls the kinds of values that JSON schemas know."""
+"""Names in messages for the kinds of values in JSON schemas."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
-        pointer: JSON pointer to it, or to what should have held it.
+        pointer: JSON pointer to it, or to the value that should contain it.
     """
 
     pointer: str
@@ -57,7 +57,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def problems_of(value: Any, kind: Any, of: str = "") -> list[Problem]:
-    """Everything that keeps plain data `value` from being converted to `kind`; empty if nothing does.
+    """Everything that prevents converting plain data `value` to `kind`; empty if nothing does.
 
     Args:
         of: name of the type in messages (`lehr.Process`).
@@ -72,7 +72,7 @@ def problems_of(value: Any, kind: Any, of: str = "") -> list[Problem]:
 
 
 def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of: str) -> Problem:
-    """The problem of a field that what is at `path` does not have; it has those that are `known`.
+    """The problem of an unknown field at `path`, where the fields in `known` exist.
 
     Args:
         of: name of the type of the whole value, if it has one.
@@ -84,13 +84,13 @@ def unknown_field(path: Sequence[str | int], name: str, known: Sequence[str], of
 
 
 def did_you_mean(text: str, known: Iterable[str], otherwise: str) -> str:
-    """Advice that names what is close to `text` among `known`, or else `otherwise`."""
+    """Advice that suggests the entries of `known` closest to `text`, or else `otherwise`."""
     close = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
     return f"did you mean `{close[0]}`?" if close else otherwise
 
 
 class _Declared(NamedTuple):
-    """What judges values of a declared type.
+    """Validator for values of a declared type.
 
     Attributes:
         pattern_bytes: as `lehr.generate.typing.schema_cost.pattern_bytes` has it.
@@ -104,9 +104,9 @@ _declared: weakref.WeakKeyDictionary[Schema, _Declared] = weakref.WeakKeyDiction
 
 
 def unusable(document: Any) -> list[Problem]:
-    """Everything that keeps a JSON schema from being used, each by JSON pointer into it."""
+    """Everything that makes a JSON schema unusable, each by JSON pointer into it."""
     named = document.get("$schema", _DRAFT) if isinstance(document, dict) else _DRAFT
-    if named not in (_DRAFT, _DRAFT + "#"):  # the library would fetch it
+    if named not in (_DRAFT, _DRAFT + "#"):  # the library would download it
         return [Problem("/$schema", f"its $schema is {show(named)}, and only {_DRAFT} is known")]
     try:
         size = len(canonical(document))
@@ -135,7 +135,7 @@ def _unusable(error: Any) -> Problem:
 
 
 def _unusable_pattern(error: Any) -> Problem | None:
-    """What is wrong with a pattern that others might take; None if the schema has another problem."""
+    """Why a pattern that other engines may accept is refused; None if the schema has another problem."""
     pattern, at = error.instance, pointer(error.instance_path)
     if not isinstance(pattern, str) or "pattern" not in at:
         return None
@@ -167,7 +167,7 @@ def _compiles(pattern: str, size: int) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _pattern_size(pattern: str) -> int:
-    """Bytes of its program, rounded up to a power of two."""
+    """Bytes of its compiled program, rounded up to a power of two."""
     size = _SMALLEST_PATTERN
     while size < _LARGEST_PATTERN and not _compiles(pattern, size):
         size *= 2
@@ -180,12 +180,12 @@ def _first_line(text: str) -> str:
 
 @functools.cache
 def _meta_schema() -> Any:
-    """What judges schemas, as `jsonschema_rs.meta` does; but that stops at the first problem."""
+    """Validator for schemas, like `jsonschema_rs.meta`, which stops at the first problem."""
     return jsonschema_rs.Draft202012Validator({"$ref": _DRAFT}, validate_formats=True)
 
 
 def schema_problems(value: Any, schema: Schema, of: str = "") -> list[Problem]:
-    """Everything that keeps plain data `value` from fitting a declared type, called `of` in messages."""
+    """Everything that prevents plain data `value` from fitting a declared type, called `of` in messages."""
     known = _declared.get(schema)
     if known is None:
         patterns = pattern_bytes(schema.document, _pattern_size)
@@ -207,7 +207,7 @@ def _too_much_matching(size: int) -> Problem:
 
 
 def _errors(validator: Any, value: Any, size: int) -> Iterable[Any]:
-    """What is wrong with `value`; only the first where it is large, for the library lists all at once."""
+    """Problems of `value`; only the first if it is large, because the library lists all at once."""
     if size <= _LARGE:
         return cast("Iterable[Any]", validator.iter_errors(value))
     try:
@@ -218,12 +218,12 @@ def _errors(validator: Any, value: Any, size: int) -> Iterable[Any]:
 
 
 def _first(problems: Iterator[Problem]) -> list[Problem]:
-    """As many as are reported of one file, and one more, which says that there are more."""
+    """As many as are reported for one file, plus one, which shows that there are more."""
     return list(itertools.islice(problems, MAX_PROBLEMS + 1))
 
 
 def _validator(document: Any, largest_pattern: int = _LARGEST_PATTERN) -> Any:
-    """What judges values by a schema of a workspace: by patterns that are matched in linear time only."""
+    """Validator for a schema of a workspace, which accepts only patterns with linear-time matching."""
     return jsonschema_rs.Draft202012Validator(
         document,
         retriever=_no_retrieval,
@@ -239,15 +239,15 @@ def _no_retrieval(uri: str) -> NoReturn:
 @functools.lru_cache(maxsize=256)
 def _schema(kind: Any) -> tuple[dict[str, Any], Any] | None:
     try:
-        # What a schema cannot describe fits, for this judge: msgspec has the last word.
+        # This validator accepts what a schema cannot describe: msgspec decides.
         schema = _understood(msgspec.json.schema(kind, schema_hook=lambda unknown: {}))
         return schema, jsonschema_rs.Draft202012Validator(schema)
-    except (TypeError, ValueError, NameError):  # a type that no JSON schema describes
+    except (TypeError, ValueError, NameError):  # a type that JSON schema cannot describe
         return None
 
 
 def _understood(schema: Any) -> Any:
-    """`schema` without patterns that only Python understands: one of them would hide all other problems."""
+    """`schema` without patterns that only Python supports: one of them would hide all other problems."""
     if isinstance(schema, list):
         return [_understood(item) for item in schema]
     if not isinstance(schema, dict):
@@ -275,7 +275,7 @@ def _listed(value: Any, kind: Any, of: str) -> list[Problem]:
     try:
         errors = _errors(validator, value, len(canonical(value)))
         return _first(item for error in errors for item in _explain(error, schema, (), of))
-    except (ValueError, TypeError, RecursionError):  # not JSON; msgspec has said what is wrong
+    except (ValueError, TypeError, RecursionError):  # not JSON; msgspec has reported the problem
         return []
 
 
@@ -341,7 +341,7 @@ def _dotted(path: Sequence[str | int]) -> str:
 
 
 def show(value: Any) -> str:
-    """`value` for a message: its kind, and what it is as far as that is short."""
+    """`value` for a message: its kind, and the value itself if it is short."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -363,7 +363,7 @@ def _short(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """`text` without its middle where it is long: what is wrong stands at the end."""
+    """`text`, with its middle cut if it is long: the problem is at the end."""
     return text if len(text) <= 2 * _SHOWN else f"{text[: _SHOWN // 2]}...{text[-_SHOWN:]}"
 
 
@@ -373,9 +373,9 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
 def _from_message(message: str, of: str) -> Problem:
-    """The problem in one message of msgspec (``Expected `int` - at `$.ports[0]` ``)."""
+    """Parse one message of msgspec (``Expected `int` - at `$.ports[0]` ``)."""
     found = _MESSAGE.fullmatch(message)
-    assert found is not None  # the pattern matches every text
+    assert found is not None  # the pattern matches any text
     steps = [name or int(index) for name, index in _STEP.findall(found["path"] or "")]
     if unknown := _UNKNOWN.fullmatch(found["what"]):
         return unknown_field(steps, unknown["name"], (), of)

@@ -1,9 +1,9 @@
-"""How much work a JSON schema asks for, estimated without a value to look at.
+"""Estimates the work that a JSON schema requires, without a value.
 
-Subschemas that refer to each other can double the work at every step, as aliases of YAML can double
-text: thirty lines that would take for ever. So it is counted beforehand how often one place of a value
-would be looked at. The same is done for patterns: a match takes time in proportion to the text and to the
-pattern's program, so the patterns that one place is matched against bound the work for each byte.
+Subschemas that refer to each other can double the work at every step, as aliases of YAML can double text:
+thirty lines that would take forever. So this counts beforehand how often one place of a value would be
+checked. The same is done for patterns: a match takes time in proportion to the text and to the pattern's
+program, so the patterns that one place is matched against bound the work for each byte.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from lehr.base.documents import MAX_DEPTH
 from lehr.base.pointers import parts_of
 
 MOST_LOOKS = 10_000
-"""Subschemas that one place of a value may be held against."""
+"""Maximum number of subschemas that one place of a value is checked against."""
 
 MOST_BYTES = 1 << 40
-"""Beyond any that a value could be matched against in time."""
+"""More than any value could be matched against in time."""
 
 _HERE = ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas")
 _REFERENCES = ("$ref", "$dynamicRef")
 _BELOW = (
-    # In a mapping; in a list. Of the first keywords, one subschema is for a place; of the others, all may be.
+    # In a mapping; in a list. Of the first keywords, one subschema applies to a place; of the others, all
+    # may.
     (("properties", "additionalProperties", "unevaluatedProperties"), ("patternProperties", "propertyNames")),
     (("prefixItems", "items", "unevaluatedItems"), ("contains",)),
 )
@@ -34,21 +35,21 @@ Node = Mapping[str, Any]
 
 
 def looks(document: Node) -> int:
-    """How often one place of a value would be looked at; `MOST_LOOKS + 1` stands for more.
+    """How often one place of a value would be checked; `MOST_LOOKS + 1` means more.
 
-    What refers to itself at the same place is counted once.
+    A schema that refers to itself at the same place counts once.
 
     Raises:
-        RecursionError: hundreds of subschemas follow from each other at the same place.
+        RecursionError: hundreds of nested subschemas apply to the same place.
     """
     return _most(document, lambda _: 1, MOST_LOOKS)
 
 
 def pattern_bytes(document: Node, size: Callable[[str], int]) -> int:
-    """Bytes of the patterns that one place of a value is matched against, at most; `MOST_BYTES + 1` for more.
+    """Maximum pattern bytes that one place of a value is matched against; `MOST_BYTES + 1` means more.
 
     Args:
-        size: of the program that a pattern is compiled to.
+        size: returns the size of a pattern's compiled program.
     """
 
     def weight(node: Node) -> int:
@@ -72,7 +73,7 @@ def _most(document: Node, weight: Callable[[Node], int], limit: int) -> int:
 
 
 class _Graph:
-    """Subschemas, and which of them follow from which."""
+    """Subschemas, and which of them lead to which."""
 
     def __init__(self, document: Node, weight: Callable[[Node], int], limit: int) -> None:
         self._document = document
@@ -97,16 +98,16 @@ class _Graph:
                 rest += [item for within in below for item in (*within.one, *within.all)]
 
     def counts(self, level: int, above: Mapping[int, int]) -> dict[int, int]:
-        """By subschema, how often a place is looked at that lies `level` levels within what it is for.
+        """By subschema, how often a place `level` levels inside its value is checked.
 
         Args:
-            above: the same for one level less.
+            above: the same counts for one level less.
         """
         counts: dict[int, int] = {}
 
         def count(node: int) -> int:
             if node not in counts:
-                counts[node] = 0  # as long as it is not known: whoever comes round to it adds nothing
+                counts[node] = 0  # until it is known: a recursive reference adds nothing
                 found = sum(count(id(item)) for item in self._here[node])
                 if level == 0:
                     found += self._weights[node]
@@ -143,7 +144,7 @@ class _Graph:
 
 
 class _Within:
-    """Subschemas for what lies within a mapping, or within a list: of `one`, at most one for each place."""
+    """Subschemas for the content of a mapping or list: of `one`, at most one for each place."""
 
     def __init__(self, node: Node, one: Iterable[str], every: Iterable[str]) -> None:
         self.one = [item for name in one for item in _subschemas(node, name)]

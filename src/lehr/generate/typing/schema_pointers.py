@@ -1,4 +1,4 @@
-"""Whether a JSON pointer into payloads of a type can lead to what it marks: a slip there would be silent."""
+"""Checks that a JSON pointer into payloads of a type can match: a typo would go unnoticed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from lehr.base.pointers import parts_of
 from lehr.generate.typing.problems import NAMES, did_you_mean, quoted
 
 _OPEN = ("$dynamicRef", "allOf", "if", "not", "oneOf", "patternProperties", "unevaluatedProperties")
-"""Keywords that may say more of a mapping than can be told from its properties."""
+"""Keywords that may describe a mapping beyond its properties."""
 
 _MOST_STEPS = 20
 
 
 def astray(pattern: str, schema: Any) -> tuple[str, str] | None:
-    """Why nothing of this JSON schema can match a pattern, and advice; None if something may."""
+    """Why a pattern cannot match anything in this JSON schema, and advice; None if it may."""
     found = _followed(pattern, schema)
     return found if isinstance(found, tuple) else None
 
 
 def unfit(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] | None:
-    """Why what a pattern leads to can never be of these kinds (`string`), and advice; None if it may be.
+    """Why a pattern's target can never be of these kinds (`string`), and advice; None if it may be.
 
-    A pattern that leads nowhere is unfit, too.
+    A pattern without a target is also unfit.
     """
     found = _followed(pattern, schema)
     if isinstance(found, tuple):
@@ -39,7 +39,7 @@ def unfit(pattern: str, schema: Any, kinds: Collection[str]) -> tuple[str, str] 
 
 
 def _followed(pattern: str, schema: Any) -> tuple[str, str] | list[Mapping[str, Any]]:
-    """The schemas of what a pattern leads to; or why it leads nowhere, and advice."""
+    """The schemas of a pattern's target; or why it has none, and advice."""
     nodes = list(_forms(schema, schema))
     for part in parts_of(pattern):
         found = [inner for node in nodes for inner in _step(node, part)]
@@ -54,13 +54,13 @@ def _followed(pattern: str, schema: Any) -> tuple[str, str] | list[Mapping[str, 
 
 
 def _kinds(node: Mapping[str, Any]) -> Collection[str] | None:
-    """The kinds of values that a schema allows; None if it does not say."""
+    """The kinds of values that a schema allows; None if unspecified."""
     kind = node.get("type")
     return [kind] if isinstance(kind, str) else kind
 
 
 def _step(node: Mapping[str, Any], part: str) -> Iterator[Any]:
-    """The schemas of what may stand there, one step below a value of this schema."""
+    """The schemas of possible values one step below a value of this schema."""
     properties, others = node.get("properties", {}), node.get("additionalProperties", True)
     kind = node.get("type")
     lists, maps = kind is None or "array" in kind, kind is None or "object" in kind
@@ -79,7 +79,7 @@ def _step(node: Mapping[str, Any], part: str) -> Iterator[Any]:
 
 
 def _forms(node: Any, root: Any) -> Iterator[Mapping[str, Any]]:
-    """What a schema refers to, or each of the forms that it allows; an open one for what is unknown."""
+    """The target of a schema's reference, or each of its alternatives; an open schema if unknown."""
     for _ in range(_MOST_STEPS):
         if not isinstance(node, Mapping):
             break

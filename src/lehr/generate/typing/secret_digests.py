@@ -1,8 +1,8 @@
-"""Digests of encrypted files, written into the references to them.
+"""Writes digests of encrypted files into the references to them.
 
-An asset that refers to a secret in an encrypted file of the workspace has the file's content in its
-digest so: a new ciphertext is new content of the asset, which is enforced as any other, and the plugin
-reads the very file that the incarnation was made from.
+Thus the digest of an asset that refers to a secret in an encrypted file covers the file's content: a new
+ciphertext is new content of the asset, enforced like any other, and the plugin reads exactly the file that
+the incarnation was made from.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from lehr.model.types import Registry
 from lehr.sdk.source import FileEntry
 
 _ENCRYPTED = (b'"secret":"age:', b'"secret":"sops:')
-"""What the body of an asset has that refers to an encrypted file. To search costs less than to decode."""
+"""Marker in the body of an asset that refers to an encrypted file. Searching is cheaper than decoding."""
 
 
 class Sealing:
-    """Seals assets, and knows which of them an encrypted file is in.
+    """Seals assets, and records which of them refer to which encrypted file.
 
     Args:
-        files: of the snapshot; looked at whenever an asset is sealed.
+        files: files of the snapshot; read whenever an asset is sealed.
     """
 
     def __init__(self, registry: Registry, files: Mapping[str, FileEntry]) -> None:
@@ -33,7 +33,7 @@ class Sealing:
         self._users: dict[str, set[AssetId]] = {}
 
     def sealed(self, asset: Asset) -> Asset:
-        """`asset` with the digests of the files that its references name; without, where there is no file."""
+        """`asset` with the digests of the files that its references name, except missing files."""
         if not any(mark in asset.body for mark in _ENCRYPTED):
             return asset
 
@@ -47,5 +47,5 @@ class Sealing:
         return self._registry.with_secrets(asset, seal)
 
     def affected(self, paths: Iterable[str]) -> set[AssetId]:
-        """Assets to be sealed anew, because these files have changed. Each is named once for each change."""
+        """Assets to seal again because these files have changed. Each is returned once for each change."""
         return set[AssetId]().union(*(self._users.pop(path, ()) for path in paths))

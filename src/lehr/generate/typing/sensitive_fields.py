@@ -1,4 +1,4 @@
-"""Sensitive fields: what stands there must be a reference to a secret, and is never told if it is none."""
+"""Sensitive fields: their values must be references to secrets; other values are never shown."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lehr.model.secret import reference_problem
 from lehr.model.types import sensitive_values
 
 _REFERENCE = {"secret": "env:HIDDEN"}
-"""Stands in for a value that is refused, so that no message about the rest of the data can tell it."""
+"""Placeholder for a refused value, so that no message about the rest of the data can show it."""
 
 
 class Screened(NamedTuple):
     """Plain data without values in sensitive fields.
 
     Attributes:
-        refused: where values stood, by JSON pointer, and why they are no references.
+        refused: JSON pointers to the removed values, and why they are not references.
     """
 
     value: Any
@@ -25,10 +25,10 @@ class Screened(NamedTuple):
 
 
 def screened(value: Any, kind: Any, path: str) -> Screened:
-    """`value`, meant to be of type `kind`, with references in the place of what is refused.
+    """`value`, intended as type `kind`, with references in place of refused values.
 
     Args:
-        path: JSON pointer to `value`, which those of the answer begin with.
+        path: JSON pointer to `value`, the prefix of those returned.
     """
     found = ((place, reference_problem(item)) for place, item in sensitive_values(value, kind, path))
     refused = [(place, problem) for place, problem in found if problem is not None]
@@ -38,7 +38,7 @@ def screened(value: Any, kind: Any, path: str) -> Screened:
 
 
 def refusal(subject: str, pointer: str, problem: str, at: Position) -> Diagnostic:
-    """GEN016: no value in a sensitive field. Neither the value nor its line is shown."""
+    """GEN016: a sensitive field must not hold a plain value. Neither the value nor its line is shown."""
     return Diagnostic(
         code="GEN016",
         what=f"`{pointer}` of `{subject}` has to refer to a secret",

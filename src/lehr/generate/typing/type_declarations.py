@@ -1,4 +1,4 @@
-"""Declarations of types: plain data, however it was written, made into assets."""
+"""Declarations of types: converts plain data from any format into assets."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)+")
 _SHIPPED = "lehr."
 _MOST_NAMED = 10
 _MARKED = {"references": ("string",), "externals": ("string", "object"), "secrets": ("object",)}
-"""The kinds of values that can be what a declaration marks."""
+"""The kinds of values that a declaration can mark."""
 
 
 class Known(NamedTuple):
-    """What declarations are judged by.
+    """The context that declarations are checked in.
 
     Attributes:
-        registry: whose names are taken.
-        messages: those that can be named.
+        registry: types whose names are taken.
+        messages: messages that declarations can name.
     """
 
     registry: Registry
@@ -54,7 +54,7 @@ def read_declarations(loaded: documents.Documents, inputs: str, known: Known) ->
 
 
 def type_declared_in(path: str, content: bytes, id: str) -> Declared | None:
-    """How a type file declares the type whose asset has this id; None if it does not, in plain text."""
+    """The declaration of the type with this asset id in a type file; None if not there in plain text."""
     if not path.endswith(tuple(documents.SUFFIXES)):
         return None
     for document in documents.load(path, content).documents:
@@ -75,8 +75,8 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
     """The asset that declares the type `name`, if it can be one.
 
     Args:
-        payload: what a file would say but for the name.
-        place: from a JSON pointer into the declaration, name included, to where that stands.
+        payload: the content of a type file, without the name.
+        place: maps a JSON pointer into the declaration, name included, to its position.
     """
     problem = _name_problem(name, registry)
     if problem is not None:
@@ -97,7 +97,7 @@ def declare(name: str, payload: dict[str, Any], registry: Registry, place: Place
 
 
 def type_problem(what: str, why: str, fix: str, at: Position) -> Diagnostic:
-    """GEN014: this declares no type."""
+    """GEN014: this is not a valid type declaration."""
     return Diagnostic(code="GEN014", what=what, why=why, fix=fix, subject=at.file, at=at)
 
 
@@ -158,7 +158,7 @@ def _message_problems(value: dict[str, Any], messages: Messages, place: Place) -
 
 
 def _problems(name: str, payload: dict[str, Any], place: Place) -> Iterator[Diagnostic]:
-    """What the declaration's own type cannot see."""
+    """Problems that the declaration's own type cannot detect."""
     of_schema = list(_schema_problems(name, payload["schema"], place))
     yield from of_schema or _astray(payload, place)
     seen: set[int] = set()

@@ -1,7 +1,8 @@
-"""Fields that nobody has written: what stands there is what their type has for a default.
+"""Unset fields: fields that are not written in intent and have their type's default.
 
-An asset's body has every default spelt out, so this has to be noted while what was written is still known. It
-is noted of every asset, and there may be a million: nearly all answers come out of a cache, and are shared.
+An asset's body has every default filled in, so unset fields must be recorded while the written data is still
+known. That happens for every asset, and there may be a million: nearly all answers come from a cache and are
+shared.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from lehr.model.types import Kind, Registry
 
 
 def left_out(value: Mapping[str, Any], asset: Asset, registry: Registry) -> LeftOut:
-    """What `value`, plain data that `asset` was made of, leaves out. Fields below others are not named again.
+    """Unset fields of `value`, the plain data of `asset`. Fields below unset ones are not listed.
 
-    Items of lists are not looked into.
+    Items of lists are not searched.
     """
     payload = value.get("payload", {})
     kind = registry.types[asset.type].payload
@@ -64,7 +65,7 @@ def _of_names(kind: type[msgspec.Struct], written: tuple[str, ...], path: tuple[
 
 
 def _is_deep(written: Mapping[str, Any], kind: type[msgspec.Struct]) -> bool:
-    """Whether a mapping within `written` may leave something out."""
+    """Whether a mapping within `written` may have unset fields."""
     structs, maps = _holding_structs(kind)
     for name in structs:
         if isinstance(written.get(name), dict):
@@ -78,7 +79,7 @@ def _is_deep(written: Mapping[str, Any], kind: type[msgspec.Struct]) -> bool:
 
 @functools.cache
 def _holding_structs(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the fields that are of a class with fields, and of those that are maps of these."""
+    """Names of the fields whose class has fields, and of those that are maps of such classes."""
     shape = type_info(kind)
     assert isinstance(shape, StructType)
     holding = [field for field in shape.fields if _holds_struct(field.type)]
@@ -91,7 +92,7 @@ def _holding_structs(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], tuple
 
 @functools.lru_cache(maxsize=256)
 def _has_defaults(schema: Schema) -> bool:
-    """Whether a schema may say what stands in a field that is left out."""
+    """Whether a schema may define a default for an unset field."""
     return b'"default"' in canonical(schema.document)
 
 
