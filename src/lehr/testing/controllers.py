@@ -48,7 +48,7 @@ class Intent:
         self._wake()
 
     def forget(self) -> None:
-        """Have whoever watches list again, as if he had been away for too long."""
+        """Make watchers list again, as if they had been away for too long."""
         self._batches.clear()
         self._wake()
 
@@ -129,13 +129,13 @@ class Stage:
         self._lives.append((host, host.run_on(self._controller.run(), host.name)))
 
     def kill(self) -> None:
-        """End the controller where it stands, as `kill -9` does: no `finally` of it runs any more."""
+        """End the controller immediately, as `kill -9` does: none of its `finally` blocks runs."""
         assert self._controller is not None, "it does not run"
         self._controller = None
         self._loop.hold(self._lives[-1][0])
 
     async def close(self) -> None:
-        """End all that was ever started."""
+        """End everything that was ever started."""
         for host, task in self._lives:
             task.cancel()
             self._loop.release(host)
@@ -150,7 +150,7 @@ def play(reconciler: Reconciler, story: Story, *, seed: int = 1, workers: int = 
     """Run a controller under virtual time, while `story` happens.
 
     Args:
-        reconciler: the function that is tested. It sleeps and tells time by `Request.clock`.
+        reconciler: the tested function. It sleeps and reads the time by `Request.clock`.
         seed: chooses among the orders in which tasks may go on, and the jitter of retries.
         workers: how many assets the controller looks at at a time.
 

@@ -57,7 +57,7 @@ class FixedSecrets:
     """`lehr.sdk.secrets.Secrets` over fixed values.
 
     Attributes:
-        values: text by what a reference says (`env:PASSWORD`); others are not there.
+        values: text by reference (`env:PASSWORD`); others do not exist.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -74,8 +74,8 @@ class FixedPush:
 
     Attributes:
         operation: its record.
-        superseded: set it to tell the plugin that newer content has overtaken the push.
-        messages: what the plugin said of its progress.
+        superseded: set it to notify the plugin that newer content has overtaken the push.
+        messages: the plugin's reports of its progress.
     """
 
     def __init__(self, operation: Operation, *, superseded: bool = False) -> None:
@@ -88,7 +88,7 @@ class FixedPush:
 
 
 def target_of(asset: Asset, goal: Goal = Goal.PRESENT, *, incarnation: int = 1) -> Target:
-    """What a plugin is told of `asset`, in the partition `test`."""
+    """A plugin's input for `asset`, in the partition `test`."""
     return Target(Partition("test"), asset.id, asset.type, incarnation, goal)
 
 

@@ -10,13 +10,13 @@ has ended; then everything is as it was.
 * What lives outside the loop: threads, sockets, processes.
 
 Only the thread of the run is sealed; others, and everything outside a run, pay nothing but one
-look-up for each audit event of the interpreter. What the standard library does for logs and
-temporary files goes on working.
+look-up for each audit event of the interpreter. The standard library's logs and temporary files
+still work.
 
-Not caught, for Python offers no place to do it: `datetime.now` and `today` (methods of a C type, and a
-look-alike in its place is taken for another type wherever annotations are read during the run),
-functions of `time`, `os` and `random` that were imported by name (`from time import time`), and
-what C code asks of the system by itself. A lint rule is the guard against the first two.
+Not caught, because Python offers no place to do it: `datetime.now` and `today` (methods of a C
+type, and a look-alike in its place is taken for another type wherever annotations are read during
+the run), functions of `time`, `os` and `random` that were imported by name (`from time import
+time`), and requests of C code to the system. A lint rule is the guard against the first two.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _refuse_chance(name: str) -> NoReturn:
 
 
 class _Door(NamedTuple):
-    """An attribute of a module or class, and what stands there while a run is sealed."""
+    """An attribute of a module or class, and its replacement while a run is sealed."""
 
     owner: Any
     name: str
@@ -117,7 +117,7 @@ def _leave(thread: int) -> None:
                 setattr(door.owner, door.name, door.open)
 
 
-# --- what the interpreter tells of --------------------------------------------------
+# --- audit events of the interpreter -----------------------------------------------
 
 _EVENTS = frozenset(
     {
@@ -142,7 +142,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         refuse_outside(event)
 
 
-# --- what it does not tell of -------------------------------------------------------
+# --- without audit events -----------------------------------------------------------
 
 
 def _excused(frame: FrameType | None) -> bool:
@@ -179,7 +179,7 @@ def _shut_without_time(name: str) -> _Door:
 
 
 def _shut_seed() -> _Door:
-    """Every `random.Random` is seeded when it is made, by the system unless it is told how."""
+    """Every `random.Random` is seeded when it is made, by the system unless given a seed."""
     original = random.Random.seed
 
     def refusing(self: random.Random, a: Any = None, version: int = 2) -> None:
@@ -213,7 +213,7 @@ _DOORS = (
     _shut(random, "_urandom", _refuse_chance),
     *(_shut(os, name, _refuse_chance) for name in ("getrandom", "urandom")),
     _shut(uuid, "uuid1", _refuse_chance),
-    # Python 3.11 does not tell of threads.
+    # Python 3.11 has no audit event for threads.
     _shut(threading.Thread, "start", refuse_outside),
     _shut(_thread, "start_new_thread", refuse_outside),
 )

@@ -23,7 +23,7 @@ def at_once() -> tuple[float, float]:
 class Slow:
     """A `lehr.base.blocking.Blocking` whose calls are made one after the other, each with delays.
 
-    A call behaves as in a thread: it goes on when whoever awaits it is cancelled.
+    A call behaves as in a thread: it continues when the task that awaits it is cancelled.
 
     Attributes:
         delays: asked before each call; may be replaced at any time.
@@ -67,7 +67,7 @@ class Slow:
     def _over(self, task: asyncio.Task[T]) -> None:
         self._calls -= 1
         if not task.cancelled():
-            task.exception()  # retrieved, in case that nobody awaits it any more
+            task.exception()  # retrieved, in case nothing awaits it any more
 
     def close(self) -> None:
         """There is nothing to end."""

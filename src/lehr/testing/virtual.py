@@ -4,8 +4,8 @@ In: a coroutine function and a seed. Out: what the coroutine returns, or what we
 
 How it works:
 
-* Time stands still while a callback is ready, and then jumps to the next timer. Hours of
-  virtual time take as long as the Python code that runs in them.
+* Time stops while a callback is ready, and then jumps to the next timer. Hours of virtual time take
+  as long as the Python code that runs in them.
 * The seed chooses the order in which tasks that are ready together go on, and in which timers
   that are due at the same instant fire: asyncio leaves both open. What asyncio promises is
   kept: a plain callback (`call_soon`, a future's done callback) runs in the order of its
@@ -14,9 +14,9 @@ How it works:
   strings are not, unless PYTHONHASHSEED is fixed.
 * Nothing ready and no timer set is a deadlock, and is raised as one, naming who waits where. A
   run whose timers go on for ever is not: bound it with `asyncio.timeout`, which is virtual too.
-* A task's exception that nobody retrieves fails the run.
+* A task's exception that is never retrieved fails the run.
 * What lives outside the loop has no virtual time: threads, sockets, processes, signals, the wall
-  clock and unseeded randomness raise `NotVirtualError` (`lehr.testing.seal` says what is caught).
+  clock and unseeded randomness raise `NotVirtualError` (`lehr.testing.seal` lists what is caught).
   Blocking calls go through `lehr.base.blocking.Inline`.
 
 The jump of the clock is after trio's `autojump` clock, the seeded order after trio's own.
@@ -66,7 +66,7 @@ class DeadlockError(LehrError):
 
 
 class UnhandledError(LehrError):
-    """The loop was told of a problem that came without an exception."""
+    """The loop received a report of a problem without an exception."""
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float = EPOCH) -> T:
@@ -82,7 +82,7 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float =
         DeadlockError: nothing can ever happen again.
         NotVirtualError: a thread, socket, process or signal, the wall clock or unseeded randomness
             was asked for.
-        Exception: whatever `main()`, or a task that nobody awaited, raised; with a note that
+        Exception: whatever `main()`, or a task that was never awaited, raised; with a note that
             names the seed and the virtual time.
     """
     loop = VirtualLoop(seed, start)
@@ -391,7 +391,7 @@ def _noted(error: BaseException | None, message: str) -> Exception:
 
 
 def _where(task: asyncio.Task[Any]) -> str:
-    """Name of `task` and the innermost line it stands at."""
+    """Name of `task` and the innermost line that it is at."""
     coroutine: Any = task.get_coro()
     name = getattr(coroutine, "__qualname__", repr(coroutine))
     place = ""

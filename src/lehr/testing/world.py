@@ -1,8 +1,8 @@
 """A world of things: simulated production behind a plugin, to run the real Enforcer against.
 
 `Thing` is an asset type whose production is one string. `World` is that production, and obeys,
-fails or forgets as it is told. `Plane` is a control plane over it: the real store, committer
-and Enforcer, which may be killed at any moment and started again over the same file.
+fails or forgets as instructed. `Plane` is a control plane over it: the real store, committer and
+Enforcer, which may be killed at any moment and started again over the same file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Thing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         reads: other things whose values the push reads too.
         destroys: True makes every change of it destructive.
         versioned: True makes the value its version; else a value that is a number is its capacity,
-            and the value `?` has a capacity that nobody knows.
+            and the value `?` has an unknown capacity.
     """
 
     value: str = ""
@@ -267,12 +267,12 @@ class Plane:
         self._committing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin; raises `Crash` if the store dies meanwhile."""
+        """Begin; raises `Crash` if the store dies in between."""
         self._committing = asyncio.create_task(self.committer.run(), name="committer")
         await self.or_crash(self.enforcer.start())
 
     async def publish(self, *assets: Asset, tell: bool = True) -> Incarnation:
-        """Make `assets` the whole of intent, and `tell` the Enforcer of it."""
+        """Make `assets` the whole of intent, and notify the Enforcer (`tell`)."""
         newest = self.store.intent.newest(PARTITION)
         base = newest.sequence if newest else 0
         heads = {head.id: head.digest for head in self.store.intent.heads(PARTITION)}
@@ -320,7 +320,7 @@ class Plane:
         await self.committer.flush()
 
     async def or_crash(self, work: Any) -> Any:
-        """What `work` comes to; raises `Crash` as soon as the store dies meanwhile."""
+        """Result of `work`; raises `Crash` as soon as the store dies in between."""
         assert self._committing is not None
         task = asyncio.ensure_future(work)
         await asyncio.wait((task, self._committing), return_when=asyncio.FIRST_COMPLETED)
@@ -340,7 +340,7 @@ class Plane:
         self.store.close()
 
     def condition(self, id: str) -> Condition:
-        """How an asset stands, as the store has it."""
+        """Status of an asset, as the store has it."""
         standing = self.store.records.standing(AssetKey(PARTITION, AssetId(id)))
         assert standing is not None, f"{id} had no turn yet"
         return standing.condition

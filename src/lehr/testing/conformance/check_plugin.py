@@ -1,8 +1,8 @@
 """The rules of `lehr.sdk.check`, for any check plugin.
 
-In: a check plugin, pushes that it is asked about, and all that it can look at. Out:
+In: a check plugin, pushes that it is asked about, and everything that it can look at. Out:
 `AssertionError` naming the rule that it breaks. A test lists subjects that wait, that are allowed
-and that the check has no word on, and holds each of them to every rule:
+and that the check does not judge, and holds each of them to every rule:
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
     @pytest.mark.parametrize("subject", SUBJECTS)
@@ -36,7 +36,7 @@ _REASON = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 @dataclass(frozen=True)
 class Subject:
-    """A check plugin, the push that it is asked about, and all that it can look at.
+    """A check plugin, the push that it is asked about, and everything that it can look at.
 
     Attributes:
         make: makes the plugin.
@@ -52,7 +52,7 @@ class Subject:
     governed: bool = True
 
     async def verdicts(self) -> list[Verdict]:
-        """What a new plugin says."""
+        """A new plugin's verdict."""
         return await self.make().check(self.request, self.reader)
 
 
@@ -109,7 +109,7 @@ class _FailingReader:
 
 @named
 async def answers_as_expected(subject: Subject) -> None:
-    """It allows, waits or says nothing, as the subject declares."""
+    """It allows, waits or gives no verdict, as the subject declares."""
     verdicts = await subject.verdicts()
     answer = all(verdict.allow for verdict in verdicts) if verdicts else None
     hold(answer == subject.allows, f"the answer is {subject.allows}, not {answer}: {verdicts}")
@@ -125,7 +125,7 @@ async def changes_nothing(subject: Subject) -> None:
 
 @named
 async def can_be_repeated(subject: Subject) -> None:
-    """Asked again, or anew after a restart, it says the same: it keeps no state that matters."""
+    """Asked again, or after a restart, it answers the same: it keeps no state that matters."""
     plugin = subject.make()
     first = await plugin.check(subject.request, subject.reader)
     second = await plugin.check(subject.request, subject.reader)
@@ -176,7 +176,7 @@ async def verdicts_carry_its_name(subject: Subject) -> None:
 
 @named
 async def waiting_explains_itself(subject: Subject) -> None:
-    """A verdict that waits says why and what would unblock it, each in one line."""
+    """A verdict that waits gives a reason and what would unblock it, each in one line."""
     for verdict in await subject.verdicts():
         hold(bool(_REASON.fullmatch(verdict.reason)), f"the reason {verdict.reason!r} is CamelCase")
         texts = (verdict.message, verdict.unblock)
@@ -188,7 +188,7 @@ async def waiting_explains_itself(subject: Subject) -> None:
 
 @named
 async def until_is_in_the_future(subject: Subject) -> None:
-    """`until` lies ahead, and before it the answer does not change by itself."""
+    """`until` lies ahead, and before it the answer does not change automatically."""
     now = subject.request.now
     for verdict in await subject.verdicts():
         if verdict.allow or verdict.until is None:
@@ -224,7 +224,7 @@ async def it_waits_for_others(subject: Subject) -> None:
 
 @named
 async def overrides_are_words_of_people(subject: Subject) -> None:
-    """What was overridden is allowed, by an override that stands and selects the asset."""
+    """An overridden push is allowed, by an override that is active and selects the asset."""
     standing = {
         control.id
         for control in subject.reader.controls()

@@ -1,4 +1,4 @@
-"""How every suite says that a rule is broken: by its name, whatever went wrong."""
+"""How every suite reports a broken rule: by its name, whatever went wrong."""
 
 from __future__ import annotations
 

@@ -41,12 +41,12 @@ Edit = Mapping[str, bytes | None]
 
 @dataclass(frozen=True)
 class Subject:
-    """A source in which nobody has edited anything yet, and the place where people edit.
+    """A source without edits yet, and the place where people edit.
 
     Attributes:
         open: opens the source; called again, it is the same source after a restart.
-        edit: makes one edit, seen whole or not at all by whoever looks after it: new contents by
-            path, None to delete. Paths are relative, with slashes.
+        edit: makes one edit, which an observer sees whole or not at all: new contents by path, None
+            to delete. Paths are relative, with slashes.
         troubles: each makes a context manager: entered, the source cannot be read; left, all is as
             before. One for each way that can be tested (gone, not permitted, damaged, unreachable).
         again: reads an earlier revision that was kept; None if the source cannot show the past.
@@ -106,7 +106,7 @@ async def equal_content_has_an_equal_id(subject: Subject) -> None:
 
 @named
 async def unknown_paths_are_key_errors(subject: Subject) -> None:
-    """What is no file of the snapshot cannot be read: neither directories nor what lies outside."""
+    """A path that is not a file of the snapshot cannot be read: neither directories nor paths outside."""
     _, snapshot = subject.filled()
     for path in _ABSENT:
         try:
@@ -180,7 +180,7 @@ async def revisions_name_their_source(subject: Subject) -> None:
 
 @named
 async def what_cannot_be_read_raises(subject: Subject) -> None:
-    """`TransientError` or `StalledError`, never a part, nothing or the past; mended, all is as before."""
+    """`TransientError` or `StalledError`, never a part, nothing or the past; once fixed, all is as before."""
     source, first = subject.filled()
     hold(bool(subject.troubles), "there is at least one way in which the source cannot be read")
     for trouble in subject.troubles:
@@ -232,7 +232,7 @@ async def kept_revisions_stay_readable(subject: Subject) -> None:
 
 @named
 async def edits_are_hinted_at(subject: Subject) -> None:
-    """Whoever listens to `changes` gets a hint after an edit, again and again, and may stop listening."""
+    """A listener to `changes` gets a hint after an edit, again and again, and may stop listening."""
     source, _ = subject.filled()
     hints = source.changes()
     for number in range(2):

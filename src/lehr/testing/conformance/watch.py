@@ -93,7 +93,7 @@ async def batches_are_the_incarnations_in_order(subject: Subject) -> None:
 
 @named
 async def a_watcher_does_not_wait_for_another(subject: Subject) -> None:
-    """One that does not read is nobody else's trouble, and has everything when it does."""
+    """A watcher that does not read delays no other, and has everything when it does."""
     async with _watching(subject, 0) as slow, _watching(subject, 0) as quick:
         for sequence in range(1, 30):
             subject.publish([asset("a", sequence)], [])
@@ -104,7 +104,7 @@ async def a_watcher_does_not_wait_for_another(subject: Subject) -> None:
 
 @named
 async def what_was_pruned_has_to_be_listed_again(subject: Subject) -> None:
-    """Whoever was at an incarnation that is not kept is told so, and never that there is nothing new."""
+    """A watcher at an incarnation that is not kept is notified, and never told that there is nothing new."""
     for value in range(5):
         subject.publish([asset("a", value)], [])
     subject.prune()
@@ -122,7 +122,7 @@ async def what_was_pruned_has_to_be_listed_again(subject: Subject) -> None:
 
 @named
 async def a_future_that_never_was_has_to_be_listed_again(subject: Subject) -> None:
-    """Whoever was further than the newest incarnation has watched another state."""
+    """A watcher ahead of the newest incarnation has watched another state."""
     subject.publish([asset("a")], [])
     async with _watching(subject, 7) as batches:
         try:
@@ -187,7 +187,7 @@ def _edit(present: Assets, dice: Dice) -> tuple[list[Asset], list[AssetId]]:
 
 
 class _Reader:
-    """Has what it was told, and compares it with what was there at that incarnation."""
+    """Has what it received, and compares it with that incarnation."""
 
     def __init__(self, subject: Subject, dice: Dice) -> None:
         self._subject = subject

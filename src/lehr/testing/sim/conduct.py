@@ -1,6 +1,6 @@
 """What must hold between one write and another, which no single write shows.
 
-The witness judges a write by what stands when it is written. This module remembers what was looked
+The witness judges a write by the state when it is written. This module remembers what was looked
 at, what failed and when things began, and judges by that.
 """
 
@@ -52,7 +52,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 class Conduct:
-    """Remembers, and tells the witness what broke a rule.
+    """Remembers, and reports broken rules to the witness.
 
     Attributes:
         began: when the last push of each asset was begun by its turn, in wall-clock seconds.
@@ -113,7 +113,7 @@ class Conduct:
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    # --- what production is asked and told ------------------------------------------------
+    # --- calls to production --------------------------------------------------------------
 
     def _looked(self, target: Target, diff: Diff) -> None:
         place = (target.id, target.incarnation, str(target.goal))
@@ -122,7 +122,7 @@ class Conduct:
             self._matched.add(place)
 
     def _carries(self, target: Target, operation: Operation, value: Any) -> None:
-        """I1: what a push carries out is what its content says."""
+        """I1: what a push carries out matches its content."""
         assets = self._witness.assets(operation.content)
         if target.goal is Goal.PRESENT and target.id in assets:
             wanted = wished(assets, target.id, self._registry)
@@ -135,7 +135,7 @@ class Conduct:
         operation, decision = write.operation, write.decision
         self.began[operation.asset] = operation.started_at
         if decision is None:
-            return  # which the witness tells
+            return  # which the witness reports
         content = self._witness.assets(operation.content).get(operation.asset)
         self._keeps_its_word(operation)
         if decision.diff is not None and decision.diff.look_again is not None:
@@ -149,7 +149,7 @@ class Conduct:
         self._fence_stands(operation)
 
     def _keeps_its_word(self, operation: Operation) -> None:
-        """I8: what is said to need a person or a change is not pushed without one."""
+        """I8: a diff reported to need a person or a change is not pushed without one."""
         pushed = operation.diff_digest, operation.content_digest, operation.goal
         if self._stalled.pop(operation.asset, None) == pushed:
             self._broken("I8", f"{operation.asset} is said to be stalled, and is pushed without a change")
@@ -207,7 +207,7 @@ class Conduct:
         self._failed_at[key] = write.at
 
     def _overtaken(self, operation: Operation) -> bool:
-        """Whether newer content came meanwhile, which gets its turn at once; it may be the same again."""
+        """Whether newer content arrived since, which gets its turn immediately; it may be the same again."""
         incarnations, id = self._witness.incarnations, operation.asset
         newer = (incarnations[sequence] for sequence in incarnations if sequence > operation.governing)
         began = self._witness.assets(operation.governing).get(id)
@@ -284,7 +284,8 @@ class Conduct:
         if addon is None:
             return -math.inf
         now, stands = self._clock.now(), self._asked_since(asset.id) + addon.stand_seconds
-        # Since it was fenced first: whatever is entered anew, also by another process, begins nothing anew.
+        # Since it was fenced first: whatever is entered again, also by another process, restarts
+        # nothing.
         fenced = self._fenced_at.get(asset.id)
         return now - (stands if fenced is None else max(stands, fenced + addon.fence_seconds))
 
@@ -331,7 +332,7 @@ class Conduct:
     # --- order -------------------------------------------------------------------------------------
 
     def _in_order(self, operation: Operation, content: Asset, decision: Decision) -> None:
-        """I3: whoever goes first was seen to need nothing, in the very turn."""
+        """I3: an asset that goes first was seen to need nothing, in that same turn."""
         began = self._now - (self._clock.now() - decision.at) - _ROUNDING
         for id in self._registry.dependencies(content):
             self._seen(operation, id, began, lambda diff: diff.empty)

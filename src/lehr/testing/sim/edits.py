@@ -1,4 +1,4 @@
-"""Edits of a source that nobody can have meant: none of them may be published."""
+"""Edits of a source that cannot have been meant: none of them may be published."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _SAID_SECONDS = 15.0
 
 _RIVAL_SECONDS = 90
 _MOST_REPAIRS = 12
-"""Pushes in that time against somebody who undoes each: the contest's backoff allows half as many."""
+"""Pushes in that time against a person who undoes each: the contest's backoff allows half as many."""
 
 
 class Encounters:
@@ -64,7 +64,7 @@ class Encounters:
             steps.append(self._count_ahead)
         return steps
 
-    # --- what stands between a turn's beginning and its end -------------------------------
+    # --- between a turn's beginning and its end -------------------------------------------
 
     async def _thaw_during_a_look(self) -> None:
         """What holds an asset leaves intent while a turn that still goes by it looks at production."""
@@ -86,7 +86,7 @@ class Encounters:
         await self._lull.pass_by()
 
     async def _edit_at_the_start(self) -> None:
-        """What a thing reads is published anew while a process that has just begun looks at it first."""
+        """What a thing reads is published again while a new process looks at it first."""
         scene, things = self._scene, self._scene.intent.things
         id = self._dice.pick(list(things))
         read = scene.intent.lean_on(id)
@@ -196,7 +196,7 @@ class Encounters:
     # --- pushes ----------------------------------------------------------------------------
 
     async def _overtake(self) -> None:
-        """Newer content comes during a push, which is told so and stops early (I7)."""
+        """Newer content arrives during a push, which is notified and stops early (I7)."""
         scene = self._scene
         id = self._dice.pick(list(scene.intent.things))
         self._in_order()
@@ -213,7 +213,7 @@ class Encounters:
             scene.witness.violations.append(f"I7: a push of {id} goes on, and newer content has come")
 
     def _goes_on_although_overtaken(self, operation: Operation) -> bool:
-        """Whether newer content came some time ago to an asset that no pin holds, and its push goes on."""
+        """Whether newer content arrived some time ago for an unpinned asset, and its push still runs."""
         scene, id = self._scene, operation.asset
         newest, last = scene.witness.newest, scene.witness.last(id)
         if newest is None or last is None or operation.id not in scene.production.running:
@@ -273,7 +273,7 @@ class Encounters:
         return None
 
     async def _answer_too_late(self) -> None:
-        """A push goes on by itself, in some cases for longer than anybody waits for its answer."""
+        """A push runs on independently, sometimes for longer than its caller waits."""
         scene = self._scene
         id = self._dice.pick(list(scene.intent.things))
         self._in_order()
@@ -284,7 +284,7 @@ class Encounters:
         scene.production.push_faults.pop(id, None)
 
     async def _blind_after_a_push(self) -> None:
-        """How a push ended cannot be told until what its asset is reached through is there again."""
+        """How a push ended stays unknown until its asset can be reached again."""
         scene, things = self._scene, self._scene.intent.things
         pairs = [(id, ahead) for id, spec in things.items() for ahead in sorted(spec.names())]
         if not pairs:
@@ -324,7 +324,7 @@ class Encounters:
             scene.process.hint(id)
 
     async def _contest(self) -> None:
-        """Somebody else undoes each push: it is repaired ever less often (I9)."""
+        """A person undoes each push: it is repaired ever less often (I9)."""
         scene = self._scene
         id = self._at_rest()
         if id is None:

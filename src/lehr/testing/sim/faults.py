@@ -5,22 +5,22 @@ from __future__ import annotations
 import enum
 
 GARBLED = "a mistake: caf\udce9 \ud800 and NUL \0"
-"""What a stranger says whose text is not UTF-8: it cannot be encoded as it is."""
+"""A message whose text is not UTF-8: it cannot be encoded as it is."""
 
 
 class PushFault(enum.StrEnum):
     """What becomes of a push.
 
     Attributes:
-        FAIL, STALL: it says so, and has changed nothing.
-        APPLIED: it has changed everything, and says that it failed.
-        PARTIAL: it has changed a part, and says that it failed.
-        IDLE: it says that it is done, and has changed nothing.
-        WAIT: it says when to come again.
+        FAIL, STALL: it reports the failure, and has changed nothing.
+        APPLIED: it has changed everything, and reports that it failed.
+        PARTIAL: it has changed a part, and reports that it failed.
+        IDLE: it reports that it is done, and has changed nothing.
+        WAIT: it reports when to try again.
         RAISE, NONSENSE: a mistake in the plugin, before anything was changed.
         LOST: it has changed everything, and its answer is lost.
-        HANG: it does not end by itself.
-        DETACHED: it goes on by itself, whatever becomes of the coroutine and of the control plane.
+        HANG: it never ends on its own.
+        DETACHED: it runs on independently of the coroutine and of the control plane.
     """
 
     FAIL = "fail"
@@ -40,9 +40,9 @@ class LookFault(enum.StrEnum):
     """What becomes of a look at production.
 
     Attributes:
-        TRANSIENT, STALL: it says so.
+        TRANSIENT, STALL: it reports the failure.
         RAISE, NONSENSE: a mistake in the plugin.
-        WAIT, PAST: it says when to come again, in some seconds or before it was asked.
+        WAIT, PAST: it reports when to try again, in some seconds or before it was asked.
         HANG, SLOW: it takes longer than it may, or almost.
     """
 

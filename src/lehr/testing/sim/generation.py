@@ -25,10 +25,10 @@ from lehr.sdk.source import Snapshot
 
 
 class InlineGeneration:
-    """`lehr.sdk.generation.Generation` where it stands. For trusted generators only.
+    """`lehr.sdk.generation.Generation` in this process. For trusted generators only.
 
     Attributes:
-        dreams: id of an asset that it gives a turndown which nobody has written; None for a sound mind.
+        dreams: id of an asset that gets a turndown without an author; None for a sound mind.
     """
 
     def __init__(self, registry: Registry, clock: Clock) -> None:

@@ -19,7 +19,7 @@ _CALENDAR_MINUTES = 180
 """A calendar opens and closes for so long after midnight, when a history begins; then it stays open."""
 
 _LASTING = ("rate-1", "budget-1")
-"""What may stand to the end: it holds nothing for ever, nor for long."""
+"""Settings that may remain to the end: they hold nothing for ever, nor for long."""
 
 
 def _freeze(dice: Dice, now: float) -> dict[str, Any]:

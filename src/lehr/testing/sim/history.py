@@ -23,7 +23,7 @@ from lehr.testing.sim.witness import Witness
 from lehr.testing.virtual import run
 
 LEAST_EVENTS = 200
-"""A history goes on until so much has happened; its quiet phase adds to that."""
+"""A history continues until so much has happened; its quiet phase adds to that."""
 
 _LONGEST = 100_000.0
 """Seconds after which a history must be over."""
@@ -42,7 +42,7 @@ class History:
 
     @property
     def trace(self) -> Trace:
-        """What happened, for whoever has to find out why."""
+        """What happened, for debugging."""
         return self._scene.trace
 
     @property

@@ -71,7 +71,7 @@ class Intent:
     """
 
     def __init__(self, dice: Dice, registry: Registry, published: Callable[[str], Asset | None]) -> None:
-        """Intent that the dice make up; `published` tells how an asset stands in the newest incarnation."""
+        """Intent made up by the dice; `published` returns an asset as the newest incarnation has it."""
         self._published = published
         self._dice = dice
         self._by_capacity = dice.happens(0.4)
@@ -98,7 +98,7 @@ class Intent:
         return f"assets/moved/{id}.json" if id in self._moved else f"assets/{id}.json"
 
     def files(self) -> dict[str, bytes]:
-        """As they stand in the source: a workspace, and a file for each asset."""
+        """The files of the source: a workspace, and a file for each asset."""
         workspace: dict[str, Any] = {"partition": PARTITION}
         workspace["let_go"] = dict.fromkeys(sorted(self.let_go), "not ours")
         workspace |= {"shrink": self.guard, "blank": UNGUARDED}
@@ -192,7 +192,7 @@ class Intent:
         return other
 
     def turn_down(self, id: str) -> None:
-        """Ask for a turndown at once, whoever names the thing."""
+        """Ask for a turndown immediately, whatever names the thing."""
         if not self._comes_back(id):
             self.things[id].turndown = Turndown("at once", 0.0, 0.0)
 
@@ -244,13 +244,15 @@ class Intent:
             self._link(self._some())
 
     def _link(self, id: str) -> None:
-        """References, only to those before it, for in a circle none could be taken out first; and to
-        none that is turned down, which would be brought back for it, but nobody tells it of that.
+        """References, only to earlier things, and to none in turndown.
+
+        In a circle none could be taken out first. A thing in turndown would be brought back for the
+        reference, but is not notified of it.
         """
         others = [other for other, spec in self.things.items() if other < id and spec.turndown is None]
         spec = self.things[id]
         ahead = [other for other in others if self._dice.happens(0.3)]
-        # Static order and order by capacity, mixed, could ask for what nobody can do.
+        # Static order and order by capacity, mixed, could require the impossible.
         spec.depends_on, spec.sends_to = ([], ahead) if self._by_capacity else (ahead, [])
         spec.reads = [other for other in others if self._dice.happens(0.2)]
 
@@ -268,13 +270,13 @@ class Intent:
             spec.turndown = None
 
     def _turn_down_many(self) -> None:
-        """More than one change may take away, where somebody guards that."""
+        """More than one change may take away, where a guard limits that."""
         for id in list(self.things):
             if self._dice.happens(0.6) and not self._comes_back(id):
                 self.things[id].turndown = self.things[id].turndown or Turndown("all of them", 10.0, 10.0)
 
     def _retire(self) -> None:
-        """Turn down a thing with all that it names; or take out its lines while it is fenced."""
+        """Turn down a thing with all its references; or take out its lines while it is fenced."""
         naming = [id for id, spec in self.things.items() if spec.names()]
         if not naming:
             return

@@ -16,10 +16,10 @@ class Lull:
         self._scene = scene
 
     async def pass_by(self) -> None:
-        """Let nothing happen, with all faults as they are, and judge who stands still."""
+        """Let nothing happen, with all faults as they are, and find assets that are stuck."""
         scene, process = self._scene, self._scene.process
         if scene.manners.jumps:
-            return  # then nobody can tell from outside what is over
+            return  # then the end of things cannot be seen from outside
         process.store.out_of_order = False
         scene.trace.note("phase", "nothing happens for a while")
         await scene.pass_time(5.0, 20.0)

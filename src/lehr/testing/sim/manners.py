@@ -15,7 +15,7 @@ class Manners(msgspec.Struct, frozen=True):
     """How a history behaves, chosen by its seed.
 
     Attributes:
-        gentle: nothing happens that only a person or the resync can notice or mend, so that
+        gentle: nothing happens that only a person or the resync can notice or fix, so that
             everything must converge by events alone.
         resync: of the plugin, in seconds.
         jumps: the wall clock jumps.

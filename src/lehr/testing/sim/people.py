@@ -102,7 +102,7 @@ class People:
         await self._lull.pass_by()
 
     async def _edit_what_depends(self) -> None:
-        """Production of an asset is changed by hand; told as those that depend on it look, or never."""
+        """Production of an asset is changed by hand; reported as its dependents look, or never."""
         scene, things = self._scene, self._scene.intent.things
         ahead = sorted({id for spec in things.values() for id in spec.names()})
         if not ahead:
@@ -181,7 +181,7 @@ class People:
             await scene.command(Pause(selector=id, reason="because", seconds=None))
 
     async def _break_source(self) -> None:
-        """Somebody's editor, disk or script leaves a source that nobody can have meant."""
+        """An editor, disk or script leaves a source that cannot have been meant."""
         scene = self._scene
         broken = self._dice.pick(edits.BROKEN)
         contents = broken(scene.intent.files(), self._dice)
@@ -190,7 +190,7 @@ class People:
         harmless = lost and not any(scene.intent.path(id) in lost for id in scene.intent.kept())
         harmless = harmless and broken is not edits.named_but_gone
         if revision in scene.witness.revisions or harmless or contents == scene.intent.files():
-            return  # somebody may have meant that
+            return  # a person may have meant that
         scene.witness.revisions[revision] = None
         scene.repository.edit(contents, f"the source is broken: {broken.__name__}")
         try:
@@ -225,7 +225,7 @@ class People:
     # --- commands ----------------------------------------------------------------------
 
     async def _prune(self) -> None:
-        """Somebody has the past removed, as far as nothing under way can have begun in it."""
+        """Have the past removed, as far as nothing under way can have begun in it."""
         keep, seconds = self._dice.number(1, 4), self._dice.seconds(45.0, 150.0)
         await self._scene.command(PruneHistory(keep=keep, seconds=seconds))
 
@@ -360,6 +360,6 @@ class People:
                 seen = self._seen.get(id)
                 digest = self._seen[id] = decision.diff.digest()
                 if seen is not None and self._dice.happens(0.2):
-                    digest = seen  # which somebody has looked at for too long
+                    digest = seen  # after looking at it for too long
                 approval = Approve(selector=id, reason="seen", seconds=seconds, diff_digest=digest)
                 await self._scene.command(approval)

@@ -46,8 +46,8 @@ class Site(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         checks: makes the checks of one control plane.
         poll: seconds between two looks at the source.
-        observe: told of everything that has become durable.
-        deposed: told of each process that ends because another one has taken over.
+        observe: called with everything that has become durable.
+        deposed: called for each process that ends because another one has taken over.
         commits, looks: how long the store takes to commit, and the source to be read and judged.
     """
 
@@ -144,7 +144,7 @@ class Process:
         """Begin; returns when it serves.
 
         Raises:
-            Crash: it died meanwhile.
+            Crash: it died in between.
             LehrError: it could not start, and has ended.
         """
         self.site.trace.note("process", f"{self.name} starts")
@@ -195,7 +195,7 @@ class Process:
         """Let time pass.
 
         Raises:
-            Crash: the process died meanwhile.
+            Crash: the process died in between.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -204,7 +204,7 @@ class Process:
             raise Crash
 
     async def kill(self) -> None:
-        """End it at once: nothing more is written, no push of its own goes on."""
+        """End it immediately: nothing more is written, no push of its own continues."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         self.store.died.set()
@@ -253,7 +253,7 @@ class Process:
         return await inbox.carry_out(request, actor)
 
     def hint(self, id: str) -> None:
-        """The plugin says that something may have changed."""
+        """The plugin reports that something may have changed."""
         self.plugin.hints.put_nowait(AssetKey(self.site.partition, AssetId(id)))
 
     def break_watch(self) -> None:
@@ -261,7 +261,7 @@ class Process:
         self.plugin.hints.put_nowait(None)
 
     def condition(self, id: str) -> Condition | None:
-        """How an asset stands, as the store has it; None if it had no turn yet."""
+        """Status of an asset, as the store has it; None if it had no turn yet."""
         found = self.store.records.standing(AssetKey(self.site.partition, AssetId(id)))
         return None if found is None else found.condition
 
@@ -270,7 +270,7 @@ class Process:
 
         Raises:
             TimeoutError: something still was after `seconds`.
-            Crash: it died meanwhile.
+            Crash: it died in between.
         """
         await self.run(self._settled(seconds))
 

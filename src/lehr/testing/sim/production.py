@@ -1,6 +1,6 @@
-"""Simulated production, of assets of any type, that misbehaves as it is told.
+"""Simulated production, of assets of any type, that misbehaves as instructed.
 
-`Production` is what there is, whoever looks; `SimulatedPlugin` is one control plane's way to it.
+`Production` is the same for all observers; `SimulatedPlugin` is one control plane's way to it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def plain(type: str) -> Kind:
-    """Production that holds the asset's payload as it stands, without effects on others."""
+    """Production that holds the asset's payload unchanged, without effects on others."""
     return Kind(type, _payload)
 
 
@@ -68,7 +68,7 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 class Production:
-    """All that the control planes under test manage.
+    """Everything that the control planes under test manage.
 
     Attributes:
         values: what there is, by asset id; `put` and `take` change it.
@@ -79,15 +79,15 @@ class Production:
         push_faults, look_faults: what goes wrong now, by asset id.
         blind: looks at an asset fail while production does not hold another one, by asset id.
         asked: when each asset was last looked at, with or without an answer, in the event loop's seconds.
-        mute: ids of which nothing can be told of a push.
+        mute: ids whose pushes have no known status.
         hidden: seconds after which a change can be seen, by asset id.
         returning: what comes back without a push, by asset id, and when, in the event loop's seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
-        closed: operations that a provider which keeps late writers out has said to have ended, and
-            lets begin no more.
+        closed: operations that a provider which keeps late writers out has reported ended, and lets
+            begin no more.
         fencing: what keeps a late writer out.
-        garble: is added to what it says: it may be text that cannot be encoded.
+        garble: is added to its messages: it may be text that cannot be encoded.
     """
 
     def __init__(self, kinds: Iterable[Kind], dice: Dice, trace: Trace, fencing: Fencing) -> None:
@@ -130,7 +130,7 @@ class Production:
         self.unreachable = False
 
     def ask(self, id: str) -> None:
-        """Somebody looks at an asset: never so often that it is a load (I9)."""
+        """An asset is looked at: never so often that it is a load (I9)."""
         now = asyncio.get_running_loop().time()
         self.asked[id] = now
         looks = self._looks.setdefault(id, deque(maxlen=MOST_LOOKS))
@@ -264,7 +264,7 @@ class SimulatedPlugin(AssetPlugin):
         kind = production.kinds[target.type]
         intended, observed = _wish(kind, target, read), production.seen(target.id)
         if seconds:
-            await self._clock.sleep(seconds / 2)  # what was seen is old when it is told
+            await self._clock.sleep(seconds / 2)  # what was seen is old when it is reported
         changes = tuple(compare(intended, observed))
         effects = kind.effects(target, read, intended, observed)
         diff = Diff(changes, effects, production.recovery(target.id, intended) if changes else None)
@@ -376,7 +376,7 @@ class SimulatedPlugin(AssetPlugin):
             if not ended.done():
                 ended.set_result(DONE if applied else Outcome(Result.FAILED, "refused"))
 
-        # In no control plane's context: it goes on while that one is held, and when it is dead.
+        # In no control plane's context: it continues while that one is held, and when it is dead.
         seconds = production.dice.seconds(0.0, 2 * PUSH_TIMEOUT)
         loop.call_later(seconds, end, context=contextvars.Context())
         return await ended
@@ -387,11 +387,11 @@ _SAYING = {
     PushFault.STALL: Outcome(Result.STALLED, "it refuses"),
     PushFault.IDLE: DONE,
 }
-"""Faults that change nothing, and what they say."""
+"""Faults that change nothing, and their messages."""
 
 
 def blinded_by(other: str) -> str:
-    """What a look says that fails because `other` is missing."""
+    """The error of a look that fails because `other` is missing."""
     return f"it is reached through {other}, which is not there"
 
 

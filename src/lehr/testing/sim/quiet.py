@@ -1,4 +1,4 @@
-"""The quiet phase of a random history: all that is not in trouble for ever must come to rest."""
+"""The quiet phase of a random history: whatever can recover must come to rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_LOST = 2
 """Assets that may stay in trouble: fewer than the places of the limit that all share."""
 
 _LIFTS = 3
-"""How often people take back what stands: the store may not have taken it up, and what is over is refused."""
+"""How often people lift controls: the store may not have taken them up, and expired ones are refused."""
 
 _LOOK_SECONDS = 17.0
 _STAYS_SECONDS = 60.0
@@ -42,9 +42,9 @@ class Quiet:
             scene.intent.renew(*scene.intent.things)
         if untold := self._dice.happens(0.3):
             self._publish_untold()
-        scene.edit()  # and nobody asks for it to be looked at: the source is followed
+        scene.edit()  # and no look at it is requested: the source is followed
         await scene.alive(lambda: scene.process.pass_time(2.0))
-        if untold:  # what is told next is not the next
+        if untold:  # the next notification is not the next
             if self._dice.happens(0.5):
                 scene.intent.take_back()
                 renewed = False
@@ -74,7 +74,7 @@ class Quiet:
         """Seconds after which everything must have converged."""
         manners = self._scene.manners
         if manners.gentle:
-            return 1500.0  # nobody asks for a retry: the longest backoff has to pass
+            return 1500.0  # without a retry: the longest backoff has to pass
         return 400.0 + 3 * manners.resync + (600.0 if manners.jumps else 0.0)
 
     async def _heal(self) -> None:
@@ -125,7 +125,7 @@ class Quiet:
             self._scene.process.hint(id)
 
     def _publish_untold(self) -> None:
-        """What is published next cannot be said to be, for the store fails just then."""
+        """The next publication is not announced, because the store fails just then."""
         self._scene.intent.renew(self._dice.pick(list(self._scene.intent.things)))
         store = self._scene.process.store
 
@@ -139,7 +139,7 @@ class Quiet:
         store.fails = fails
 
     async def _drift_unseen(self) -> None:
-        """Production is changed, and nobody notices before the resync."""
+        """Production is changed, and not noticed before the resync."""
         scene = self._scene
         steady = [
             id

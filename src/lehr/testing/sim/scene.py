@@ -1,4 +1,4 @@
-"""What a random history plays with: all that there is in it, and the control plane that is at work."""
+"""Everything in a random history, and the control plane at work."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Scene:
     Use: make it, and within the virtual loop `open` it, before anything else.
 
     Attributes:
-        trace: what happened, for whoever has to find out why.
+        trace: what happened, for debugging.
         process: the newest control plane; aside: those in whose place another one has come.
         lost: assets that stay in trouble in the quiet phase.
         offset: seconds by which the wall clock was moved.
@@ -136,7 +136,7 @@ class Scene:
             except Crash:
                 await process.kill()
             except LehrError:
-                pass  # it has ended by itself
+                pass  # it has ended on its own
             await self.clock.sleep(1.0)
             out_of_order = out_of_order and self.dice.happens(0.7)
 
@@ -164,7 +164,7 @@ class Scene:
         """Let between `low` and `high` seconds pass.
 
         Raises:
-            Crash: the control plane died meanwhile.
+            Crash: the control plane died in between.
         """
         await self.process.pass_time(self.dice.seconds(low, high))
 
@@ -192,12 +192,12 @@ class Scene:
         self.repository.telling = True
 
     def publish(self) -> None:
-        """Somebody edits the source."""
+        """The source is edited."""
         self.intent.change()
         self.edit()
 
     async def command(self, request: AnyRequest) -> None:
-        """A person says something to the control plane."""
+        """A person gives a command to the control plane."""
         if isinstance(request, Retry):
             self.conduct.retried()
         began = self.clock.now()
@@ -215,5 +215,5 @@ class Scene:
                     self.conduct.asked_again[id] = began
 
     def controls(self) -> list[Control]:
-        """What people have said and not taken back, in this order."""
+        """Controls that people have set and not lifted, in this order."""
         return list(self.witness.controls.values())

@@ -9,9 +9,9 @@
     0:00:00.0  test@1: 1 asset, 1 changed
     ...
 
-A command stands at the start of a line; what belongs to it is indented below. Expected output ends at
-the first empty line. Lines that begin with `#` are comments. The format is after CockroachDB's
-`datadriven`, the use of it after the scripts of Oxide's reconfigurator.
+A command is at the start of a line; its parts are indented below. Expected output ends at the first
+empty line. Lines that begin with `#` are comments. The format follows CockroachDB's `datadriven`,
+its use the scripts of Oxide's reconfigurator.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lehr.base.diagnostics import Diagnostic, Excerpt, Position
 from lehr.testing.sim.script_commands import Command, Line, Misuse, Word, matched
 
 MARK = "----"
-"""Between commands and what they are to say."""
+"""Between commands and their expected output."""
 
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 
@@ -36,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
     """One command of a script, understood.
 
     Attributes:
-        line: on which it stands.
+        line: number of its line.
         arguments, options: as its function takes them, the body last among the arguments.
     """
 
@@ -47,10 +47,10 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Some commands, and what they are to say.
+    """Some commands, and their expected output.
 
     Attributes:
-        source: the lines up to `----`, as they stand.
+        source: the lines up to `----`, unchanged.
         expected: the lines after it.
     """
 
@@ -72,7 +72,7 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def expected(self) -> list[list[str]]:
-        """What each block is to say."""
+        """The expected output of each block."""
         return [list(block.expected) for block in self.blocks]
 
     def rewritten(self, outputs: Sequence[Sequence[str]]) -> str:

@@ -19,11 +19,11 @@ _PART = r"\d+(?:\.\d+)?(?:ms|[smhd])"
 
 
 class Argument(NamedTuple):
-    """What may stand for a word in capitals.
+    """Allowed values for a word in capitals.
 
     Attributes:
         says: for the reference.
-        read: the value that a text means; raises ValueError, which says what is wrong.
+        read: the value of a text; raises ValueError, whose message explains what is wrong.
     """
 
     says: str
@@ -137,4 +137,4 @@ ARGUMENTS: dict[str, Argument] = {
     "PUSHFAULT": _choice(PushFault),
     "LOOKFAULT": _choice(LookFault),
 }
-"""By the name that stands in usages."""
+"""By its name in usages."""

@@ -1,4 +1,4 @@
-"""What stands below `commit` and `file`: assets in the short form, and whole files.
+"""The text below `commit` and `file`: assets in the short form, and whole files.
 
 web: value 1, depends on db cache
 launch: lehr.Freeze
@@ -31,12 +31,12 @@ _TYPE = re.compile(r"[A-Za-z][\w-]*(\.[A-Za-z][\w-]*)*\.[A-Z]\w*")
 
 
 class Entry(msgspec.Struct):
-    """What a commit says of one asset.
+    """A commit's entry for one asset.
 
     Attributes:
         payload: fields in YAML below it, or of the short form.
         gone: its file is taken out.
-        let_go: ... and Lehr is told not to care for it any more.
+        let_go: ... and Lehr no longer cares for it.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct):
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100).encode()
 
     def depends(self) -> dict[str, Any]:
-        """The addon that says in which order it is pushed."""
+        """The addon for the order in which it is pushed."""
         addon: dict[str, Any] = self.addons.setdefault(DEPENDS_ON, {})
         return addon
 
@@ -114,7 +114,7 @@ CLAUSES = tuple(usage for usage, _expression, _meaning in _CLAUSES)
 
 
 def read_entries(lines: Sequence[Line]) -> tuple[list[Entry], list[Misuse]]:
-    """What a commit says, and all that is wrong with it."""
+    """The entries of a commit, and everything that is wrong with it."""
     entries: list[Entry] = []
     misuses: list[Misuse] = []
     told = [line for line in lines if line.text.strip() and not line.text.lstrip().startswith("#")]
@@ -129,7 +129,7 @@ def read_entries(lines: Sequence[Line]) -> tuple[list[Entry], list[Misuse]]:
 
 
 def read_text(lines: Sequence[Line]) -> tuple[bytes, list[Misuse]]:
-    """A file as it stands, without what it is indented by."""
+    """A file without its indentation."""
     text = textwrap.dedent("\n".join(line.text for line in lines))
     return f"{text}\n".encode(), []
 

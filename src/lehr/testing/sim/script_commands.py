@@ -1,8 +1,8 @@
 """Commands of scripts: how each is written, and how a line is matched with that.
 
-A usage such as `fault push ASSET FAULT [--for TIME]` is the whole grammar of a command: words in small
-letters stand as they are (`a|b` is one of them), words in capitals are arguments whose name says what
-they may be, brackets are around what may be left out.
+A usage such as `fault push ASSET FAULT [--for TIME]` is the whole grammar of a command: words in
+small letters are literal (`a|b` is one of them), words in capitals are arguments whose name defines
+their allowed values, brackets enclose optional parts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BodyReader = Callable[[Sequence[Line]], tuple[Any, list[Misuse]]]
 """Reads the indented lines below a command."""
 
 Said = Iterable[str]
-"""What a command says, line by line, besides what then happens."""
+"""A command's output, line by line, besides what then happens."""
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ Matched = tuple[Command, tuple[Any, ...], dict[str, Any]]
 def matched(
     commands: Sequence[Command], head: Line, words: list[Word], body: Sequence[Line]
 ) -> Matched | list[Misuse]:
-    """The command that a line writes, with its arguments and options; or all that is wrong with it."""
+    """The command on a line, with its arguments and options; or everything that is wrong with it."""
     named = [command for command in commands if command.word == words[0].text]
     if not named:
         return [_unknown(commands, words[0])]

@@ -1,4 +1,4 @@
-"""Playing scripts: what each block says, and what was wrong."""
+"""Playing scripts: the output of each block, and what was wrong."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Played(msgspec.Struct, frozen=True):
     """What came of a script.
 
     Attributes:
-        outputs: what each block has said.
-        failures: expectations that did not come true and rules that were broken, in order; whatever
-            was expected to be said.
+        outputs: the output of each block.
+        failures: expectations that did not become true and rules that were broken, in order,
+            whatever the expected output.
     """
 
     script: Script
@@ -38,7 +38,7 @@ class Played(msgspec.Struct, frozen=True):
 
     @property
     def difference(self) -> list[str]:
-        """Lines of a diff from what was expected; none if all was said as expected."""
+        """Lines of a diff from the expected output; empty if all was as expected."""
         return self.script.difference(self.outputs)
 
 
@@ -84,7 +84,7 @@ def play(found: Script, folder: Path, cast: Cast | None = None) -> Played:
 
     try:
         run(main, seed=setting.seed, start=setting.start)
-    except Exception as error:  # whatever it is, what was said until then is worth to be read
+    except Exception as error:  # in any case, the output until then is worth reading
         failures.append(f"the run broke: {type(error).__name__}: {error}")
     outputs += [block.expected for block in found.blocks[len(outputs) :]]
     return Played(found, tuple(outputs), tuple(failures))

@@ -45,13 +45,13 @@ _TOLD = ("source", "push", "decision", "fault", "recovery", "process")
 _IDENTIFIER = re.compile(r"\b\d[0-9a-z]{14,23}\b")
 _EVIDENT = (
     (re.compile(r" is Converged AsIntended: .*"), " is Converged"),
-    (re.compile(r".* is Pushing Pushing: .*"), ""),  # that the push begins is told by production
+    (re.compile(r".* is Pushing Pushing: .*"), ""),  # production reports when the push begins
     (re.compile(r"control plane 1 starts"), ""),
 )
-"""What goes without saying, and what stands for it."""
+"""Implied words, and their meaning."""
 
 _TRYING = (Status.PUSHING, Status.RETRYING, Status.UNKNOWN)
-"""How assets stand of which something will come soon, by itself."""
+"""Statuses of assets that will soon change automatically."""
 
 _WORKSPACE = "lehr.yaml"
 
@@ -76,7 +76,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 class Cast(msgspec.Struct, frozen=True):
-    """What a script may manage: production of other asset types than `test.Thing`, beside it.
+    """What a script may manage: production of asset types other than `test.Thing`, next to it.
 
     Attributes:
         types: whose assets commits may declare.
@@ -193,7 +193,7 @@ class Stage:
         return self.processes[:-1]
 
     async def start(self) -> None:
-        """Start a control plane beside those that are there."""
+        """Start a control plane next to the existing ones."""
         number = len(self.processes) + 1
         process = Process(self.site, f"control plane {number}", self.setting.seed * 1000 + number)
         process.plane.listeners.append(self._heard)
@@ -310,7 +310,7 @@ class Stage:
     # --- intent ----------------------------------------------------------------------
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write what a commit says into the files."""
+        """Write the entries of a commit into the files."""
         for entry in entries:
             path = f"assets/{entry.id}.yaml"
             if entry.gone:

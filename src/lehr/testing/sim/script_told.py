@@ -1,4 +1,4 @@
-"""What commands of scripts that look say."""
+"""Output of script commands that look."""
 
 from __future__ import annotations
 

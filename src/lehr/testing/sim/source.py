@@ -50,8 +50,8 @@ class Repository:
     Attributes:
         newest: the revision that is there now.
         unreadable: True while it cannot be read.
-        telling: False while nobody is told of edits.
-        garble: text that cannot be encoded, if it says such when it cannot be read.
+        telling: False while edits are not announced.
+        garble: text that cannot be encoded, if its errors contain such text.
         kept: revisions that incarnations were made from.
     """
 
@@ -70,7 +70,7 @@ class Repository:
 
         Raises:
             TransientError: it cannot be read.
-            ValueError: it cannot either, and whoever wrote the source has not thought of that.
+            ValueError: it cannot either, and the source's author has not foreseen that.
         """
         if self.unreadable:
             self._failed += bool(self.garble)
@@ -87,11 +87,11 @@ class Repository:
 
     @property
     def followed(self) -> bool:
-        """True while there is anybody to tell."""
+        """True while there are readers to notify."""
         return bool(self._readers)
 
     def tell(self) -> None:
-        """Tell every reader that there may be something new."""
+        """Notify every reader that there may be something new."""
         for reader in self._readers if self.telling else ():
             reader.set()
 
@@ -110,7 +110,7 @@ class SimulatedSource:
     name = NAME
 
     def __init__(self, repository: Repository, clock: Clock, poll: float) -> None:
-        """Look every `poll` seconds by itself."""
+        """Look every `poll` seconds on its own."""
         self._repository = repository
         self._clock = clock
         self._poll = poll

@@ -1,8 +1,8 @@
 """What holds an asset must be there: judged while nothing happens, by what production and people are like.
 
-An asset that nothing wakes any more looks well: it says what it waits for. Whether that has long come
-is seen from outside. So this needs no end of the history, at which all are woken by what is published
-last, and whoever was forgotten is forgotten himself.
+An asset that nothing wakes any more looks well: it reports what it waits for. Whether that has long
+happened is seen from outside. So this needs no end of the history, at which the last publication
+wakes all assets, and hides a forgotten one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 def complaints(scene: Scene) -> set[str]:
     """What seems to be forgotten now, one line each, with the rule's id.
 
-    A turn may be about to notice: what counts is a complaint that stands for some time.
+    A turn may be about to notice: only a complaint that remains for some time counts.
     """
     found: set[str] = set()
     for id in IDS:
@@ -57,7 +57,7 @@ Complaint = tuple[str, str]
 
 
 def _promise(scene: Scene, id: str, condition: Condition) -> Iterator[Complaint]:
-    """I7: who says when he comes again does so, and who says that he tries again says when."""
+    """I7: an asset due at a time has its turn then, and one that retries has a time for it."""
     now = scene.clock.now()
     if condition.status in _OUT_OF_CARE:
         return
@@ -115,7 +115,7 @@ def _hold(  # noqa: C901 - one case for each reason
 
 
 def _within_limits(scene: Scene, last: Asset, decision: Decision) -> bool:
-    """Whether a push would be within all that admission counts."""
+    """Whether a push would be within every limit that admission counts."""
     content, now = scene.witness.assets(decision.content).get(last.id, last), scene.clock.now()
     limits = scene.witness.payloads("lehr.RateLimit")
     with_room = all(scene.witness.has_room(content, limit, now) for limit in limits)
@@ -128,14 +128,14 @@ def _has_place(scene: Scene) -> bool:
 
 
 def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:
-    """Whether no event tells that it may go on."""
+    """Whether no event signals that it may continue."""
     return condition.reason in _BY_TIME or any(
         verdict.until is not None and condition.reason == verdict.reason for verdict in waiting
     )
 
 
 def _near_settled(scene: Scene, id: str) -> bool:
-    """Whether all that was ever joined with it is done: who is removed says so when that was seen."""
+    """Whether all that was ever joined with it is done: a removed asset reports when that was seen."""
     found = (scene.process.condition(other) for other in scene.witness.joined().get(id, ()))
     return all(condition is None or condition.status.settled for condition in found)
 
@@ -195,7 +195,7 @@ def _differs(scene: Scene, decision: Decision, id: str) -> bool:
     if id in witness.open or id in production.look_faults:
         return True
     if condition is not None and not condition.status.settled and condition.reason not in _NOTHING_DIFFERS:
-        return True  # its own next turn finds out, and tells
+        return True  # its own next turn finds out, and reports it
     content = decision.content
     if decision.goal is not Goal.PRESENT:
         content = decision.governing
@@ -206,7 +206,7 @@ def _differs(scene: Scene, decision: Decision, id: str) -> bool:
 
 
 def _unaware(scene: Scene, decision: Decision, waiting: list[Verdict]) -> Iterator[Complaint]:
-    """I7: an asset that somebody saw differ does not count as settled, with the content of both."""
+    """I7: an asset that was seen to differ does not count as settled, with the content of both."""
     if "pin" in decision.evidence:
         return
     for id in dict.fromkeys(other for verdict in waiting for other in verdict.wait_for):
@@ -220,12 +220,12 @@ def _unaware(scene: Scene, decision: Decision, waiting: list[Verdict]) -> Iterat
 
 
 def _whole(assets: dict[str, Asset], id: str) -> bool:
-    """Whether it is there, with all that it reads."""
+    """Whether it is there, with everything that it reads."""
     return id in assets and all(name in assets for name in assets[id].document()["payload"].get("reads", ()))
 
 
 def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complaint]:
-    """I7: who is done is done with what is published, and what every hint has told of."""
+    """I7: a settled asset is done with what is published, and with every hint."""
     witness, id = scene.witness, last.id
     assets = witness.assets()
     if condition.status is Status.ORPHANED and id in assets:

@@ -1,4 +1,4 @@
-"""A store that fails, lags and dies as it is told, over the real one."""
+"""A store that fails, lags and dies on demand, over the real one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class SimulatedStore:
         dies: None, or "before", "within" or "after" the next commit.
         died: set when the control plane has died at a commit, or was killed.
         commits: how many there were.
-        deposed: True once a commit was told that the lease is lost; broken: what it did against that.
+        deposed: True once a commit learned that the lease is lost; broken: what it did against
+            that.
     """
 
     def __init__(self, path: Path, committed: Committed) -> None:
-        """`committed` is told of all that has become durable."""
+        """`committed` is called with everything that has become durable."""
         self._path = path
         self._store = SqliteStore(path)
         assert self._store._writer is not None
@@ -112,7 +113,7 @@ class SimulatedStore:
 
     def _tear(self, writes: Sequence[Write]) -> None:
         """Carry out `writes`, and break off before they are committed: none may stay."""
-        torn: list[Any] = [*writes, None]  # which is no write
+        torn: list[Any] = [*writes, None]  # which is not a write
         with contextlib.suppress(KeyError, LehrError):
             self._store.commit(torn)
 

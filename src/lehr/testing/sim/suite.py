@@ -30,7 +30,7 @@ class Played(msgspec.Struct, frozen=True):
     Attributes:
         violations: of invariants, one line each; none if all is well.
         events: things that happened; seconds: of virtual time.
-        digest: of all that happened: equal whenever the seed is played again.
+        digest: of everything that happened: equal whenever the seed is played again.
         reached: how often each path was taken (`lehr.testing.sim.reached`).
     """
 
@@ -97,7 +97,7 @@ def scratch() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Plugins fail by the thousand in a simulation: what the log says of it is of no use and costs time."""
+    """Plugins fail by the thousand in a simulation: logging that is useless and costs time."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:

@@ -1,4 +1,4 @@
-"""Production of `test.Thing`: one string, with capacity and version where the thing says so."""
+"""Production of `test.Thing`: one string, with capacity and version if the thing has them."""
 
 from __future__ import annotations
 

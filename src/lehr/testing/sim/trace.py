@@ -1,4 +1,4 @@
-"""What happened in a run, in order: what it is judged by, told from, and compared with another."""
+"""What happened in a run, in order: to judge, narrate and compare it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Trouble:
         self._gentle = scene.manners.gentle
 
     def steps(self) -> Sequence[Step]:
-        """All that may go wrong, each as often as it is likely."""
+        """Everything that may go wrong, each as often as it is likely."""
         steps: list[Step] = [
             *[self._push_fault] * 3,
             *[self._drift] * 3,
@@ -80,7 +80,7 @@ class Trouble:
         self._scene.production.look_faults[id] = fault
 
     async def _blind(self) -> None:
-        """An asset is reached through another one, which somebody takes away."""
+        """An asset is reached through another one, which is then taken away."""
         things = self._scene.intent.things
         pairs = [(id, ahead) for id, spec in things.items() for ahead in sorted(spec.names())]
         if not pairs:
@@ -119,14 +119,14 @@ class Trouble:
             self._scene.production.unreachable = False
 
     def _drift(self) -> None:
-        """Somebody changes production by hand; the plugin may notice, or notice twice, or not."""
+        """Production is changed by hand; the plugin may notice, or notice twice, or not."""
         scene, id = self._scene, self._dice.pick(IDS)
         if self._dice.happens(0.3):
             scene.production.take(id)
         elif id in scene.production.values:
             by_hand = [f"by hand {self._dice.number(0, 99)}", str(self._dice.number(0, 99))]
             if "?" not in scene.production.values.values():
-                by_hand.append("?")  # of two that nobody can measure, neither may go first
+                by_hand.append("?")  # of two that cannot be measured, neither may go first
             scene.production.put(id, self._dice.pick(by_hand))
         hints = 1 if self._gentle else self._dice.number(0, 2)
         scene.trace.note("drift", f"{id} is changed by hand; {hints} hints")
@@ -271,7 +271,7 @@ class Trouble:
         raise Crash
 
     async def _kill_in_a_turndown(self) -> None:
-        """Whatever a turndown has come to, it goes on in time when the process is another one."""
+        """Whatever the progress of a turndown, it continues in time when the process is another one."""
         stages = (Reason.TURNDOWN_STANDS, Reason.PUSHING, Reason.STILL_REFERENCED)
         leaving = [
             id
@@ -289,7 +289,7 @@ class Trouble:
         await self._lull.pass_by()
 
     async def _kill_twice_in_a_push(self) -> None:
-        """Nobody can tell how a push has ended, and two processes find that out, one after the other."""
+        """The end of a push is unknown, and two processes find that out, one after the other."""
         production = self._scene.production
         running = sorted(operation.asset for operation in production.running.values())
         if not running:
@@ -320,7 +320,7 @@ class Trouble:
             process.release()
 
     async def _take_over(self) -> None:
-        """The process is stopped and thought dead; when it goes on, another one has taken over."""
+        """The process is stopped and thought dead; when it continues, another one has taken over."""
         late = self._scene.process
         late.hold()
         await self._scene.begin(out_of_order=late.store.out_of_order)

@@ -117,7 +117,7 @@ def _as_intended(history: Judged) -> Iterator[str]:
 
 
 def _connected(history: Judged, ids: Iterable[str]) -> set[str]:
-    """`ids`, and all that is or was joined with one of them by references, in whatever direction.
+    """`ids`, and everything that is or was joined with one of them by references, in any direction.
 
     Order among dependencies and dependants, and turndowns that wait for referrers, may keep these from
     converging as long as one of them is in trouble; nothing else may (I9).
@@ -165,7 +165,7 @@ def _condition(history: Judged, id: str) -> Condition | None:
 
 
 def _converged(history: Judged, asset: Asset) -> Iterator[str]:
-    """I7: production is as intent says. What holds an asset then is what intent itself says."""
+    """I7: production matches intent. Only intent itself holds an asset then."""
     condition = _condition(history, asset.id)
     if condition is None:
         yield f"I8: nothing is known of {asset.id}"
@@ -202,7 +202,7 @@ def _departed(history: Judged) -> list[str]:
 
 
 def _left_alone_or_removed(history: Judged, id: str) -> Iterator[str]:
-    """I4: what left intent with a turndown is removed; what was let go is left, and said to be."""
+    """I4: assets that left intent with a turndown are removed; released ones stay, and are reported."""
     condition, last = _condition(history, id), history.witness.last(id)
     assert last is not None
     if condition is None:

@@ -1,7 +1,7 @@
-"""Watches a history, write by write and push by push, and tells what broke a rule.
+"""Watches a history, write by write and push by push, and reports broken rules.
 
-It keeps a model of its own of all that was written, without SQL, and judges each write by what
-stood at that very moment.
+It keeps its own model of everything that was written, without SQL, and judges each write by the
+state at that very moment.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Witness:
         incarnations: by sequence.
         open: operations that have not ended, by asset.
         admitted: ids of all operations there ever were.
-        let_prune: those of them that nobody needed when something was pruned.
+        let_prune: those of them that were not needed when something was pruned.
         ledger: the last entry of each asset.
         reached: how often each path was taken.
         revisions: digests by id of what each revision of the source declares; None for one that
@@ -148,7 +148,7 @@ class Witness:
         return None
 
     def standing(self, kind: ControlKind, asset: Asset, now: float) -> Control | None:
-        """The last control of `kind` that stands over an asset."""
+        """The last active control of `kind` over an asset."""
         found = [
             item
             for item in self.controls.values()  # in the order in which they were given
@@ -160,7 +160,7 @@ class Witness:
         return found[-1] if found else None
 
     def declared(self, type: str, asset: Asset, now: float) -> bool:
-        """Whether a governing asset of `type` selects this one in the newest incarnation, and stands."""
+        """Whether a governing asset of `type` selects this one in the newest incarnation, and is active."""
         return any(
             selected(payload["select"], asset)
             for payload in self.payloads(type).values()
@@ -173,7 +173,7 @@ class Witness:
         return {id: item.document()["payload"] for id, item in self.assets().items() if item.type == type}
 
     def closed(self, asset: Asset, now: float) -> list[str]:
-        """Calendars that let no push of an asset go at `now`, and that nobody overrides."""
+        """Calendars that let no push of an asset go at `now`, and that are not overridden."""
         return [
             id
             for id, payload in self.payloads("lehr.Calendar").items()
@@ -296,7 +296,7 @@ class Witness:
             self._broken("I2", f"the digest of {incarnation.name} is not that of its assets")
 
     def _guarded(self, write: Publish, before: dict[str, Asset], after: dict[str, Asset]) -> None:
-        """I4: one change takes away only so much, unless somebody has acknowledged just that one."""
+        """I4: one change takes away only so much, unless exactly that was acknowledged."""
         acknowledged = self.guards.get(write.candidate.sources[0].revision)
         if acknowledged is None or acknowledged == max(self.incarnations, default=0):
             return
@@ -311,7 +311,7 @@ class Witness:
                 self._broken("I4", f"one change takes away {sorted(lost)} of {len(kept)}, beyond the guard")
 
     def lifted(self, request: Lift, before: Iterable[Control], now: float) -> None:
-        """A person was told that controls are taken back: those that were asked for, and no others."""
+        """A person got the answer that controls are lifted: those that were asked for, and no others."""
         asked = parse_selector(request.selector)
         for control in before:
             if not _stands(control, now) or self.jumped:
@@ -327,7 +327,7 @@ class Witness:
                 self._broken("I12", f"{control.kind} of {control.selector} is gone, and nobody lifted it")
 
     def promised(self, request: Controlling, id: str) -> None:
-        """A person was told that the control `id` stands: it is durable, and what was asked for (I12)."""
+        """A person was answered that control `id` is active: it is durable, and what was asked for (I12)."""
         control = self.controls.get(id)
         if control is None:
             self._broken("I12", f"control {id} is said to stand, and is not written")
@@ -371,11 +371,11 @@ class Witness:
         self._pushes.setdefault(operation.asset, []).append(operation.id)
 
     def _content_of(self, operation: Operation, *, pinned: bool) -> Asset | None:
-        """The asset whose content is pushed; it must be the one that stands now."""
+        """The asset whose content is pushed; it must be the current one."""
         id, last = operation.asset, self.last(operation.asset)
         assert last is not None
         if pinned and self.jumped and self._has_pin_that_ends(last):
-            return None  # whether the pin stands depends on when one asks
+            return None  # whether the pin is active depends on the moment
         content = self.assets(operation.content).get(id)
         pin = self.standing(ControlKind.PIN, last, operation.started_at)
         if content is None:
@@ -427,7 +427,7 @@ class Witness:
             self._broken("I4", f"{id} goes to {goal} although {self.referrers(id)} refer to it")
         if goal is Goal.ABSENT and not self.jumped:
             entry, last = self.ledger.get(id), self.last(id)
-            # How long it stays fenced is for the newest word on it to say, also where a pin holds it.
+            # The newest intent for it decides how long it stays fenced, also where a pin holds it.
             addon = (None if last is None else self.turndown(last)) or addon
             if (
                 entry is not None
@@ -437,7 +437,7 @@ class Witness:
                 self._broken("I4", f"{id} is removed before its fence has stood")
 
     def _goes_on(self, operation: Operation, content: Asset) -> None:
-        """I4: what is turned down, and needed by nobody, goes from stage to stage and never back."""
+        """I4: what is turned down, and no longer needed, goes from stage to stage and never back."""
         id, entry = operation.asset, self.ledger.get(operation.asset)
         last = self.last(id)
         overtaken = self.newest is None or operation.governing != self.newest.header.sequence
@@ -476,7 +476,7 @@ class Witness:
             self._starts.append(_Start(operation.started_at, _counted_for(asset, id, payload), payload))
 
     def has_room(self, asset: Asset, id: str, now: float) -> bool:
-        """Whether a push of an asset would be within the rate limit `id` now, or there is none any more."""
+        """Whether a push of an asset would be within the rate limit `id` now, if that still exists."""
         payload = self.payloads("lehr.RateLimit").get(id)
         return payload is None or self._used(asset, id, payload, now) < payload["pushes"]
 

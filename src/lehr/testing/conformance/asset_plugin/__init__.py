@@ -8,9 +8,9 @@ breaks. A test makes a fresh `Subject` for each rule and runs it:
         asyncio.run(rule(subject(tmp_path)))
 
 `looking` holds the rules of diffs, `pushing` those of pushes that end, `interruption` those of
-pushes that do not, `recovering` those of production that puts itself right, `discovering` those of what
-is found before anything was declared, `conduct` those of what a plugin says of itself and shows,
-`output` those of what it shows of production's own words.
+pushes that do not, `recovering` those of production that repairs itself, `discovering` those of
+what is found before anything was declared, `conduct` those of what a plugin reports of itself and
+shows, `output` those of what it shows of production's output.
 """
 
 from lehr.testing.conformance.asset_plugin.conduct import RULES as _CONDUCT

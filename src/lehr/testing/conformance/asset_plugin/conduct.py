@@ -1,4 +1,4 @@
-"""The rules of good conduct: what a plugin says of itself, what it shows, how it fails and ends."""
+"""The rules of good conduct: what a plugin reports and shows, how it fails and ends."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def watch_names_assets(subject: Subject) -> None:
 
 @rule
 async def close_can_be_repeated(subject: Subject) -> None:
-    """`close` may be called twice, and production goes on."""
+    """`close` may be called twice, and production continues."""
     await subject.apply(subject.asset)
     before = subject.observe()
     await subject.plugin.close()
@@ -87,7 +87,7 @@ async def close_can_be_repeated(subject: Subject) -> None:
 
 
 async def _every_way(subject: Subject) -> None:
-    """Have the plugin say all that it can be brought to say."""
+    """Make the plugin report everything that it can."""
     for asset in (subject.asset, subject.changed):
         await subject.diff(asset)
         await subject.push(asset)

@@ -26,7 +26,7 @@ async def discover_never_writes(subject: Subject) -> None:
 
 @rule
 async def what_is_discovered_is_as_intended(subject: Subject) -> None:
-    """What was applied is found, and what is found without an obstacle has an empty diff as it stands."""
+    """What was applied is found, and a draft without an obstacle has an empty diff."""
     if not _discovers(subject):
         return
     for applied in (subject.asset, subject.changed):
@@ -48,7 +48,7 @@ def _discovers(subject: Subject) -> bool:
 
 
 def _asset(subject: Subject, draft: Found) -> Asset:
-    """The draft as it would come out of a file that somebody wrote it into."""
+    """The draft as read from a file that contains it."""
     payload = msgspec.json.decode(msgspec.json.encode(draft.payload))
     hold(payload == draft.payload, "a draft is plain data")
     kind = subject.registry.types[draft.type].payload

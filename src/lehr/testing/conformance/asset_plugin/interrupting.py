@@ -23,7 +23,7 @@ class _Waits:
 
 
 async def waits_of(coroutine: Coroutine[Any, Any, object]) -> int:
-    """Run `coroutine` to its end, and say how often it waited."""
+    """Run `coroutine` to its end, and return how often it waited."""
     waits = _Waits(sys.maxsize)
     await asyncio.ensure_future(_interrupted(waits, coroutine, _cancelled))
     return waits.seen
@@ -54,8 +54,8 @@ async def overtaken_at(step: int, coroutine: Coroutine[Any, Any, object], other:
 def spread(waits: int, most: int | None) -> Iterator[int]:
     """At which of `waits` waits to interrupt: every one, or `most` that are evenly spread.
 
-    Goes on after the last wait if every one is wanted: the next run may wait more often than the
-    last. Whoever iterates stops after a run that waited less often than that.
+    Continues after the last wait if every one is wanted: the next run may wait more often than the
+    last. The caller stops iterating after a run that waited less often than that.
     """
     if most is None or waits <= most:
         yield from range(1, _MOST_WAITS)

@@ -1,4 +1,4 @@
-"""The rules of `push` that does not run to its end, and of `status`, which says whether it may go on."""
+"""The rules of a `push` that does not end, and of `status`, which reports whether it may still run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lehr.testing.plugins import FixedPush, FixedReader, push_of, target_of
 
 @rule
 async def push_survives_cancellation(subject: Subject) -> None:
-    """Cancelled at any await, and ended as `status` says, a push can simply be repeated."""
+    """Cancelled at any await, and ended according to `status`, a push can simply be repeated."""
     async for _, journey in _interrupted(subject, subject.journeys()):
         await subject.apply(*journey.end)
 
@@ -87,7 +87,7 @@ async def finished_operations_have_ended(subject: Subject) -> None:
 async def _interrupted(
     subject: Subject, journeys: Iterable[Journey]
 ) -> AsyncIterator[tuple[Operation, Journey]]:
-    """Each journey, broken off at each await, after `status` said that it has ended."""
+    """Each journey, broken off at each await, after `status` reported its end."""
     for journey in journeys:
         await subject.start(journey)
         waits = await waits_of(subject.push(*journey.end))

@@ -12,7 +12,7 @@ import structlog
 
 @contextlib.contextmanager
 def logged() -> Iterator[list[str]]:
-    """Every line that is logged meanwhile, whatever the level, with structlog or without."""
+    """Every line that is logged in this context, whatever the level, with structlog or without."""
     lines: list[str] = []
 
     class Listener(logging.Handler):

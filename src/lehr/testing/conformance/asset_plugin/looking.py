@@ -1,4 +1,4 @@
-"""The rules of `diff`: it only looks, says the same of the same, and says it plainly."""
+"""The rules of `diff`: it only looks, answers the same about the same, and answers plainly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def diff_never_writes(subject: Subject) -> None:
 
 @rule
 async def diff_can_be_repeated(subject: Subject) -> None:
-    """`diff`, called twice with nothing changed, says and reads the same twice."""
+    """`diff`, called twice with nothing changed, returns and reads the same twice."""
     for asset in (subject.asset, subject.changed):
         readers = (subject.reader(asset), subject.reader(asset))
         first, second = [await subject.diff(asset, reader=reader) for reader in readers]
@@ -39,7 +39,7 @@ async def diff_can_be_repeated(subject: Subject) -> None:
 
 @rule
 async def diff_survives_cancellation(subject: Subject) -> None:
-    """Cancelled at any await, `diff` has changed nothing, and the next one says what it said before."""
+    """Cancelled at any await, `diff` has changed nothing, and the next one returns what it did before."""
     expected = await subject.diff(subject.asset)
     before = subject.observe()
     waits = await waits_of(subject.diff(subject.asset))
@@ -80,7 +80,7 @@ async def intent_comes_through_the_reader(subject: Subject) -> None:
 
 @rule
 async def memory_is_only_a_hint(subject: Subject) -> None:
-    """The plugin of a new process finds what the one before found, and goes on from there."""
+    """The plugin of a new process finds what the one before found, and continues from there."""
     await subject.apply(subject.asset)
     await subject.restart()
     hold((await subject.diff(subject.asset)).empty, "a new plugin finds what another has applied")

@@ -28,7 +28,7 @@ _NOT_UTF_8 = b"\xff\xfe\xc3\x28\0\xed\xa0\x80\xf0\x9f"
 
 @rule
 async def output_of_production_is_safe_to_show(subject: Subject) -> None:
-    """Whatever production prints while it is unhealthy: what is said is short, printable and has no secret.
+    """Whatever production prints while it is unhealthy: reports are short, printable and without secrets.
 
     Tried where the subject can make production `talk`.
     """
@@ -76,7 +76,7 @@ def _cut_at_likely_limits(secret: bytes, half: int) -> bytes:
 
 
 async def _said(subject: Subject) -> list[str]:
-    """All that the plugin says of production that talks."""
+    """Everything that the plugin reports of production with output."""
     said: list[str] = []
     found: Diff | None = None
     outcome: Outcome | None = None

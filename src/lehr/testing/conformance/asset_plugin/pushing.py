@@ -38,7 +38,7 @@ async def disturbance_is_seen_and_healed(subject: Subject) -> None:
 
 @rule
 async def overtaken_pushes_are_honest(subject: Subject) -> None:
-    """Told that newer content has overtaken it, a push ends done and is, or failed and can be repeated."""
+    """Notified of newer content, a push ends done, and is, or failed and can be repeated."""
     await subject.apply(subject.asset)
     push = subject.begin(Aim(subject.changed), superseded=True)
     outcome = await subject.push(subject.changed, push=push)

@@ -10,7 +10,7 @@ _MOST_WAIT = 0.5  # seconds between two looks, however long a plugin would have 
 
 @rule
 async def crashes_cost_no_push(subject: Subject) -> None:
-    """After a crash that production puts right, diffs say when to look again until they are empty.
+    """After a crash that production repairs, diffs request another look until they are empty.
 
     Tried where the subject has a `crash`.
     """
@@ -27,7 +27,7 @@ async def crashes_cost_no_push(subject: Subject) -> None:
 
 
 async def _recovered(subject: Subject) -> None:
-    """Look again, as the diffs say, until one is empty."""
+    """Look again, as the diffs request, until one is empty."""
     deadline = subject.clock.monotonic() + subject.patience
     while not (found := await subject.diff(subject.asset)).empty:
         wait = found.look_again

@@ -143,7 +143,7 @@ class Subject:
         return outcome
 
     async def discover(self) -> list[Found]:
-        """What the plugin finds where `query` says. Payloads are not for showing, so they are not noted."""
+        """What the plugin finds for `query`. Payloads are not for showing, so they are not noted."""
         partition = target_of(self.asset).partition
 
         async def collect() -> list[Found]:
@@ -170,7 +170,7 @@ class Subject:
             await self.apply(*journey.start)
 
     async def settle(self, operation: Operation) -> None:
-        """Wait until the plugin says that `operation` changes nothing any more."""
+        """Wait until the plugin reports that `operation` changes nothing any more."""
         deadline = self.clock.monotonic() + self.patience
         while await self.plugin.status(operation) is not Progress.ENDED:
             hold(self.clock.monotonic() < deadline, f"{operation.id} ends within {self.patience:g} seconds")
@@ -185,7 +185,7 @@ class Subject:
         try:
             return await call
         except BaseException as error:
-            # With its causes and notes: whoever logs an exception shows them all.
+            # With its causes and notes: logging an exception shows them all.
             self.shown.extend(traceback.format_exception(error))
             raise
 

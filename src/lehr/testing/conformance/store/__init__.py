@@ -7,9 +7,9 @@ the rule that it breaks. A test makes a fresh `Subject` for each rule and runs i
     def test_keeps_the_contract(rule, tmp_path):
         rule(Subject(lambda: MyStore(tmp_path / "state")))
 
-`incarnations` and `spans` hold the rules of intent, `admission` those of pushes, `history` those of what was
-decided and said, `retention` those of pruning, `importing` those of incarnations of other
-states, `handling` those of whatever goes on at the same time or goes wrong.
+`incarnations` and `spans` hold the rules of intent, `admission` those of pushes, `history` those of
+what was decided and reported, `retention` those of pruning, `importing` those of incarnations of
+other states, `handling` those of concurrency and failures.
 """
 
 from lehr.testing.conformance.store.admission import RULES as _ADMISSION

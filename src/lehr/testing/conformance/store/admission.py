@@ -84,7 +84,7 @@ def _after(change: Callable[[Store], object], reason: str) -> Rule:
 
 @named_plain
 def changed_governance_refuses(subject: Subject) -> None:
-    """A check's configuration was published meanwhile."""
+    """A check's configuration was published since."""
     _after(lambda store: published(store, 1, asset("rule", "2", type=RULE)), Reason.GOVERNANCE_CHANGED)(
         subject
     )
@@ -92,19 +92,19 @@ def changed_governance_refuses(subject: Subject) -> None:
 
 @named_plain
 def changed_controls_refuse(subject: Subject) -> None:
-    """A person said something meanwhile, or took it back."""
+    """A control was set or lifted since."""
     _after(lambda store: commit(store, SetControl(control("c1"))), Reason.CONTROLS_CHANGED)(subject)
 
 
 @named_plain
 def changed_content_refuses(subject: Subject) -> None:
-    """The asset itself was published anew meanwhile."""
+    """The asset itself was published again since."""
     _after(lambda store: published(store, 1, asset("a", "2")), Reason.OVERTAKEN)(subject)
 
 
 @named_plain
 def vanished_content_refuses(subject: Subject) -> None:
-    """The asset was removed from intent meanwhile."""
+    """The asset was removed from intent since."""
     _after(lambda store: published(store, 1, removals=["a"]), Reason.OVERTAKEN)(subject)
 
 
@@ -138,7 +138,7 @@ def unrelated_content_does_not_refuse(subject: Subject) -> None:
 
 @named_plain
 def an_asset_that_left_intent_can_be_pushed(subject: Subject) -> None:
-    """Its turndown goes on; what counts is that it is still gone."""
+    """Its turndown continues; what counts is that it is still gone."""
     with subject.opened() as store:
         governed(store)
         published(store, 1, removals=["a"])
@@ -191,7 +191,7 @@ def at_most_one_push_per_asset(subject: Subject) -> None:
 
 @named_plain
 def unknown_keeps_an_operation_open(subject: Subject) -> None:
-    """It has a result, no end, and stays among the open ones until somebody knows."""
+    """It has a result, no end, and stays open until its end is known."""
     with subject.opened() as store:
         governed(store)
         admitted(store, request(store, "o1"))
@@ -308,7 +308,7 @@ def a_clock_that_was_ahead_blocks_nothing(subject: Subject) -> None:
 
 @named_plain
 def what_is_held_is_released_by_the_outcome(subject: Subject) -> None:
-    """A reservation without a window counts until the push has ended; unknown is no end."""
+    """A reservation without a window counts until the push has ended; unknown is not an end."""
     limit = Reservation("slots", 1)
     with subject.opened() as store:
         governed(store)

@@ -42,7 +42,7 @@ _TEXT = "größe 名前 \U0001f9ca \u2028 \\ \" ' %s {x}"
 
 @named_plain
 def what_was_committed_needs_no_close(subject: Subject) -> None:
-    """A process that dies closes nothing: whoever opens the store next has all that was committed."""
+    """A process that dies closes nothing: the next one that opens the store has everything committed."""
     with subject.opened() as dead:
         governed(dead)
         commit(dead, request(dead, "o1"))
@@ -70,7 +70,7 @@ def handles_see_each_others_commits(subject: Subject) -> None:
 
 @named_plain
 def answers_are_of_one_moment(subject: Subject) -> None:
-    """What is read piece by piece does not mix with what is committed meanwhile."""
+    """A read in pieces does not mix with concurrent commits."""
     with subject.opened() as store:
         assets = [asset(f"a{number:03}", "1") for number in range(100)]
         published(store, 0, *assets)

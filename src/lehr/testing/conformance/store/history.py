@@ -1,4 +1,4 @@
-"""The rules of what was decided and said: decisions, standings, ledger, controls, attempts, audit."""
+"""The rules of records: decisions, standings, ledger, controls, attempts, audit."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def a_standing_is_as_old_as_its_verdict(subject: Subject) -> None:
 
 @named_plain
 def a_touch_is_no_decision(subject: Subject) -> None:
-    """It moves the due time of what stands; without anything that stands it does nothing."""
+    """It moves the due time of an existing standing; without one it does nothing."""
     with subject.opened() as store:
         commit(store, Touch(key("a"), decision("a").condition))
         hold(store.records.standing(key("a")) is None, "touching nothing makes nothing")
@@ -128,7 +128,7 @@ def the_ledger_keeps_the_last_word(subject: Subject) -> None:
 
 @named_plain
 def controls_stand_until_lifted_or_run_out(subject: Subject) -> None:
-    """Those that stand, in the order in which they were given."""
+    """The active ones, in the order in which they were given."""
     with subject.opened() as store:
         commit(store, SetControl(control("c1")))
         commit(store, SetControl(control("c2", expires_at=NOW + 10)))
@@ -146,7 +146,7 @@ def controls_stand_until_lifted_or_run_out(subject: Subject) -> None:
 
 @named_plain
 def the_version_of_controls_grows_with_every_word(subject: Subject) -> None:
-    """Given or taken back: whoever rested on an older version is refused."""
+    """Given or lifted: a writer that relied on an older version is refused."""
     with subject.opened() as store:
         versions = [store.records.controls(PARTITION, NOW)[0]]
         for write in (

@@ -1,4 +1,4 @@
-"""The rules of what is imported: it can be read, it is what its file says, and it is never in force."""
+"""The rules of imports: they can be read, match their file, and are never in force."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lehr.testing.conformance.store.subject import (
 
 @contextmanager
 def _exported(store: Store) -> Iterator[Path]:
-    """A file with incarnation 1 of a store that goes on to 2, which has other assets."""
+    """A file with incarnation 1 of a store that continues to 2, which has other assets."""
     header = published(store, 0, asset("a", "1"), asset("b", "1"))
     with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
         path = Path(folder) / "file"

@@ -58,7 +58,7 @@ def what_was_committed_outlives_the_process(subject: Subject) -> None:
 
 @named_plain
 def a_commit_is_whole_or_not_at_all(subject: Subject) -> None:
-    """When one write fails, none was written, and the store goes on."""
+    """When one write fails, none was written, and the store continues."""
     with subject.opened() as store:
         published(store, 0, asset("a", "1"))
         broken = [TakeLease(PARTITION), publication(1, asset("b", "1")), object()]

@@ -1,4 +1,4 @@
-"""The rules of pruning: what nobody needs goes, and what anybody needs stays as it was."""
+"""The rules of pruning: what is not needed goes, and what is needed stays as it was."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _pin(store: Store, id: str, incarnation: int, *, expires_at: float | None = 
 
 @named_plain
 def what_nobody_needs_is_pruned(subject: Subject) -> None:
-    """Its assets cannot be read any more, and whoever tries is told so; its header stays."""
+    """Its assets can no longer be read, and readers are told so; its header stays."""
     with subject.opened() as store:
         _days(store, 6)
         headers = [store.intent.incarnation(PARTITION, sequence) for sequence in range(1, 7)]
@@ -139,7 +139,7 @@ def what_is_young_stays(subject: Subject) -> None:
 
 @named_plain
 def what_is_pinned_stays(subject: Subject) -> None:
-    """As long as the pin stands, and as long again as nothing else may go."""
+    """While the pin is active, and for as long again as nothing else may go."""
     with subject.opened() as store:
         _days(store, 6)
         _pin(store, "p1", 2)
@@ -187,7 +187,7 @@ def what_is_under_way_stays(subject: Subject) -> None:
 
 @named_plain
 def the_last_to_hold_what_is_not_turned_down_stays(subject: Subject) -> None:
-    """Whoever takes an asset out of production has to know what it was, and what it read."""
+    """Taking an asset out of production requires knowing what it was, and what it read."""
     with subject.opened() as store:
         _days(store, 4)
         published(store, 4, removals=["b"])
@@ -208,7 +208,7 @@ def the_last_to_hold_what_is_not_turned_down_stays(subject: Subject) -> None:
 
 @named_plain
 def a_pin_to_what_is_pruned_is_refused(subject: Subject) -> None:
-    """It would hold an asset at what nobody can read."""
+    """It would hold an asset at unreadable content."""
     with subject.opened() as store:
         _days(store, 3)
         _pruned(store)
@@ -220,7 +220,7 @@ def a_pin_to_what_is_pruned_is_refused(subject: Subject) -> None:
 
 @named_plain
 def old_records_are_pruned(subject: Subject) -> None:
-    """Decisions and pushes that are not the last of their asset; never what a person has said."""
+    """Decisions and pushes that are not the last of their asset; never what a person did."""
     with subject.opened() as store:
         governed(store)
         for number in (1, 2, 3):
@@ -277,7 +277,7 @@ def what_would_be_pruned_is_told(subject: Subject) -> None:
 
 @named_plain
 def shares_that_were_over_long_ago_are_pruned(subject: Subject) -> None:
-    """Also of a limit that nobody asks for again; the pushes that took them can go then."""
+    """Also of a limit that is no longer asked about; the pushes that took them can go then."""
     gone, left = Reservation("gone", 9, 60.0), Reservation("left", 9, 200 * _DAY)
     with subject.opened() as store:
         governed(store)

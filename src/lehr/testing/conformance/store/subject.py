@@ -179,7 +179,7 @@ def refused(store: Store, admit: Admit, reason: str) -> Refused:
 
 
 def trace(store: Store) -> list[object]:
-    """All that an admission could write."""
+    """Everything that an admission could write."""
     records = store.records
     return [
         records.operations(PARTITION),

@@ -12,7 +12,7 @@ from typing import Any, Self
 from lehr.testing.sim.coverage.executable import lines_of
 
 _TOOL = 4
-"""One of the two numbers that `sys.monitoring` leaves to whoever wants them."""
+"""One of the two numbers that `sys.monitoring` leaves to any tool."""
 
 
 class Recorder(ABC):

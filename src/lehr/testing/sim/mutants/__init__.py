@@ -14,12 +14,12 @@ A mutation is a file `NAME.patch`:
     @@ -1,4 +1,3 @@
     ...
 
-`Bug` is the class of bugs that it stands for, `Thought` what somebody who wrote it may have had in
-mind, `Breaks` the invariant of the architecture that does not hold any more, and `Found` the case that
-last found it, which is played first: a history, else a scenario, else a test of the repository. Where a bug
-lies in what histories do not simulate, `# Outside: claims` names that; nine in ten of the others must be
-found by histories alone. A file of somebody else's needs none of these lines: whatever `diff -u` or
-`git diff` writes can be judged.
+`Bug` is the class of bugs that it represents, `Thought` what its author may have had in mind,
+`Breaks` the invariant of the architecture that it breaks, and `Found` the case that last found it,
+which is played first: a history, else a scenario, else a test of the repository. Where a bug lies
+in what histories do not simulate, `# Outside: claims` names that; nine in ten of the others must be
+found by histories alone. Other files need none of these lines: any output of `diff -u` or `git
+diff` can be judged.
 
 The package is copied into a folder of its own, the copy is changed, and the suite runs against the
 copy in processes of its own: the random histories from seed 0 up, then, where the sources are, the

@@ -22,7 +22,7 @@ from lehr.testing.sim.mutants.patch import PatchError
 from lehr.testing.sim.suite import scratch
 
 SEEDS = 1000
-"""Histories that are tried, unless told otherwise: as many as the tests play."""
+"""Histories that are tried by default: as many as the tests play."""
 
 LONGEST = 20.0
 """Seconds that a case may compute; most take a tenth of one."""
@@ -70,7 +70,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def cases(seeds: range = range(SEEDS)) -> list[str]:
-    """All that is played: the histories of `seeds`; where the sources are, the scenarios; the fault plans."""
+    """All cases: the histories of `seeds`; where the sources are, the scenarios; the fault plans."""
     return [
         *(f"seed {seed}" for seed in seeds),
         *(f"scenario {path}" for path in sorted(_SCENARIOS.glob("*.txt"))),
@@ -227,7 +227,7 @@ class _Hunt:
             self.broken[under_way] = (f"I7: it {how}",)
 
     async def _listen(self, process: asyncio.subprocess.Process, numbers: Sequence[int]) -> int | None:
-        """Take up what the process says, to its end; the case that it began last, None for nothing.
+        """Read the process's output to its end; returns the case that it began last, None for nothing.
 
         Raises:
             _Over: what it would play now is of no interest any more.
@@ -295,7 +295,7 @@ async def judge_all(
 
 
 def show(mutation: Mutation, case: str) -> None:
-    """Tell on stdout what happens in `case` against `mutation`.
+    """Narrate on stdout what happens in `case` against `mutation`.
 
     Raises:
         PatchError: the mutation does not fit.

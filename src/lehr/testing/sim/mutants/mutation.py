@@ -1,4 +1,4 @@
-"""A mutation, what is said of it, and those that come with Lehr."""
+"""A mutation, its description, and those that come with Lehr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Mutation(msgspec.Struct, frozen=True):
     """One planted bug.
 
     Attributes:
-        bug: the class of bugs that it stands for; empty if nobody says.
+        bug: the class of bugs that it represents; empty if not given.
         thought: what its author may have had in mind.
         breaks: the invariant that does not hold any more.
         outside: what no history simulates and the bug lies in; empty if histories should find it.
@@ -57,7 +57,7 @@ def mutation(text: str, name: str) -> Mutation:
     """The mutation that `text`, the contents of a `.patch` file, describes.
 
     Raises:
-        PatchError: it is no patch, or touches what no mutation may.
+        PatchError: it is not a patch, or touches what no mutation may.
     """
     files = read(text)
     for file in files:
@@ -71,7 +71,7 @@ def mutation(text: str, name: str) -> Mutation:
 
 
 def _said(text: str, word: str) -> str:
-    """What the header says under `word`, in one line."""
+    """The header's text under `word`, in one line."""
     said: list[str] = []
     current = ""
     for line in text.splitlines():
@@ -89,7 +89,7 @@ def from_file(path: Path) -> Mutation:
     """The mutation in a file.
 
     Raises:
-        PatchError: it cannot be read, is no patch, or touches what no mutation may.
+        PatchError: it cannot be read, is not a patch, or touches what no mutation may.
     """
     try:
         text = path.read_text()

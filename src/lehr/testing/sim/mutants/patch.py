@@ -19,7 +19,7 @@ class PatchError(LehrError):
 
 
 class Hunk(msgspec.Struct, frozen=True):
-    """Lines that stand together.
+    """Adjacent lines.
 
     Attributes:
         place: number of the first line in the old text, from 1.
@@ -43,7 +43,7 @@ class Hunk(msgspec.Struct, frozen=True):
 
 
 def _unchanged(lines: Sequence[tuple[str, str]]) -> int:
-    """How many lines stand before the first that changes."""
+    """Number of lines before the first that changes."""
     return next(number for number, (mark, _text) in enumerate(lines) if mark != " ")
 
 
@@ -54,7 +54,7 @@ class FilePatch(msgspec.Struct, frozen=True):
     hunks: tuple[Hunk, ...]
 
     def applied(self, text: str) -> str:
-        """`text` with every hunk applied, where it stands or as near by as it fits.
+        """`text` with every hunk applied, in its place or as near by as it fits.
 
         Raises:
             PatchError: a hunk fits nowhere.
@@ -90,10 +90,10 @@ def _found(lines: Sequence[str], hunk: Hunk, moved: int) -> tuple[int, Hunk] | N
 
 
 def read(text: str) -> tuple[FilePatch, ...]:
-    """The changes that a unified diff writes, by file. What stands between them is passed over.
+    """The changes of a unified diff, by file. Anything between them is skipped.
 
     Raises:
-        PatchError: it is no unified diff, or makes or deletes a file.
+        PatchError: it is not a unified diff, or makes or deletes a file.
     """
     lines = text.splitlines()
     files: list[FilePatch] = []

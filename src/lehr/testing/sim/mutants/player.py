@@ -23,7 +23,7 @@ from lehr.testing.sim.plans.campaign import Campaign, campaign, judge
 from lehr.testing.sim.plans.plan import Plan
 
 READY = b"ready"
-"""The first line: all that is needed could be imported."""
+"""The first line: everything needed could be imported."""
 
 _WALL_SECONDS = 300.0
 _MEMORY = 4 << 30
@@ -32,7 +32,7 @@ _PASSED, _FAILED = 0, 1
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is said of one case, by its number among those that were read.
+    """The result of one case, by its number among those that were read.
 
     Attributes:
         violations: None when it begins; when it is over, what went wrong.
@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def main() -> None:
-    """Play what standard input says."""
+    """Play the cases of standard input."""
     longest = float(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     _say(READY)
@@ -67,7 +67,7 @@ def _seed(number: str) -> Sequence[str]:
 
 
 def _scenario(path: str) -> Sequence[str]:
-    """What differs from what the script says."""
+    """Differences from the script's expectations."""
     script, diagnostics = script_play.read(Path(path).read_text(), path)
     if diagnostics:
         return [f"the script cannot be read: {diagnostics[0].what}"]

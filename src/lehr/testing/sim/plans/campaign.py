@@ -67,7 +67,7 @@ def judge(campaign: Campaign, plan: Plan) -> Judged:
 
 
 def played(campaign: Campaign, plan: Plan) -> Play:
-    """The run of one plan, for whoever wants to know its story."""
+    """The run of one plan, to show its story."""
     with scratch() as folder, silence():
         play = Play(SCENARIOS[campaign.scenario](), _registry(), folder, plan, campaign.reference)
         play.play()

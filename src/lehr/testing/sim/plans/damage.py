@@ -1,4 +1,4 @@
-"""What one read of a source finds that nobody can have meant. Pure."""
+"""Damage of a read of a source that cannot have been meant. Pure."""
 
 from __future__ import annotations
 

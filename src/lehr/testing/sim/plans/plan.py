@@ -28,9 +28,9 @@ class Fault(enum.StrEnum):
     Attributes:
         CRASH_BEFORE, CRASH_AFTER: the control plane is killed; at a commit or a production write.
         STALE: from a commit until another, reads find the store as it was.
-        SECOND: another control plane starts at a commit, beside the first.
-        HELD: the control plane is stopped at a commit, push or write, another one starts, then the first
-            goes on.
+        SECOND: another control plane starts at a commit, next to the first.
+        HELD: the control plane is stopped at a commit, push or write, another one starts, then the
+            first continues.
         EARLY: at a commit, the scenario's next step does not wait until this one has come to rest.
         OUTDATED: a look at production finds what it held before its last change.
         LATE: what was written cannot be seen for some seconds.

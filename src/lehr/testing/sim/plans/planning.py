@@ -64,7 +64,7 @@ def _looks(reference: Reference) -> Iterator[Plan]:
 
 
 def _early(reference: Reference) -> Iterator[Plan]:
-    """The next step comes while this one is under way, but not before what it says is published."""
+    """The next step happens during this one, but not before this one's edit is published."""
     last = len(reference.rests) - 1
     edited = {point.step for point in reference.points if "word of the source" in point.what} | {0}
     published: set[int] = set()
@@ -92,7 +92,7 @@ def _sources(reference: Reference, declaring: Sequence[str]) -> Iterator[Plan]:
     for point in reference.of(Where.READ):
         yield Plan(Fault.UNREADABLE, Where.READ, point.number)
         if point.at <= published:
-            # Before anything is known, a part of a source cannot be told from the whole.
+            # Before anything is known, a part of a source cannot be distinguished from the whole.
             continue
         yield from (Plan(fault, Where.READ, point.number) for fault in _OF_A_SOURCE)
         for path in declaring:

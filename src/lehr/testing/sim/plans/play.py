@@ -59,7 +59,7 @@ _STAYS_SECONDS = 65.0
 
 
 class _Slow(Dice):
-    """Whatever may take some time takes the longest: a push that goes on by itself outlives its limit."""
+    """Whatever may take some time takes the longest: a push that runs on outlives its limit."""
 
     def seconds(self, low: float, high: float) -> float:
         """The longest."""
@@ -256,7 +256,7 @@ class Play:
                 self._drift(step)
 
     async def _order(self, request: AnyRequest) -> None:
-        """Give a command; whoever gets no answer gives it again."""
+        """Give a command; without an answer, give it again."""
         answer = None
         for _try in range(5):
             process = await self._alive()
@@ -294,7 +294,7 @@ class Play:
     # --- rest ----------------------------------------------------------------------------------
 
     async def _come_to_rest(self, number: int) -> bool:
-        """Wait until everything stands as after this step of the reference. False if it never does."""
+        """Wait until everything is as after this step of the reference. False if it never is."""
         expected = None if self.reference is None else self.reference.rests[number]
         began = helped = self.clock.monotonic()
         while (waited := self.clock.monotonic() - began) < _LONGEST_REST:

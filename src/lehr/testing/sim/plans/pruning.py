@@ -1,9 +1,9 @@
 """Which plans cannot change what happens, and why. Pure.
 
-A rule says of a plan why it need not be played; or gives it a key, and of the plans with one key the
-first is played. What the rules rest on: a control plane that is killed leaves nothing but what is
-written and what production holds, so at equal states equal things happen afterwards. For a control
-plane that is replaced while it goes on, the pushes under way belong to the state too.
+A rule explains why a plan need not be played; or gives it a key, and of the plans with one key the
+first is played. The basis of the rules: a control plane that is killed leaves nothing but its
+writes and production, so at equal states equal things happen afterwards. For a control plane that
+is replaced while it runs, the pushes under way also belong to the state.
 
 A test plays samples of pruned plans, and finds them like the reference.
 """

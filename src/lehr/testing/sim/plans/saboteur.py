@@ -50,7 +50,7 @@ _ROUTINE = (KeepLease, Touch, Audit)
 
 
 class Saboteur:
-    """Stands at every point of a run.
+    """Waits at every point of a run.
 
     Attributes:
         points: passed so far, with the state around each; only when there is no plan.
@@ -59,7 +59,8 @@ class Saboteur:
         way: values that production of each asset went through, without what the fault itself left there.
         revisions: of the source that the fault has left, and which one was damaged.
         hurry: set once the next step is to come.
-        replace: what brings up another control plane; told whether the first is to be stopped meanwhile.
+        replace: starts another control plane; called with whether the first should be stopped
+            first.
     """
 
     def __init__(self, plan: Plan | None, trace: Trace, written: Written) -> None:
@@ -115,7 +116,7 @@ class Saboteur:
     # --- processes and their commits ---------------------------------------------------------
 
     def attach(self, process: Process) -> None:
-        """Stand at the commits and events of `process`."""
+        """Watch the commits and events of `process`."""
         self.process = process
         process.store.before = lambda number, writes: self._committing(process, writes)
         enforcer = process.enforcer
@@ -222,7 +223,7 @@ class Saboteur:
             way.append(value)
 
     def rested(self) -> None:
-        """A step has come to rest: what was applied in part, and still stands, was all there was to do."""
+        """A step has come to rest: partial changes that remain were all there was to do."""
         if self._halved is not None:
             (id, value), self._halved = self._halved, None
             if self.production.values.get(id) == value:
@@ -234,14 +235,14 @@ class Saboteur:
         _later(0.0, lambda: self.replace(True))
 
     def _kill(self) -> None:
-        """Nothing of the control plane goes on from here, as with SIGKILL."""
+        """Nothing of the control plane continues from here, as with SIGKILL."""
         self.process.store.died.set()
         self.process.hold()
 
     # --- events and the source -----------------------------------------------------------------
 
     def event(self, what: str, ids: tuple[str, ...], deliver: Callable[[], None]) -> None:
-        """Something wakes the control plane: `deliver` tells it."""
+        """Something wakes the control plane: `deliver` notifies it."""
         fault = self._pass(Where.EVENT)
         self._note(Where.EVENT, self._state(), what=what, ids=ids)
         if fault is Fault.LOST:
@@ -266,7 +267,7 @@ class Saboteur:
 
 
 class SabotagedProduction(Production):
-    """Production at whose every look and write the saboteur stands."""
+    """Production with the saboteur at every look and write."""
 
     saboteur: Saboteur
 
@@ -281,7 +282,7 @@ class SabotagedProduction(Production):
 
 
 class SabotagedRepository(Repository):
-    """A repository at whose every read and word the saboteur stands."""
+    """A repository with the saboteur at every read and notification."""
 
     saboteur: Saboteur
 
@@ -318,6 +319,6 @@ def _takes_away(write: Admit) -> bool:
 
 
 def _later(seconds: float, call: Callable[[], object]) -> None:
-    """Call it in no control plane's context: it goes on while that one is held, and when it is dead."""
+    """Call it in no control plane's context: it continues while that one is held, and when it is dead."""
     loop = asyncio.get_running_loop()
     loop.call_later(seconds, call, context=contextvars.Context())

@@ -17,7 +17,7 @@ _WORKSPACES = Path(lehr.__file__).parent / "cli" / "templates"
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """The source is edited: `files` are all that is in it from now on, by path."""
+    """The source is edited: `files` are its whole content from now on, by path."""
 
     what: str
     files: Mapping[str, bytes]
@@ -31,7 +31,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Drift(msgspec.Struct, frozen=True):
-    """Somebody makes production of the asset `id` be `value`, and the plugin notices."""
+    """A person sets production of the asset `id` to `value`, and the plugin notices."""
 
     what: str
     id: str
@@ -65,7 +65,7 @@ def workspace(name: str) -> dict[str, bytes]:
 
 
 class Editor:
-    """The files of a source, as somebody edits them."""
+    """The files of a source, as a person edits them."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         self.files = dict(files)

@@ -26,7 +26,7 @@ from lehr.model.writes import (
 
 
 class Written:
-    """All that has become durable, kept up write by write, without SQL.
+    """Everything that has become durable, kept up write by write, without SQL.
 
     Attributes:
         conditions: the last one of each asset.
