@@ -45,7 +45,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _pattern("all that", r"\ball that\b", "Write 'everything that', or name the things."),
     _pattern(
         "is no",
-        r"(?<!there\s)\b(is|are|was|were) (no (?!longer\b|more than\b|fewer than\b|less than\b|later than\b)|none\b)",
+        r"(?<!there\s)\b(is|are|was|were) (no (?!longer\b|(more|fewer|less|later) than\b)|none\b)",
         "Write 'is not a', 'does not exist' or 'has no'.",
     ),
     _pattern("mend", r"\bmend(s|ed|ing)?\b", "Write 'fix' or 'repair'."),
