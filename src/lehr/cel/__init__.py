@@ -1,14 +1,14 @@
-"""Expressions in CEL, the Common Expression Language: compiled once, asked often.
+"""Expressions in CEL, the Common Expression Language: compiled once, evaluated often.
 
-In: text, and the names of its variables, whose types are not known before. Out: a function of plain
-data (None, bool, int, float, str, list, dict with text for keys).
+In: text, and the names of its variables, whose types are not known in advance. Out: a function of plain data
+(None, bool, int, float, str, list, dict with text for keys).
 
-Google's implementation (`google`) parses and checks. What it finds is made into closures over plain
-data, which answer six times as fast; an expression with anything that has no closure (regular expressions,
-time, conversions) is asked of the library whole. A property test holds the two together.
+Google's implementation (`google`) parses and checks. Its tree is compiled to closures over plain data, which
+are six times as fast; an expression that uses anything without a closure (regular expressions, time,
+conversions) is evaluated entirely by the library. A property test checks that both agree.
 
-Invariant: of the same values an expression has the same answer, in every process. The library goes through
-maps in an order of its own, another each time; so lists are made of maps by closures, or not at all.
+Invariant: for the same values an expression has the same answer, in every process. The library iterates over
+maps in an order that changes each time; so lists are built from maps by closures, or not at all.
 
 | module | what |
 |---|---|
@@ -48,14 +48,14 @@ Expression = Callable[[Mapping[str, Any]], Any]
 """Takes a value for each variable. Raises `NoAnswerError` when there is no answer for them."""
 
 Condition = Callable[[Mapping[str, Any]], bool]
-"""An expression that answers yes or no. Raises `NoAnswerError` also when it answers anything else."""
+"""An expression that answers yes or no. Any other answer also raises `NoAnswerError`."""
 
 
 class Compiled(NamedTuple):
-    """An expression, and its tree, for whoever wants to know what it asks for; None if that is not known.
+    """An expression, and its tree, which shows what it reads; None if unknown.
 
     Attributes:
-        fast: False if the library is asked.
+        fast: False if the library evaluates it.
     """
 
     answer: Expression
@@ -65,10 +65,10 @@ class Compiled(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
-    """The expression that `text` writes over `variables`.
+    """Compile the expression `text` over `variables`.
 
     Raises:
-        ValueError: it cannot be understood; the text says where.
+        ValueError: it is not valid; the message has the position.
     """
     from lehr.cel.closures import ASKED, closure_of  # noqa: PLC0415
     from lehr.cel.google import compile_text  # noqa: PLC0415
@@ -96,13 +96,13 @@ def compile_expression(text: str, variables: tuple[str, ...]) -> Compiled:
 
 
 def _in_order(answer: Expression, listing: list[Fold], variables: tuple[str, ...]) -> Expression:
-    """No answer instead of a list that has another order each time: the library goes through maps in any.
+    """Refuse to build a list whose order changes each time, as the library's order of maps does.
 
     Args:
-        listing: folds that make lists.
+        listing: folds that build lists.
 
     Raises:
-        ValueError: it is not known what a list is made from.
+        ValueError: the source of a list is unknown.
     """
     from lehr.cel.closures import closure_of  # noqa: PLC0415
 
@@ -124,11 +124,11 @@ def _known(source: Callable[[list[Any]], Any], given: list[Any]) -> Any:
     try:
         return source(given)
     except NoAnswerError:
-        return None  # neither has the library one, if it comes to that
+        return None  # the library has no answer here either
 
 
 def _refuse_macros(number: int) -> None:
-    """The library cannot be stopped, and whoever asks it is held up meanwhile."""
+    """Refuse nested macros: the library cannot be interrupted, and blocks its caller."""
     if number > 1:
         raise ValueError(
             "macros inside each other, with regular expressions, times or conversions: it could take for ever"
@@ -137,10 +137,10 @@ def _refuse_macros(number: int) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def compile_question(text: str, variables: tuple[str, ...]) -> Compiled:
-    """As `compile_expression`, of an expression that may answer yes or no.
+    """As `compile_expression`, for an expression that may answer yes or no.
 
     Raises:
-        ValueError: it cannot be understood, or is known to answer something else always.
+        ValueError: it is not valid, or is known to always answer something else.
     """
     from lehr.cel.google import compile_text  # noqa: PLC0415
 
@@ -152,10 +152,10 @@ def compile_question(text: str, variables: tuple[str, ...]) -> Compiled:
 
 @functools.lru_cache(maxsize=1024)
 def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
-    """The condition that `text` writes over `variables`.
+    """Compile the condition `text` over `variables`.
 
     Raises:
-        ValueError: it cannot be understood; the text says where.
+        ValueError: it is not valid; the message has the position.
     """
     expression = compile_question(text, variables).answer
 
@@ -169,5 +169,5 @@ def compile_condition(text: str, variables: tuple[str, ...]) -> Condition:
 
 
 def no_condition(answer: Any) -> NoAnswerError:
-    """What is wrong with the answer of a condition that is neither true nor false."""
+    """The problem with a condition's answer that is neither true nor false."""
     return NoAnswerError(f"the answer is of type {type_name(answer)}, not true or false")

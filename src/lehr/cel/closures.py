@@ -1,9 +1,9 @@
-"""From a syntax tree to closures over plain data: six times as fast as the library, and the same answers.
+"""Compiles a syntax tree to closures over plain data: six times as fast as the library, same answers.
 
-A *frame* is a list of values: first those of the variables, then those of fields that are given apart, then
-how many steps macros may still take, then one place for each variable of a macro.
-Regular expressions and conversions of plain data are asked of the library, call by call. What is not in here
-(time, types, unsigned numbers, bytes) raises `UnsupportedError`, and the library does it all.
+A *frame* is a list of values: first those of the variables, then those of separately given fields, then the
+number of steps left for macros, then one place for each variable of a macro. Regular expressions and
+conversions of plain data call the library each time. Anything else (time, types, unsigned numbers, bytes)
+raises `UnsupportedError`, and the library evaluates the whole expression.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lehr.cel.tree import (
 )
 
 MOST_STEPS = 200_000
-"""Items that macros may look at for one answer: whoever asks is held up meanwhile."""
+"""Maximum number of items that macros may visit for one answer: the caller is blocked during that time."""
 
 Frame = list[Any]
 Closure = Callable[[Frame], Any]
@@ -39,28 +39,28 @@ Field = tuple[str, str]
 
 
 def closure_of(tree: Node, variables: Sequence[str], fields: Sequence[Field] = ()) -> Closure:
-    """What answers the expression for a list of values: one for each of `variables`, then of `fields`.
+    """A function from a list of values, one for each of `variables`, then of `fields`, to the answer.
 
     Args:
-        fields: of maps that are not there as a whole. The value of one that its map does not have is `UNSET`.
+        fields: fields of maps that are not given as a whole. The value of a missing field is `UNSET`.
 
-    Raises (what is returned): `NoAnswerError`.
+    The returned function raises `NoAnswerError`.
 
     Raises:
-        UnsupportedError: the tree has something that no closure is made of here.
+        UnsupportedError: the tree has something that has no closure here.
     """
     closure, rest = framed(tree, variables, fields)
     return lambda values: closure(values + rest)
 
 
 def framed(tree: Node, variables: Sequence[str], fields: Sequence[Field] = ()) -> tuple[Closure, Frame]:
-    """The same for those who make the list themselves: what answers, and what stands behind the values."""
+    """As `closure_of`, for callers that build the frame: the closure, and the frame's remaining part."""
     compiler = _Compiler(variables, fields)
     return compiler.compile(tree), compiler.rest()
 
 
 class _Compiler:
-    """Knows where in the frame each variable stands."""
+    """Knows the place of each variable in the frame."""
 
     def __init__(self, variables: Sequence[str], fields: Sequence[Field]) -> None:
         self._variables = {name: place for place, name in enumerate(variables)}
@@ -71,7 +71,7 @@ class _Compiler:
         self._size = self._left + 1
 
     def rest(self) -> Frame:
-        """What a frame has behind the values that are given."""
+        """The part of a frame after the given values."""
         return [MOST_STEPS, *[None] * (self._size - self._left - 1)]
 
     def compile(self, node: Node) -> Closure:
@@ -151,7 +151,7 @@ class _Compiler:
                 try:
                     frame[total] = step(frame)
                 except NoAnswerError as error:
-                    frame[total] = error  # a later item may answer all the same
+                    frame[total] = error  # a later item may still answer
             return result(frame)
 
         return folded
@@ -204,7 +204,7 @@ def _has(operand: Closure, field: str) -> Closure:
 
 
 def _and(one: Closure, other: Closure) -> Closure:
-    """False if either is, even where the other has no answer."""
+    """False if either is, even if the other has no answer."""
 
     def both(frame: Frame) -> bool:
         try:
@@ -226,7 +226,7 @@ def _and(one: Closure, other: Closure) -> Closure:
 
 
 def _or(one: Closure, other: Closure) -> Closure:
-    """True if either is, even where the other has no answer."""
+    """True if either is, even if the other has no answer."""
 
     def either(frame: Frame) -> bool:
         try:
@@ -318,7 +318,7 @@ def _of_texts(name: str, function: Callable[[str, str], bool]) -> Callable[[Clos
 
 
 def _asked(function: str, number: int) -> Callable[..., Closure]:
-    """Of the library, but of this call alone: what is around it has its order, and can be stopped."""
+    """Call the library for this function only: the code around it keeps its order and can be interrupted."""
 
     def make(*arguments: Closure) -> Closure:
         from lehr.cel.google import compile_text  # noqa: PLC0415
@@ -331,7 +331,7 @@ def _asked(function: str, number: int) -> Callable[..., Closure]:
 
 
 ASKED = {"matches": 2, "string": 1, "int": 1, "double": 1, "bool": 1}
-"""Functions of plain data, to plain data, that are asked of the library; and how many arguments they take."""
+"""Functions from plain data to plain data that the library evaluates, with their number of arguments."""
 
 _FUNCTIONS: dict[tuple[str, int], Callable[..., Closure]] = {
     **{(function, number): _asked(function, number) for function, number in ASKED.items()},
@@ -360,4 +360,4 @@ _FUNCTIONS: dict[tuple[str, int], Callable[..., Closure]] = {
     ("startsWith", 2): _of_texts("startsWith", str.startswith),
     ("endsWith", 2): _of_texts("endsWith", str.endswith),
 }
-"""What makes the closure of a function from those of its arguments, by name and how many they are."""
+"""Makes the closure of a function from those of its arguments, by name and number of arguments."""

@@ -1,4 +1,4 @@
-"""Google's implementation of CEL, behind as much of it as we need; and its messages in plain words."""
+"""Wraps the needed part of Google's implementation of CEL, and rewrites its messages in plain words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lehr.cel.tree import CONTAINER
 
 
 class Compiled:
-    """An expression that was parsed and checked."""
+    """A parsed and checked expression."""
 
     def __init__(self, expression: Any) -> None:
         self._expression = expression
@@ -23,11 +23,11 @@ class Compiled:
         return bytes(self._expression.serialize())
 
     def type(self) -> str:
-        """Of its answers, in lower case, as far as that is known beforehand; `dyn` if it is not."""
+        """Type of its answers, in lower case, if known in advance; else `dyn`."""
         return str(self._expression.return_type()).lower()
 
     def answer(self, values: Mapping[str, Any]) -> Any:
-        """What it comes to.
+        """Its answer for these values.
 
         Raises:
             NoAnswerError: it has no answer for these values.
@@ -35,7 +35,7 @@ class Compiled:
         data = {f"{CONTAINER}.{name}": value for name, value in values.items()}
         try:
             result = self._expression.eval(data=data)
-        except RuntimeError as error:  # such as a key that is there twice
+        except RuntimeError as error:  # such as a duplicate key
             raise NoAnswerError(plain(str(error))) from error
         if result.type() == cel.Type.ERROR:
             raise NoAnswerError(plain(str(result)))
@@ -46,7 +46,7 @@ def compile_text(text: str, variables: Sequence[str]) -> Compiled:
     """Parse and check `text`, over variables of any type.
 
     Raises:
-        ValueError: it cannot be understood.
+        ValueError: it is not valid.
     """
     names = (f"{CONTAINER}.{name}" for name in variables)
     environment = cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN), container=CONTAINER)
@@ -57,18 +57,18 @@ def compile_text(text: str, variables: Sequence[str]) -> Compiled:
 
 
 _STATUS = re.compile(r"^(?:[A-Z_]+: )?(?:ERROR: )?(?:<input>:-1:-1: )?| \[[A-Z_]+\]$")
-"""What the library puts around a message: the code of its status; a place where there is none."""
+"""Text that the library adds to a message: its status code; a position even if there is none."""
 
 _PROBLEM = re.compile(r"^(?:[A-Z_]+: )?ERROR: <input>:(\d+):(\d+): (.*)$", re.MULTILINE)
 _MOST = 5
-"""Problems of one expression that are told."""
+"""Maximum number of reported problems of one expression."""
 
 _MEANT = {"=": "==", "&": "&&", "|": "||", "=>": ">=", "and": "&&", "or": "||"}
-"""What people write who come from other languages, and what it is in CEL."""
+"""Syntax of other languages, and its equivalent in CEL."""
 
 
 def problems(text: str) -> str:
-    """What is wrong with an expression, in the order of its text; the same only where it is first."""
+    """The problems of an expression, in the order of its text; duplicates only at the first place."""
     found: dict[str, tuple[int, int]] = {}
     for line, column, problem in _PROBLEM.findall(text):
         place, told = (int(line), int(column)), plain(problem)

@@ -1,6 +1,6 @@
-"""What operators of CEL mean for plain data: None, bool, int, float, str, list, dict.
+"""The operators of CEL on plain data: None, bool, int, float, str, list, dict.
 
-CEL tells `true` from `1` and refuses `1 + 1.0`, where Python does not; its integers have 64 bits.
+Unlike Python, CEL distinguishes `true` from `1` and refuses `1 + 1.0`; its integers have 64 bits.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ class NoAnswerError(ValueError):
 
 
 def no_overload(operator: str, *values: Any) -> NoAnswerError:
-    """The operator does not go with values of these types."""
+    """The operator does not support values of these types."""
     return NoAnswerError(f"no matching overload for `{operator}` with {', '.join(map(type_name, values))}")
 
 
 def type_name(value: Any) -> str:
-    """As CEL calls the type of `value`."""
+    """CEL's name for the type of `value`."""
     return _TYPE_NAMES.get(type(value), "dyn")
 
 
@@ -38,7 +38,7 @@ _TYPE_NAMES = {
 
 
 def equal(one: Any, other: Any) -> bool:
-    """`==`: of numbers by value, an int and a double as doubles; of all else also by type."""
+    """`==`: numbers by value, an int and a double as doubles; everything else also by type."""
     kind, other_kind = type(one), type(other)
     if kind is other_kind:
         if kind is list:
@@ -50,7 +50,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def ordered(symbol: str, compare: Callable[[Any, Any], bool], one: Any, other: Any) -> bool:
-    """`<` and its like: of two texts, two truth values, or two numbers (as doubles, if only one is)."""
+    """`<` and similar: of two strings, two booleans, or two numbers (as doubles, if only one is)."""
     kind, other_kind = type(one), type(other)
     if kind is other_kind and kind in (int, str, float, bool):
         return compare(one, other)
@@ -84,7 +84,7 @@ def index(among: Any, at: Any) -> Any:
 
 
 _LONGEST = {str: 200_000, list: 10_000}
-"""Characters and items that may come of `+`: doubled thirty times, they would fill every memory."""
+"""Maximum characters or items in the result of `+`: doubled thirty times, they would exhaust memory."""
 
 
 def add(one: Any, other: Any) -> Any:
@@ -134,7 +134,7 @@ def modulo(one: Any, other: Any) -> Any:
         raise no_overload("%", one, other)
     if other == 0:
         raise NoAnswerError("modulus by zero")
-    if one == _LEAST and other == -1:  # as of the quotient, which has no place in 64 bits
+    if one == _LEAST and other == -1:  # as for the quotient, which does not fit in 64 bits
         raise NoAnswerError("integer overflow")
     rest = abs(one) % abs(other)
     return -rest if one < 0 else rest
@@ -150,7 +150,7 @@ def negate(value: Any) -> Any:
 
 
 def size(value: Any) -> int:
-    """`size(value)`: code points of a text, items of a list or map."""
+    """`size(value)`: code points of a string, items of a list or map."""
     if type(value) in (str, list, dict):
         return len(value)
     raise no_overload("size", value)

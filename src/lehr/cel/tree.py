@@ -1,7 +1,7 @@
-"""The syntax tree of an expression, as the library hands it out: checked, with macros expanded.
+"""The syntax tree of an expression, as the library returns it: checked, with macros expanded.
 
-The tree comes as bytes of `cel.expr.CheckedExpr`, a protobuf message of the CEL specification. Of that
-format this reads the few fields that matter, so that no protobuf runtime is needed.
+The tree arrives as bytes of `cel.expr.CheckedExpr`, a protobuf message of the CEL specification. This reads
+only the few fields that matter, so that no protobuf runtime is needed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """One that a value is given for."""
+    """A variable that has a given value."""
 
     name: str
 
 
 class Name(msgspec.Struct, frozen=True):
-    """A variable of a macro; or something that the language itself has a name for."""
+    """A variable of a macro, or a name that the language defines."""
 
     name: str
 
@@ -59,9 +59,9 @@ class MapOf(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """What macros over lists and maps become.
+    """The expansion of a macro over a list or map.
 
-    From `initial`, `total` is made anew by `step` for each `item` of `over`, as long as `goes_on`; the
+    Starting with `initial`, `step` recomputes `total` for each `item` of `over`, as long as `goes_on`; the
     answer is `result`.
     """
 
@@ -78,7 +78,7 @@ Node = Constant | Variable | Name | Select | Call | ListOf | MapOf | Fold
 
 
 def parts_of(node: Node) -> tuple[Node, ...]:
-    """What stands directly within a node."""
+    """The direct children of a node."""
     match node:
         case Select(operand):
             return (operand,)
@@ -92,14 +92,14 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all within."""
+    """A node and all its descendants."""
     yield node
     for part in parts_of(node):
         yield from walk(part)
 
 
 def folds_within(node: Node) -> int:
-    """How many folds stand inside each other, so that each is made for every item of the one around it."""
+    """How many folds are nested, so that each runs for every item of the one around it."""
     if isinstance(node, Fold):
         once = max(map(folds_within, (node.over, node.initial, node.result)))
         return max(once, 1 + max(map(folds_within, (node.goes_on, node.step))))
@@ -107,11 +107,11 @@ def folds_within(node: Node) -> int:
 
 
 class UnsupportedError(Exception):
-    """The tree has something that is not in here: an unsigned number, bytes, a message, an optional."""
+    """The tree has something unsupported: an unsigned number, bytes, a message, an optional."""
 
 
 CONTAINER = "intent"
-"""Where variables live, so that one may have a name that the language uses itself, such as `type`."""
+"""Namespace of variables, so that they may have names that the language uses, such as `type`."""
 
 _WITHIN = f"{CONTAINER}."
 _BODY = 2
@@ -122,7 +122,7 @@ def read_tree(serialized: bytes) -> Node:
     """The tree of a serialized expression, a `google.protobuf.Any` with a `CheckedExpr`.
 
     Raises:
-        UnsupportedError: it has something that no `Node` stands for.
+        UnsupportedError: it has something that no `Node` represents.
     """
     return _node(_fields(_fields(serialized)[_BODY][0])[_EXPRESSION][0])
 

@@ -26,7 +26,7 @@ class Finding(NamedTuple):
     Attributes:
         rule: None if the policy's own `match` or `exclude` has no answer.
         asset: the offending asset; None if all matching assets together violate the rule.
-        message: of the rule, or why there is no answer.
+        message: message of the rule, or why there is no answer.
         answered: False if there is no answer, which never counts as a yes.
         pointer: to the value in the asset's document that the rule is about, if known.
     """

@@ -1,4 +1,4 @@
-"""A branch of a repository, on this machine or elsewhere."""
+"""A branch of a local or remote repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAD_LINE = "ref: "
 
 
 class BranchTip:
-    """A commit, and the directory in it that is edited, as `Tip`."""
+    """A commit, and the edited directory in it, as `Tip`."""
 
     def __init__(self, repository: pygit2.Repository, commit: str, inside: str, name: str) -> None:
         self._repository = repository
@@ -51,12 +51,12 @@ class BranchTip:
 class LocalBranch:
     """A branch of a repository on this machine, bare or with work trees.
 
-    Where the branch is checked out, the work tree follows: the edited files change there, too, and nothing
-    else does. Files that somebody is editing there are left alone, and the edit is refused.
+    If the branch is checked out, the work tree is updated: only the edited files change there. If one of them
+    has uncommitted edits, the edit is refused.
 
     Args:
         path: the repository.
-        branch: its name, or a full ref; None for the one that is checked out.
+        branch: its name, or a full ref; None for the checked-out one.
         inside: directory in it that files are relative to; "" for its root.
     """
 
@@ -74,7 +74,7 @@ class LocalBranch:
 
     @property
     def name(self) -> str:
-        """As a git source is named."""
+        """Its name as a git source."""
         return f"git:{self._path}#{self._ref.removeprefix(_HEADS)}"
 
     def held(self) -> AbstractContextManager[None]:
@@ -91,8 +91,8 @@ class LocalBranch:
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
         """As `Place.write`.
 
-        The work tree goes first: what is killed in between leaves an uncommitted edit there. The other way
-        round it would leave an old file, and whoever commits next would take the edit back unknowingly.
+        The work tree is updated first: a crash in between leaves an uncommitted edit there. In the other
+        order it would leave an old file, and the next commit would accidentally revert the edit.
         """
         self._check_rebase()
         checkouts = self._checkouts()
@@ -113,7 +113,7 @@ class LocalBranch:
         return commit
 
     def _move(self, before: str, after: str, message: str) -> None:
-        """Have the branch lead to `after`, if it still leads to `before`."""
+        """Move the branch to `after`, if it still points to `before`."""
         said = f"lehr: {message.splitlines()[0]}"
         try:
             self._git("update-ref", "-m", said, self._ref, after, before)
@@ -153,8 +153,8 @@ class LocalBranch:
                 )
 
     def _follow(self, checkout: Path, before: str, after: str) -> None:
-        """Take a work tree from one commit to the next. Git refuses where that would overwrite an edit."""
-        with contextlib.suppress(LehrError):  # it fails where a file was edited, which need not be ours
+        """Move a work tree from one commit to the next. Git refuses if that would overwrite an edit."""
+        with contextlib.suppress(LehrError):  # it fails if a file was edited, even one that we do not touch
             self._git("update-index", "-q", "--refresh", at=checkout)
         try:
             self._switch(checkout, before, after)
@@ -182,13 +182,13 @@ class LocalBranch:
 
 
 class RemoteBranch:
-    """A branch of a repository that is reached by fetch and push.
+    """A branch of a repository that is accessed by fetch and push.
 
     Args:
         location: URL or `host:path`.
-        branch: its name, or a full ref; None for the repository's own.
+        branch: its name, or a full ref; None for the repository's default.
         inside: directory in it that files are relative to; "" for its root.
-        mirror: where what was fetched is kept.
+        mirror: where fetched objects are kept.
     """
 
     def __init__(
@@ -211,11 +211,11 @@ class RemoteBranch:
 
     @property
     def name(self) -> str:
-        """As a git source is named."""
+        """Its name as a git source."""
         return f"git:{public(self._location)}#{self._ref.removeprefix(_HEADS)}"
 
     def held(self) -> AbstractContextManager[None]:
-        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)  # held before the mirror is made in it
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)  # locked before the mirror is created in it
         return holding(self._path)
 
     def tip(self) -> BranchTip:
@@ -225,7 +225,7 @@ class RemoteBranch:
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
         committing = Committing(self._mirror.repository, str(self._path), self._clock, self._timeout)
         commit = committing.commit(Draft(tip.id, _under(self._inside, contents), message, author))
-        lease = f"--force-with-lease={self._ref}:{tip.id}"  # a branch that was set back is not set forward
+        lease = f"--force-with-lease={self._ref}:{tip.id}"  # a branch that was reset stays reset
         try:
             self._git(
                 f"--git-dir={self._path}",

@@ -1,4 +1,4 @@
-"""What may be changed, and what comes of it."""
+"""The kinds of changes, and the error when one is refused."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lehr.base.errors import StalledError
 
 
 class Replace(msgspec.Struct, frozen=True, kw_only=True):
-    """Give the value at `path`, which must be there, another value.
+    """Replace the value at `path`, which must exist.
 
     Attributes:
         file: path in the source, with slashes.
-        path: where in the file (`lehr.editing.paths`).
+        path: place in the file (`lehr.editing.paths`).
         value: plain data, as a file of intent can hold it.
-        expect: what the value must be before; unset for whatever it is.
-        retype: allow a value of another kind: a text for a number, say.
+        expect: the required old value; unset for any.
+        retype: allow a value of another kind, such as a string for a number.
     """
 
     file: str
@@ -30,9 +30,9 @@ class Replace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compute(msgspec.Struct, frozen=True, kw_only=True):
-    """Give the value at `path` what `function` makes of it: a counter, an addition to a list.
+    """Replace the value at `path` by `function` of it: a counter, an addition to a list.
 
-    When somebody else changes the value meanwhile, the function is called again with that.
+    If the value changes concurrently, the function is called again with the new one.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Add(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True):
-    """Take away the key or item at `path`, which must be there."""
+    """Remove the key or item at `path`, which must exist."""
 
     file: str
     path: str
@@ -60,10 +60,10 @@ Change = Replace | Compute | Add | Delete
 
 
 class EditError(StalledError):
-    """An edit is refused, and nothing was written.
+    """An edit was refused, and nothing was written.
 
     Attributes:
-        diagnostics: why; each points into the file as it is now.
+        diagnostics: the reasons; each points into the current file.
     """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:

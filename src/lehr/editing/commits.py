@@ -1,4 +1,4 @@
-"""Making a commit out of another one and a few new contents, without an index or a work tree."""
+"""Makes a commit from another one and a few new contents, without an index or a work tree."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FILES = {pygit2.enums.FileMode.BLOB, pygit2.enums.FileMode.BLOB_EXECUTABLE}
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a commit is to be.
+    """The content of a new commit.
 
     Attributes:
         contents: new contents by path from the root of the repository.
         message: not empty.
-        author: `NAME <EMAIL>`; None for who git's configuration names.
+        author: `NAME <EMAIL>`; None for the one in git's configuration.
     """
 
     parent: str
@@ -34,7 +34,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 def read_file(repository: pygit2.Repository, tree: pygit2.Tree, path: str) -> bytes | None:
-    """The content of a regular file; None if the tree has no such file.
+    """The content of a regular file; None if it is not in the tree.
 
     Raises:
         StalledError: it is a symbolic link or a submodule.
@@ -56,7 +56,7 @@ def read_file(repository: pygit2.Repository, tree: pygit2.Tree, path: str) -> by
 
 
 def common_folder(repository: pygit2.Repository) -> Path:
-    """What all work trees of a repository share."""
+    """The directory that all work trees of a repository share."""
     folder = Path(repository.path)
     try:
         return folder / (folder / "commondir").read_text().strip()
@@ -65,7 +65,7 @@ def common_folder(repository: pygit2.Repository) -> Path:
 
 
 class Committing:
-    """Writes commits into a repository, durably. Nothing refers to them yet."""
+    """Writes commits durably into a repository, without a ref to them."""
 
     def __init__(self, repository: pygit2.Repository, location: str, clock: Clock, timeout: float) -> None:
         self._repository = repository
@@ -77,7 +77,7 @@ class Committing:
         """Id of a new commit.
 
         Raises:
-            StalledError: nobody is named as its author, it cannot be signed, or not be written.
+            StalledError: it has no author, cannot be signed, or cannot be written.
         """
         committer, author = self._people(draft.author)
         try:
@@ -122,7 +122,7 @@ class Committing:
         return committer or author, author
 
     def _configured(self, role: str, now: int) -> pygit2.Signature | None:
-        """Whom git would take, which asks the environment first."""
+        """The identity that git would use; the environment takes precedence."""
         config = self._repository.config
         found = []
         for part in ("name", "email"):
@@ -140,7 +140,7 @@ class Committing:
     def _signed(
         self, draft: Draft, tree: pygit2.Oid, author: pygit2.Signature, committer: pygit2.Signature
     ) -> str:
-        """A commit that git signs, as its configuration says."""
+        """Have git write a signed commit, as configured."""
         people = {"AUTHOR": author, "COMMITTER": committer}
         variables = {}
         for role, person in people.items():
@@ -167,7 +167,7 @@ class Committing:
         return written.decode().strip()
 
     def _with_file(self, tree: pygit2.Tree, parts: list[str], blob: pygit2.Oid) -> pygit2.Oid:
-        """A tree that has `blob` at `parts`, where there is a file already."""
+        """A tree with `blob` at `parts`, where a file already exists."""
         name, *inner = parts
         entry = tree[name]
         builder = self._repository.TreeBuilder(tree)
@@ -181,7 +181,7 @@ class Committing:
         return written
 
     def _sync(self, id: pygit2.Oid) -> None:
-        """Have a new object survive a crash of the machine: a branch will refer to it."""
+        """Make a new object survive a crash of the machine: a branch will refer to it."""
         name = str(id)
         folder = common_folder(self._repository) / "objects" / name[:2]
         for path in (folder / name[2:], folder):

@@ -1,4 +1,4 @@
-"""Following a path into a document, in its data and in its text at once."""
+"""Follows a path into a document, in its data and its text at the same time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHOWN = 8
 
 
 class Spot(msgspec.Struct):
-    """Where a path has led to.
+    """The target of a path.
 
     Attributes:
-        holders: the nodes that hold it, outermost first, each with the number of its entry.
-        keys: the way there in the plain data.
-        node, value: what is there.
+        holders: the nodes that contain it, outermost first, each with the number of its entry.
+        keys: the path to it in the plain data.
+        node, value: the node and value there.
     """
 
     holders: list[tuple[Node, int]]
@@ -34,7 +34,7 @@ class Spot(msgspec.Struct):
 
 
 class PathError(Exception):
-    """A path leads nowhere, or where nothing can be changed."""
+    """A path has no target, or one that cannot be changed."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.what)
@@ -42,7 +42,7 @@ class PathError(Exception):
 
 
 class Tree:
-    """The documents of a file, and the text that they are written with."""
+    """The documents of a file, and their text."""
 
     def __init__(self, file: str, documents: Sequence[Document], nodes: list[Node]) -> None:
         self._file = file
@@ -58,24 +58,24 @@ class Tree:
         """Follow `steps` from the top.
 
         Raises:
-            PathError: they lead nowhere, or through an alias.
+            PathError: they have no target, or lead through an alias.
         """
         spot = self._root
         for number, step in enumerate(steps):
             if not number and isinstance(step, Match) and _fits(spot.value, step):
-                continue  # a file that is one asset is found by its id, as in a list of them
+                continue  # a file with a single asset is found by its id, as in a list
             spot = self._inner(spot, self._number(spot, step, steps[:number]))
             if spot.node.tied:
                 raise self.error(spot, "EDT006", *_tied(spelt(steps[: number + 1]), spot.node))
         return spot
 
     def pointer(self, spot: Spot) -> str:
-        """The JSON pointer that leads to `spot`."""
+        """The JSON pointer to `spot`."""
         keys = spot.keys if self._root.node.kind is Kind.DOCUMENTS else spot.keys[1:]
         return pointer(keys)
 
     def error(self, spot: Spot, code: str, what: str, why: str, fix: str) -> PathError:
-        """The problem `code` with what is at `spot`."""
+        """The problem `code` at `spot`."""
         ordinal, *keys = spot.keys or [0]
         at = self._documents[int(ordinal)].position(pointer(keys)) if self._documents else None
         return PathError(Diagnostic(code=code, what=what, why=why, fix=fix, subject=self._file, at=at))
@@ -141,7 +141,7 @@ class Tree:
 
 
 def kind_of(value: Any) -> str:
-    """What kind of value it is, for people; integers and floats are one kind."""
+    """The kind of a value, for messages; integers and floats are one kind."""
     match value:
         case None:
             return "nothing"

@@ -1,4 +1,4 @@
-"""An edit from its beginning to its end: read, apply, check, write, and again when somebody was faster."""
+"""A complete edit: read, apply, check, write, and retry after a concurrent write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRIES = 20
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 Check = Callable[[Snapshot], Sequence[Diagnostic]]
-"""Looks at all files as they will be; an error among its diagnostics keeps the edit back."""
+"""Checks all files in their future state; an error among its diagnostics prevents the edit."""
 
 
 class FileChange(msgspec.Struct, frozen=True):
@@ -39,14 +39,14 @@ class FileChange(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """What an edit has come to.
+    """The result of an edit.
 
     Attributes:
-        id: of the new commit; "" where none was made: nothing changed, the place is a plain directory,
-            or it was only a rehearsal.
-        parent: id of the commit that it is made on; "" in a plain directory.
-        place: the branch or directory, as a source is named.
-        files: those that changed.
+        id: id of the new commit; "" if there is none: nothing changed, the place is a plain directory, or it
+            was only a rehearsal.
+        parent: id of its parent commit; "" in a plain directory.
+        place: the branch or directory, named as a source.
+        files: the changed files.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Commit(msgspec.Struct, frozen=True):
 
     @property
     def patch(self) -> str:
-        """What changed, as `diff -u` shows it."""
+        """The changes in the format of `diff -u`."""
         return "".join(_patch(change) for change in self.files)
 
 
@@ -74,24 +74,24 @@ def edit(
     check: Check | None = None,
     rehearse: bool = False,
 ) -> Commit:
-    """Make `changes`, one after the other, as one commit on a branch; in a plain directory, in place. Blocks.
+    """Make `changes`, in order, as one commit on a branch, or in place in a plain directory. Blocks.
 
-    Compare-and-swap: the commit is made on the newest one, or not at all. When somebody else was faster,
-    the changes are applied to what is there then, unless one of the values itself has changed meanwhile.
+    Compare-and-swap: the commit is made on the newest one, or not at all. After a concurrent write, the
+    changes are applied to the new state, unless one of the values itself has changed.
 
     Args:
         location: as `lehr.sources.open_source` reads it.
-        message: of the commit.
-        state: directory for what is fetched from elsewhere.
-        branch, path: of a git repository; files are relative to `path` in it.
+        message: message of the commit.
+        state: directory for objects fetched from remotes.
+        branch, path: branch and directory of a git repository; files are relative to `path`.
         author: `NAME <EMAIL>`; None for who git's configuration names.
-        check: looks at the outcome before it is written.
-        rehearse: write nothing.
+        check: checks the result before it is written.
+        rehearse: do not write anything.
 
     Raises:
         EditError: a change cannot be made, a value is not as expected, or `check` found an error.
-        StalledError: the place cannot be written by us, or somebody's uncommitted edit is in the way.
-        TransientError: it cannot be reached now, or others write all the time.
+        StalledError: the place is not writable, or an uncommitted edit is in the way.
+        TransientError: it cannot be reached now, or others keep writing.
     """
     if not changes or not message.strip():
         raise StalledError(
@@ -140,10 +140,10 @@ def _place(
 
 
 def _applied(tip: Tip, changes: Sequence[Change], seen: dict[int, Any], place: str) -> tuple[FileChange, ...]:
-    """The files that change. `seen` are the values that the first try has found, by number of the change.
+    """The files that change. `seen` are the values found in the first attempt, by number of the change.
 
     Raises:
-        EditError: all that is wrong with any of the changes.
+        EditError: all problems of all changes.
     """
     before: dict[str, bytes] = {}
     after: dict[str, bytes] = {}

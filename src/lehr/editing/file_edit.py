@@ -1,8 +1,8 @@
-"""One file's bytes and a change in, its new bytes out; or why not.
+"""Applies a change to the bytes of one file, or reports why that is impossible.
 
-Changes are made by position: the strict loader says what the file means, the nodes say where it is
-written, and no character outside of the change is touched. Then the result is read again, and must be the
-old document with this one change; a layout that misleads us is refused, never written.
+Changes are made by position: the strict loader provides the data, the nodes provide its place in the text,
+and no character outside of the change is touched. Then the result is parsed again, and must equal the old
+document with this one change; a layout that misleads us is refused, never written.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LONGEST = 160
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """A change that was made.
+    """A completed change.
 
     Attributes:
         content: all bytes of the file.
-        before: the value that was there; `msgspec.UNSET` where something was added.
+        before: the old value; `msgspec.UNSET` if something was added.
     """
 
     content: bytes
@@ -56,7 +56,7 @@ def apply(content: bytes, change: Change) -> Applied:
     """Make one change in a file with `content`.
 
     Raises:
-        EditError: it cannot be made; the diagnostics say why, and where.
+        EditError: it is impossible; the diagnostics have the reasons and positions.
     """
     loaded = documents.load(change.file, content)
     if loaded.diagnostics:
@@ -106,7 +106,7 @@ class _Edit:
         holder, number = spot.holders[-1]
         inside = parts(spot.value, value) if spot.node.entries else None
         if inside is not None:
-            with contextlib.suppress(EditError):  # what cannot be done inside it can be done to it
+            with contextlib.suppress(EditError):  # what is impossible inside it is possible for it as a whole
                 return Applied(self._in_parts(spot, inside), spot.value)
         return self._made(spot, spot.value, value, lambda: self._splicer.replace(holder, number, value))
 
@@ -157,7 +157,7 @@ class _Edit:
         return self._made(spot, spot.value, msgspec.UNSET, lambda: self._splicer.empty(above, place, holder))
 
     def _made(self, spot: Spot, before: Any, value: Any, splice: Callable[[], list[Splice]]) -> Applied:
-        """What `splice` leads to, once it has been read again and is what was wanted."""
+        """Apply `splice`, parse the result, and check that it is as intended."""
         wanted = _with(self._tree.values, spot.keys, value)
         try:
             text = spliced(self._text, splice())
@@ -182,7 +182,7 @@ class _Edit:
         raise self._error(spot, "EDT004", what, "most often that is a slip", fix)
 
     def _plain(self, spot: Spot, value: Any) -> Any:
-        """`value` as plain data, as it would be read from a file."""
+        """`value` as plain data, as if read from a file."""
         try:
             written = json.dumps(msgspec.to_builtins(value, str_keys=True), allow_nan=False)
             loaded = documents.load("value.json", written.encode())
@@ -227,7 +227,7 @@ def _quoting(item: Diagnostic, content: bytes) -> Diagnostic:
     if item.at is None or not item.at.line:
         return item
     lines = content.split(b"\n", item.at.line)
-    if len(lines) < item.at.line:  # what is missing at the end of a file is missed after it
+    if len(lines) < item.at.line:  # something missing at the end of a file is reported after it
         return item
     line = lines[item.at.line - 1].decode(errors="replace").rstrip("\r")
     if len(line) > _LONGEST:

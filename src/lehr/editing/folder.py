@@ -19,7 +19,7 @@ from lehr.sources.directory import DirectorySource
 
 
 class FolderTip:
-    """The files as they are now, as `Tip`. What was read is what `Folder.write` expects to find."""
+    """The current files, as `Tip`. `Folder.write` expects them unchanged since they were read."""
 
     id = ""
 
@@ -41,7 +41,7 @@ class FolderTip:
 class Folder:
     """A directory on this machine.
 
-    Of an edit of several files, each is written whole or not at all; all are made before any is written.
+    In an edit of several files, each is written atomically; all are prepared before any is written.
     """
 
     def __init__(self, path: Path, state: Path, *, clock: Clock) -> None:
@@ -50,7 +50,7 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """As a directory source is named."""
+        """Its name as a directory source."""
         return self._source.name
 
     def held(self) -> AbstractContextManager[None]:
@@ -60,7 +60,7 @@ class Folder:
         return FolderTip(self._path, self._source)
 
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
-        """As `Place.write`; there is no commit, and so no id, and nobody reads the message."""
+        """As `Place.write`, but without a commit: there is no id, and the message is ignored."""
         assert isinstance(tip, FolderTip)
         if any(_content(self._path, file) != tip.contents[file] for file in contents):
             raise MovedError
@@ -98,14 +98,14 @@ def _content(folder: Path, file: str) -> bytes | None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put `content` in the place of the file, with its mode and, where possible, its owner."""
+    """Replace the file by `content`, with the same mode and, if possible, the same owner."""
     before = path.stat()
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
-            with contextlib.suppress(PermissionError):  # only root may give a file away
+            with contextlib.suppress(PermissionError):  # only root may change a file's owner
                 os.fchown(file.fileno(), before.st_uid, before.st_gid)
             file.flush()
             os.fsync(file.fileno())

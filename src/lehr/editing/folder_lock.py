@@ -1,4 +1,4 @@
-"""Keeping other edits by program out of a place, in this process and in others."""
+"""Locks a place against other programmatic edits, in this process and in others."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lehr.base.errors import StalledError
 
 @contextlib.contextmanager
 def holding(folder: Path) -> Iterator[None]:
-    """Hold `folder`, or wait until others let go of it. Leaves nothing behind, however the process ends.
+    """Lock `folder`, waiting until others release it. Leaves nothing behind, however the process ends.
 
     Raises:
-        StalledError: the folder may not be read, or its file system knows no locks.
+        StalledError: the folder may not be read, or its file system does not support locks.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

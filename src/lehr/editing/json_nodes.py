@@ -1,4 +1,4 @@
-"""Where the values of a JSON text stand."""
+"""Positions of the values in a JSON text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|[^\s\[\]{},:"]++', 
 
 
 def json_nodes(text: str) -> list[Node]:
-    """The node of the one document. `text` is known to be good, and its depth bounded."""
+    """The node of the one document. `text` is known to be valid, and its depth bounded."""
     tokens = _TOKEN.finditer(text)
     return [_node(next(tokens), tokens)]
 

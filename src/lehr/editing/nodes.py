@@ -1,4 +1,4 @@
-"""The parts of a file's text that its values are written with."""
+"""The parts of a file's text that hold its values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Kind(enum.Enum):
-    """What a value is written as."""
+    """The syntactic form of a value."""
 
     SCALAR = enum.auto()
     MAPPING = enum.auto()
@@ -21,9 +21,9 @@ class Entry(msgspec.Struct):
     """A key and its value, or an item of a list.
 
     Attributes:
-        key: the key; of an item its number.
-        start: offset of the key, or of what begins an item: its dash, or its value.
-        key_end: offset after the key, or after the dash; of an item without a dash `start`.
+        key: the key; for an item its number.
+        start: offset of the key, or of an item's beginning: its dash, or its value.
+        key_end: offset after the key, or after the dash; for an item without a dash, `start`.
     """
 
     key: str
@@ -33,14 +33,14 @@ class Entry(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A value, and where in the text it stands. Offsets count characters.
+    """A value, and its place in the text. Offsets count characters.
 
     Attributes:
-        start, end: of the value; with `inline`, all between them is the value.
+        start, end: start and end of the value; with `inline`, everything between them is the value.
         inline: a scalar in one place, or a list or mapping in brackets.
-        style: of a scalar: what it begins with (`|`, `>`, a quote), or nothing.
+        style: the first character of a scalar (`|`, `>`, a quote), or nothing.
         tied: why the value cannot be replaced: other places depend on it, or it on them.
-        after: where a line that is added to a TOML table goes; None where entries say it.
+        after: where a line added to a TOML table goes; None if entries determine it.
     """
 
     kind: Kind
@@ -58,7 +58,7 @@ class Node(msgspec.Struct):
 
 
 class Splice(msgspec.Struct, frozen=True, order=True):
-    """Replace what stands from `start` to `end`."""
+    """Replace the text from `start` to `end`."""
 
     start: int
     end: int
@@ -73,14 +73,14 @@ def spliced(text: str, splices: list[Splice]) -> str:
 
 
 def line_start(text: str, offset: int) -> int:
-    """Where the line with `offset` begins."""
+    """Start of the line with `offset`."""
     return text.rfind("\n", 0, offset) + 1
 
 
 def line_end(text: str, offset: int) -> int:
-    """Where the line after that with `offset` begins; the end of the text if there is none.
+    """Start of the line after the one with `offset`; the end of the text if there is none.
 
-    A block scalar ends where the next line begins, and is no part of that.
+    A block scalar ends at the start of the next line, and is not part of that line.
     """
     if offset and text[offset - 1] == "\n":
         return offset
@@ -89,16 +89,16 @@ def line_end(text: str, offset: int) -> int:
 
 
 def column(text: str, offset: int) -> int:
-    """How many characters stand before `offset` in its line."""
+    """Number of characters before `offset` in its line."""
     return offset - line_start(text, offset)
 
 
 def begins_line(text: str, offset: int) -> bool:
-    """Whether only blanks stand before `offset` in its line."""
+    """Whether only blanks precede `offset` in its line."""
     return not text[line_start(text, offset) : offset].strip()
 
 
 def newline_of(text: str) -> str:
-    """What ends the lines of `text`."""
+    """The line ending of `text`."""
     found = text.find("\n")
     return "\r\n" if found > 0 and text[found - 1] == "\r" else "\n"

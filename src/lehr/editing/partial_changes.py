@@ -1,4 +1,4 @@
-"""A list or mapping that is replaced, as few changes inside it: the rest of it stays as written."""
+"""Splits the replacement of a list or mapping into few changes inside it: the rest stays as written."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Part(NamedTuple):
 
     Attributes:
         pointer: a JSON pointer, from the value.
-        value: what is to be there; `msgspec.UNSET` for nothing.
-        new: whether nothing is there yet.
+        value: the new value; `msgspec.UNSET` to remove it.
+        new: True if there is no value yet.
     """
 
     pointer: str
@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 def parts(before: Any, after: Any) -> list[Part] | None:
-    """The changes that make `after` out of `before`; None where it is better written anew as a whole."""
+    """The changes from `before` to `after`; None if rewriting it as a whole is better."""
     found = list(_inside(before, after, ""))
     whole = not found or any(not part.pointer for part in found) or len(found) > _MOST
     return None if whole else sorted(found, key=_in_order)
@@ -53,7 +53,7 @@ def _inside(before: Any, after: Any, pointer: str) -> Iterator[Part]:
 
 
 def _items(before: list[Any], after: list[Any], pointer: str) -> Iterator[Part]:
-    """Changes of items; where some are inserted between others, the list as a whole."""
+    """Changes of items; if some are inserted between others, the list as a whole."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if not same(before[n], after[n])), shorter)
     rest = range(1, shorter - head + 1)
@@ -71,7 +71,7 @@ def _items(before: list[Any], after: list[Any], pointer: str) -> Iterator[Part]:
 
 
 def _in_order(part: Part) -> tuple[int, int]:
-    """What is replaced first, then what is new; what goes goes last, and later items before earlier ones."""
+    """Replacements first, then additions, then removals; later items are removed before earlier ones."""
     if part.value is not msgspec.UNSET:
         return (1 if part.new else 0, 0)
     last = part.pointer.rsplit("/", 1)[-1]

@@ -1,14 +1,14 @@
-"""Paths to a value in a file.
+"""Paths to values in a file.
 
-Two spellings, told apart by the first character:
+Two spellings, distinguished by the first character:
 
 * a JSON pointer (RFC 6901): `/assets/2/payload/replicas`;
 * parts joined with dots: `assets[id=web].payload.replicas`. `[3]` is an item of a list by its number,
-  `[key=text]` the one item that has this. A part with a dot or bracket in it stands in double quotes:
+  `[key=text]` the one item that has this. A part with a dot or bracket in it is written in double quotes:
   `addons."lehr.Turndown".reason`.
 
-In a file with several documents, the first part says which one: `[id=web].payload` or `/0/payload`.
-`-` is the place after the last item of a list.
+In a file with several documents, the first part selects one: `[id=web].payload` or `/0/payload`. `-` is the
+place after the last item of a list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from lehr.base.pointers import unescaped
 
 END = "-"
-"""The part that names the place after the last item of a list."""
+"""The part for the place after the last item of a list."""
 
 _PART = re.compile(
     r'(?:^|(?<=.)\.|(?=\[))(?:"(?P<quoted>(?:[^"\\]|\\.)+)"'
@@ -52,7 +52,7 @@ def parse_path(path: str) -> tuple[Step, ...]:
     """The steps of `path`.
 
     Raises:
-        ValueError: it is not a path; the message says why.
+        ValueError: it is not a path; the message has the reason.
     """
     if path.startswith("/"):
         return tuple(_pointer_step(part) for part in path[1:].split("/"))
@@ -70,7 +70,7 @@ def parse_path(path: str) -> tuple[Step, ...]:
 
 
 def spelt(steps: tuple[Step, ...]) -> str:
-    """The path of `steps`, with dots."""
+    """The path for `steps`, with dots."""
     text = ""
     for step in steps:
         if isinstance(step, Match):

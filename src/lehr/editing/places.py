@@ -1,4 +1,4 @@
-"""Where edits go: what each kind of place must be able to do."""
+"""The interface of places that can be edited."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lehr.sdk.source import FileEntry, Snapshot
 
 
 class MovedError(Exception):
-    """Somebody else has written meanwhile; nothing of ours was. Read again, and apply the edit to that."""
+    """Another write came first, and nothing was written. Read again, and apply the edit to that."""
 
 
 class Tip(Protocol):
-    """What is there now."""
+    """The current content."""
 
     @property
     def id(self) -> str:
@@ -29,7 +29,7 @@ class Tip(Protocol):
         """The content of a file; None if there is none.
 
         Raises:
-            StalledError: it may not be read, or is no regular file.
+            StalledError: it may not be read, or is not a regular file.
         """
         ...
 
@@ -43,15 +43,15 @@ class Place(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is, for messages."""
+        """Its description, for messages."""
         ...
 
     def held(self) -> AbstractContextManager[None]:
-        """Keep other edits by program out; they wait. Whoever writes by other means is not kept out."""
+        """Make other programmatic edits wait. Writes by other means are not blocked."""
         ...
 
     def tip(self) -> Tip:
-        """What is there now.
+        """The current content.
 
         Raises:
             TransientError, StalledError: it cannot be read.
@@ -59,17 +59,17 @@ class Place(Protocol):
         ...
 
     def write(self, tip: Tip, contents: Mapping[str, bytes], message: str, author: str | None) -> str:
-        """Write new contents over what `tip` has, all or nothing; returns the id of the commit.
+        """Write new contents on top of `tip`, all or nothing; returns the id of the commit.
 
         Raises:
-            MovedError: `tip` is not the newest any more.
+            MovedError: `tip` is no longer the newest.
             TransientError, StalledError: it cannot be written.
         """
         ...
 
 
 class Edited:
-    """A snapshot with other contents in some of its files, as `lehr.sdk.source.Snapshot`."""
+    """A snapshot with changed contents of some files, as `lehr.sdk.source.Snapshot`."""
 
     def __init__(self, before: Snapshot, contents: Mapping[str, bytes]) -> None:
         self._before = before

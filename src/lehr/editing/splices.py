@@ -1,6 +1,6 @@
-"""From a wanted change to the few characters that make it.
+"""Turns a requested change into the few characters that make it.
 
-Nothing here is trusted: `file_edit` reads the result again, and refuses it when it is not what was wanted.
+The result is not trusted: `file_edit` parses it again, and refuses it if it is not as requested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 class CannotSpliceError(Exception):
-    """This layout is beyond us; the message says what about it."""
+    """This layout is not supported; the message has the reason."""
 
 
 class Splicer:
@@ -41,12 +41,12 @@ class Splicer:
         self._newline = newline_of(text)
 
     def replace(self, holder: Node, number: int, value: Any) -> list[Splice]:
-        """Give entry `number` of `holder` another value.
+        """Replace the value of entry `number` of `holder`.
 
-        A block stays a block where the new value can be one; everything else is written in one line.
+        A block stays a block if the new value can be one; everything else is written in one line.
 
         Raises:
-            CannotSpliceError: the value cannot be told from what is around it.
+            CannotSpliceError: the value cannot be separated from the text around it.
             ValueError: the format cannot hold the value.
         """
         entry = holder.entries[number]
@@ -64,10 +64,10 @@ class Splicer:
         return [Splice(node.start, node.end, space + written)]
 
     def add(self, holder: Node, key: str | None, value: Any) -> list[Splice]:
-        """Add an entry, or an item where `key` is None, after the last of `holder`.
+        """Add an entry, or an item if `key` is None, after the last of `holder`.
 
         Raises:
-            CannotSpliceError: nothing in the text says where it would go.
+            CannotSpliceError: the text does not show where it would go.
             ValueError: the format cannot hold the value.
         """
         written = self._writing.inline(value)
@@ -84,7 +84,7 @@ class Splicer:
         return [self._new_line(end, indent, written if key is not None else f"- {written}")]
 
     def delete(self, holder: Node, number: int) -> list[Splice]:
-        """Take entry `number` away from `holder`, which has others; a comment in its line goes with it.
+        """Remove entry `number` from `holder`, which has others, with any comment in its line.
 
         Raises:
             CannotSpliceError: it cannot be cut out.
@@ -105,10 +105,10 @@ class Splicer:
         return [Splice(entry.start, following, "")]
 
     def empty(self, holder: Node, number: int, node: Node) -> list[Splice]:
-        """Write `node`, a block whose only entry goes, as an empty list or mapping.
+        """Write `node`, a block whose only entry is removed, as an empty list or mapping.
 
         Args:
-            holder: what holds it as entry `number`; the documents, for the top of one.
+            holder: the node with it as entry `number`; the documents, if it is at the top of one.
         """
         value: Any = {} if node.kind is Kind.MAPPING else []
         if holder.kind is not Kind.DOCUMENTS:
@@ -125,7 +125,7 @@ class Splicer:
         if isinstance(value, (dict, list)) and value and isinstance(self._writing, YamlWriting):
             return [self._new_block(entry, value, start, end)]
         written = self._writing.inline(value)
-        if not begins_line(text, start):  # it begins beside its dash
+        if not begins_line(text, start):  # it begins next to its dash
             closing = self._newline if text[end - 1] == "\n" else ""
             return [Splice(start, end, written + closing)]
         after = self._after_key(entry)
@@ -138,9 +138,9 @@ class Splicer:
         at = start
         if begins_line(text, start):
             at = line_start(text, start)
-            if isinstance(value, dict):  # a list may stand below its key without an indent, a mapping not
+            if isinstance(value, dict):  # a list below its key needs no indent, a mapping does
                 indent = max(indent, column(text, entry.start) + 2 if entry.value.kind is Kind.LIST else 0)
-        if text[end - 1] != "\n":  # a comment in its last line goes with it
+        if text[end - 1] != "\n":  # a comment in its last line is removed with it
             end = _line_content_end(text, end)
         lines = list(self._writing.block(value))
         first = " " * (indent - column(text, at)) + lines[0]
@@ -164,7 +164,7 @@ class Splicer:
         return [Splice(node.start, header.end(), self._writing.inline(value)), Splice(body, end, "")]
 
     def _after_key(self, entry: Entry) -> int:
-        """Where a value in the same line goes: after the colon, or the dash."""
+        """Offset for a value in the same line: after the colon, or the dash."""
         if (
             self._text[entry.start : entry.key_end] == "-"
             and self._text[entry.key_end : entry.key_end + 1].isspace()
@@ -176,7 +176,7 @@ class Splicer:
         return colon.end()
 
     def _block_end(self, node: Node) -> int:
-        """Where the last line of `node` ends. Blank lines after a block scalar are its own only with `+`."""
+        """End of the last line of `node`. Blank lines after a block scalar belong to it only with `+`."""
         while node.entries and not node.inline:
             node = node.entries[-1].value
         header = _HEADER.match(self._text, node.start)
@@ -187,7 +187,7 @@ class Splicer:
         return line_end(self._text, len(content.rstrip())) if blanks else node.end
 
     def _new_line(self, end: int, indent: str, written: str) -> Splice:
-        """A line of its own at `end`, where a line begins, or the text ends without a newline."""
+        """A separate line at `end`: the start of a line, or the end of a text without a final newline."""
         if end and self._text[end - 1] != "\n":
             return Splice(end, end, f"{self._newline}{indent}{written}")
         return Splice(end, end, f"{indent}{written}{self._newline}")
@@ -229,6 +229,6 @@ class Splicer:
 
 
 def _line_content_end(text: str, offset: int) -> int:
-    """Where the line with `offset` ends, before what ends it."""
+    """End of the line with `offset`, before its line ending."""
     end = line_end(text, offset)
     return offset + len(text[offset:end].rstrip("\r\n"))

@@ -1,4 +1,4 @@
-"""Where the values of a TOML text stand."""
+"""Positions of the values in a TOML text."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _PUNCTUATION = frozenset("[]{}=,\n")
 
 
 def toml_nodes(text: str) -> list[Node]:
-    """The node of the one document. `text` is known to be good, and its depth bounded."""
+    """The node of the one document. `text` is known to be valid, and its depth bounded."""
     return [_Reading(text).document()]
 
 
 class _Reading:
-    """Goes through valid TOML, token by token; comments are skipped."""
+    """Scans valid TOML, token by token; comments are skipped."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -54,7 +54,7 @@ class _Reading:
         return self._tokens[self._at - 1]
 
     def _key(self) -> tuple[list[str], int, int]:
-        """The parts of a dotted key, and where it begins and ends."""
+        """The parts of a dotted key, and its start and end."""
         parts, start, end = [], self._tokens[self._at].start(), 0
         while self._peek() not in _PUNCTUATION:
             token = self._take()
@@ -84,7 +84,7 @@ class _Reading:
         return inner
 
     def _entry(self, table: Node) -> int:
-        """Read a key and its value into `table`; returns where the value ends."""
+        """Read a key and its value into `table`; returns the end of the value."""
         parts, start, end = self._key()
         for name in parts[:-1]:
             table = _inner(table, name, start, end)
@@ -114,7 +114,7 @@ class _Reading:
 
 
 def _inner(table: Node, name: str, start: int, end: int, *, newest: bool = True) -> Node:
-    """The table `name` in `table`, made if it is not there; of an array of tables the newest."""
+    """The table `name` in `table`, created if missing; for an array of tables, the newest."""
     number = table.entry(name)
     if number is None:
         table.entries.append(Entry(name, start, end, Node(Kind.MAPPING, start, end, False)))

@@ -1,4 +1,4 @@
-"""Values as text, in the style of what stands there."""
+"""Writes values as text, in the style of the existing text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _STEP = 2
 
 
 class Writing(Protocol):
-    """How a format writes values."""
+    """Writes values in a format."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:
         """`value` in one line.
 
         Args:
-            like: a scalar, whose quotes it gets where it can have them.
-            nested: it will stand inside brackets.
+            like: a scalar whose quotes it gets, if possible.
+            nested: it will be inside brackets.
 
         Raises:
             ValueError: the format cannot hold it.
@@ -36,12 +36,12 @@ class Writing(Protocol):
         ...
 
     def pair(self, key: str, value: str) -> str:
-        """An entry, whose value is written as `value`."""
+        """An entry with `value` as the text of its value."""
         ...
 
 
 class YamlWriting:
-    """YAML that readers of versions 1.1 and 1.2 take alike."""
+    """YAML that readers of versions 1.1 and 1.2 parse identically."""
 
     def inline(self, value: Any, like: Node | None = None, *, nested: bool = False) -> str:
         if isinstance(value, dict):
@@ -102,7 +102,7 @@ class TomlWriting:
 
 
 def literal(text: str, indent: str, newline: str) -> str | None:
-    """`text` of several lines as a YAML literal block scalar; None where one cannot hold it."""
+    """`text` of several lines as a YAML literal block scalar; None if that is impossible."""
     lines = text.removesuffix("\n").split("\n")
     if len(lines) < 2 or lines[0][:1] in {" ", "\t", ""} or not lines[-1]:
         return None
@@ -121,7 +121,7 @@ def _yaml_text(text: str, style: str, *, nested: bool) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether `text` is read as it stands, by readers of YAML 1.1 and 1.2."""
+    """Whether readers of YAML 1.1 and 1.2 read `text` unchanged."""
     if not _PLAIN.fullmatch(text) or text in _YES_OR_NO:
         return False
     loaded = load("value.yaml", text.encode()).documents

@@ -1,4 +1,4 @@
-"""Where the values of a YAML text stand: libyaml's events, kept as a tree."""
+"""Positions of the values in a YAML text: libyaml's events, kept as a tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 
 
 def yaml_nodes(text: str) -> list[Node]:
-    """The node of each document. `text` is known to be good, and its depth bounded."""
+    """The node of each document. `text` is known to be valid, and its depth bounded."""
     return _Reading(text).documents
 
 
@@ -52,7 +52,7 @@ class _Reading:
         return node
 
     def _fill(self, node: Node) -> None:
-        """Read what a list or mapping holds, up to its end."""
+        """Read the content of a list or mapping, up to its end."""
         if node.kind is Kind.SCALAR:
             return
         node.entries = []
@@ -60,7 +60,7 @@ class _Reading:
             if type(event) in _ENDS:
                 node.end = event.end_mark.index
                 if not node.inline and node.entries:
-                    node.end = node.entries[-1].value.end  # the event's is after comments that follow
+                    node.end = node.entries[-1].value.end  # the event's is after any following comments
                 return
             node.entries.append(self._entry(event) if node.kind is Kind.MAPPING else self._item(event, node))
 
@@ -75,7 +75,7 @@ class _Reading:
         return Entry(str(len(node.entries)), start, start if node.inline else start + 1, value)
 
     def _dash(self, value: Node) -> int:
-        """Where the dash before a block item stands: in its line or above. Its event does not say it."""
+        """Position of the dash before a block item: in its line or above. The event does not have it."""
         text, end = self._text, value.start
         start = line_start(text, end)
         head = text[start:end].rstrip()

@@ -23,7 +23,7 @@ Claimed = Mapping[AssetId, Sequence[str]]
 
 
 class Compared(NamedTuple):
-    """What the registers of claims know about a candidate.
+    """Information from the registers of claims about a candidate.
 
     Attributes:
         warnings: one for each register that could not be read.
@@ -53,7 +53,7 @@ async def conflicts_of(
     claimed: Claimed,
     newest: Callable[[Iterable[AssetId]], Awaitable[Claimed]],
 ) -> Sequence[Conflict]:
-    """What keeps `claimed` from being taken.
+    """Problems that prevent taking `claimed`.
 
     A claim that another asset of this partition has moved away from does not: it may pass on within a
     partition.
@@ -131,7 +131,7 @@ async def compare(
     assets: Mapping[AssetId, Asset],
     registry: Registry,
 ) -> Compared:
-    """What keeps `changes` from being published, as far as the registers are readable. Nothing is taken.
+    """Problems that prevent publishing `changes`, as far as registers are readable. Nothing is taken.
 
     Args:
         assets: all assets after the changes.

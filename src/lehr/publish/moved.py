@@ -66,7 +66,7 @@ class Moved:
                 log.warning("claims that are not needed any more are kept for now", error=self._trouble)
 
     async def conflicts(self, claimed: Claimed) -> Sequence[Conflict]:
-        """What keeps `claimed` from being taken, as `conflicts_of`."""
+        """Problems that prevent taking `claimed`, as `conflicts_of`."""
 
         async def newest(ids: Iterable[AssetId]) -> Claimed:
             return await self._blocking.run(self._newest, ids)

@@ -205,7 +205,7 @@ class CompositeSource:
         return frozenset((self._primary, *(part.source for part in self._parts.values())))
 
     def _declarations(self, primary: Snapshot) -> _Declarations:
-        """What `primary` declares; read once for each snapshot."""
+        """The declarations of `primary`; read once for each snapshot."""
         if self._read is None or self._read[0] is not primary:
             declared, places = _declared(primary)
             self._read = primary, (declared, places, _collisions(primary, places))

@@ -175,7 +175,7 @@ class GitSource:
         self._mirror.keep(revision.revision, revision.revision)
 
     def notify(self) -> None:
-        """Have `changes` give a hint at once, because somebody says that there is something."""
+        """Make `changes` give a hint at once, as after an external notification."""
         self._hints.notify()
 
     def changes(self) -> AsyncIterator[None]:

@@ -46,7 +46,7 @@ def open_source(
         location: path or URL.
         state: the state directory, where sources keep what they have read.
         kind: overrides the rules above.
-        branch, path: as for `GitSource`; they override what `location` says.
+        branch, path: as for `GitSource`; they override `location`.
         poll_seconds: longest time between two hints; None for the kind's default.
         blocking: runs checks of file systems that may hang.
         signers: one of them must have signed the newest commit; None requires no signature.
@@ -106,8 +106,8 @@ def place_of(folder: Path, location: str) -> Path:
 def require_location(location: str) -> None:
     """Check that a location on this machine exists.
 
-    Only then can a repository be told from a plain directory. A wrong guess would publish uncommitted changes
-    as soon as the location is back.
+    Only then can a repository be distinguished from a plain directory. A wrong guess would publish
+    uncommitted changes as soon as the location is back.
 
     Raises:
         TransientError: it does not exist.

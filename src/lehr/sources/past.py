@@ -51,10 +51,10 @@ class PastRevision:
 
 
 def past_revision(state: Path, revision: SourceRevision) -> PastRevision | None:
-    """What was kept of `revision` in the state folder `state`; None if it was not kept.
+    """The kept `revision` in the state folder `state`; None if it was not kept.
 
     Raises:
-        StalledError: what was kept is damaged.
+        StalledError: the kept data is damaged.
     """
     for folder in sorted((state / _MIRRORS).glob("*.git")):
         mirror = Mirror(folder)

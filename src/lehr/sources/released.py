@@ -77,7 +77,7 @@ def documents_of(assets: Iterable[Asset]) -> dict[str, bytes]:
     """A file for each asset: `TYPE/ID.json`, an asset's document in canonical JSON.
 
     Raises:
-        StalledError: one asset's file would have to be a folder for another's.
+        StalledError: one asset's file is needed as a folder for another's.
     """
     files = {f"{asset.type}/{asset.id}.json": canonical(_document(asset)) + b"\n" for asset in assets}
     for path in files:

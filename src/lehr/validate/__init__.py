@@ -1,11 +1,11 @@
-"""From a candidate and its predecessor to everything that is wrong with the candidate.
+"""Compares a candidate with its predecessor and reports all problems of the candidate.
 
-In: a `DeltaProposal`: the changed assets, and a `Predecessor` that looks up the rest. Out:
-diagnostics, and which acknowledgements were needed; `judge` runs `VALIDATORS` in their order.
+In: a `DeltaProposal`: the changed assets, and a `Predecessor` that looks up the rest. Out: diagnostics, and
+the needed acknowledgements; `judge` runs `VALIDATORS` in their order.
 
-Architecture invariants: pure functions, no I/O but the predecessor's look-ups; each declares its
-scope, and none is of the whole set, so validation costs O(changed); every problem is reported, not
-the first; absence is never taken for a wish (I4).
+Architecture invariants: pure functions, with no I/O except the predecessor's lookups; each declares its
+scope, which is never the whole set, so validation costs O(changed); all problems are reported, not just the
+first; absence is never treated as an intent to remove (I4).
 """
 
 from lehr.validate.databases import NOT_ASKED

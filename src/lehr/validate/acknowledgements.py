@@ -1,4 +1,4 @@
-"""Guards that somebody overrides, knowing what for."""
+"""Acknowledgements, which override guards deliberately."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def acknowledgement_is_spent(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 def acknowledge(
     proposal: DeltaProposal, found: Iterable[Diagnostic]
 ) -> tuple[list[Diagnostic], tuple[Acknowledgement, ...]]:
-    """`found`, with what is acknowledged as warnings, and the acknowledgements that were needed for that.
+    """`found`, with acknowledged errors as warnings, and the acknowledgements that this needed.
 
-    Other errors of guards say how they can be acknowledged.
+    The remaining errors of guards explain how to acknowledge them.
     """
     diagnostics: list[Diagnostic] = []
     used: dict[Acknowledgement, None] = {}

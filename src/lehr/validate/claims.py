@@ -1,4 +1,4 @@
-"""One thing in production belongs to one asset."""
+"""Each thing in production belongs to one asset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def claimed_twice(proposal: DeltaProposal) -> Iterator[Diagnostic]:
         claims = proposal.claims.get(change.id, ())
         kept = _claims_before(proposal, change) if claims else ()
         for claim in claims:
-            # What an asset has claimed already, no other that has not changed does.
+            # A claim that the asset already had cannot belong to another unchanged asset.
             others = () if claim in kept else tuple(proposal.claimed_by_others(claim))
             if claim in claimed:
                 others = (claimed[claim],)
@@ -51,7 +51,7 @@ def _both_claim(proposal: DeltaProposal, asset: Asset, other: AssetId, claim: st
 def claimed_elsewhere(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL031: no asset claims what another partition of this host holds, or another asset by another name.
 
-    VAL030: nor what an asset holds that has left intent, and not yet production.
+    VAL030: nor what is held by an asset that has left intent but not yet production.
     """
     reported: set[tuple[AssetId, object]] = set()
     for conflict in proposal.conflicts:

@@ -1,4 +1,4 @@
-"""What databases know of the values in intent."""
+"""Checks values in intent against databases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_ASKED = "VAL051"
 
 
 def unknown_to_database(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL050: a value that a database has to know is known to it."""
+    """VAL050: a database knows every value that it must know."""
     asset = view.change.after
     rules = [rule for rule in view.limits.databases if asset is not None and rule.type == asset.type]
     if asset is None or not rules:
@@ -42,10 +42,10 @@ def unknown_to_database(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def database_is_not_asked(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL051: every database that has to judge a change has answered.
+    """VAL051: every database that must judge a change has answered.
 
-    A warning where the rule says so and the database is down. One that is there and refuses what the rule
-    asks would never judge anything.
+    A warning if the rule allows it and the database is down. A database that is up and refuses the rule's
+    query would never judge anything.
     """
     for rule, answer in proposal.answers.items():
         if isinstance(answer, LehrError):

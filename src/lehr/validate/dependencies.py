@@ -1,4 +1,4 @@
-"""Dependencies can be waited for: they are no circle, their rules are understood, their versions reached."""
+"""Dependencies can be met: they have no cycles, their rules compile, their versions are reachable."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _VERSION_FIELD = b'"version":'
 def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL003: no asset depends on itself, directly or through others.
 
-    A new circle holds an asset whose dependencies have changed, so only from these is it looked
-    for, along the dependencies; each asset is come to once.
+    A new cycle contains an asset whose dependencies have changed, so the search starts only from these and
+    follows dependencies; each asset is visited once.
     """
     changed = {
         change.id: change.after
@@ -42,7 +42,7 @@ def depends_in_circle(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def _closing(proposal: DeltaProposal, starts: Iterable[AssetId]) -> Iterator[AssetId]:
-    """Assets that depend on one that leads to them: every circle has such an asset."""
+    """Assets on a back edge of the search: every cycle has one."""
     done: set[AssetId] = set()
     for start in starts:
         way = {} if start in done else {start: iter(proposal.dependencies(start))}
@@ -59,7 +59,7 @@ def _closing(proposal: DeltaProposal, starts: Iterable[AssetId]) -> Iterator[Ass
 
 
 def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL004, a warning: nothing that stays depends on what is being turned down."""
+    """VAL004, a warning: no asset that stays depends on one that is being turned down."""
     for asset, mention in proposal.changed_mentions():
         target = proposal.asset(mention.target)
         needs = mention.goes_first and not mention.follows
@@ -74,10 +74,10 @@ def depends_on_turned_down(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def stops_following(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL007: who follows an asset that is turned down keeps doing so until intent no longer has it.
+    """VAL007: an asset that follows one in turndown keeps following it until that one has left intent.
 
-    Who stops following earlier is pushed before the removal, and never again: a web server that was
-    reloaded while a virtual host was still there goes on serving it.
+    An asset that stops following earlier is pushed before the removal, and never again: a web server that was
+    reloaded while a virtual host still existed would continue to serve it.
     """
     for change in proposal.changes():
         if change.before is None or change.after is None or is_turned_down(change.after):
@@ -102,12 +102,12 @@ def _same_dependencies(proposal: DeltaProposal, change: AssetChange) -> bool:
 
 
 def is_turned_down(asset: Asset | None) -> bool:
-    """Whether the asset asks to be taken out of production."""
+    """Whether the asset is marked for removal from production."""
     return asset is not None and TURNDOWN in addon_names(asset)
 
 
 def _circle(proposal: DeltaProposal, start: AssetId) -> list[AssetId]:
-    """A shortest way along dependencies from `start`, which is on a circle, back to it; both included."""
+    """A shortest path along dependencies from `start`, which is on a cycle, back to it; both included."""
     came_from: dict[AssetId, AssetId] = {}
     queue = [start]
     for id in queue:
@@ -151,7 +151,7 @@ def _on_turned_down(proposal: DeltaProposal, asset: Asset, mention: Mention) -> 
 
 
 def rule_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL006: every rule compiles. Whether it answers is known only when it is asked."""
+    """VAL006: every rule compiles. Whether it has an answer is known only when it is evaluated."""
     asset = view.change.after
     addon = None if asset is None else view.registry.addon(asset, DEPENDS_ON, DependsOn)
     if asset is None or addon is None:
@@ -171,9 +171,9 @@ def rule_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def needed_version_is_never_reached(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL005: no asset needs a version that is above the one that intent gives.
+    """VAL005: no asset needs a version above the one in intent.
 
-    Only types whose payload has a `version` can be judged before production is asked.
+    Only types whose payload has a `version` can be judged before production is read.
     """
     asked: set[tuple[AssetId, AssetId]] = set()
     for asset, mention in proposal.changed_mentions():
@@ -185,7 +185,7 @@ def needed_version_is_never_reached(proposal: DeltaProposal) -> Iterator[Diagnos
 
 
 def _version(asset: Asset | None) -> Any:
-    """What intent gives; None when it gives none."""
+    """The version in intent; None if it has none."""
     if asset is None or _VERSION_FIELD not in asset.body:
         return None
     return asset.document()["payload"].get("version")

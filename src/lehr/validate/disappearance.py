@@ -1,4 +1,4 @@
-"""What disappears from intent is turned down or let go, never just gone (I4)."""
+"""Assets that disappear from intent are turned down or let go, never just dropped (I4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lehr.validate.words import MOST_NAMED, listed
 
 
 def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL010: an asset that is gone was turned down before, or is let go.
+    """VAL010: an asset that has left intent was turned down before, or is let go.
 
-    An asset without production may go. Of many, some are named and the
-    others counted, so that the answer to an emptied directory can be read.
+    An asset without production may leave. If there are many, some are named and the others counted, so that
+    the response to an emptied directory stays readable.
     """
     gone = sorted(
         (
@@ -34,9 +34,9 @@ def disappeared(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def type_changed(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL011: an id keeps its type; another type is another production.
+    """VAL011: an id keeps its type; another type means another thing in production.
 
-    Also after the asset has left intent, as long as its turndown continues.
+    This also applies after the asset has left intent, as long as its turndown continues.
     """
     before, after = view.change.before or view.leaving, view.change.after
     if before is None or after is None or before.type == after.type or view.registry.inert(before.type):
@@ -55,7 +55,7 @@ def type_changed(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def let_go_is_present(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL012, a warning: what is let go is not declared."""
+    """VAL012, a warning: an asset that is let go is not declared."""
     for id in proposal.limits.let_go:
         asset = proposal.asset(AssetId(id))
         if asset is not None:
@@ -71,7 +71,7 @@ def let_go_is_present(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def _is_lost(proposal: DeltaProposal, change: AssetChange) -> bool:
-    """Whether the asset is gone, and nobody has asked for that."""
+    """Whether the asset is gone without a request to remove it."""
     if change.before is None or change.after is not None:
         return False
     inert = proposal.registry.inert(change.before.type)
@@ -111,5 +111,5 @@ def _many_gone(gone: list[Asset]) -> Diagnostic:
 
 
 def _former(asset: Asset) -> Position | None:
-    """The file alone: its lines are those of an older revision."""
+    """Only the file: its line numbers are those of an older revision."""
     return None if asset.origin is None else Position(asset.origin.file)

@@ -1,4 +1,4 @@
-"""What is named outside of intent is as fixed as intent itself."""
+"""External things named in intent are as fixed as intent itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNSEEN = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
 def external_can_change(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL040: whatever an asset names outside of intent is named by digest, commit or version."""
+    """VAL040: an asset names external things by digest, commit or version."""
     asset = view.change.after
     if asset is None:
         return
@@ -34,7 +34,7 @@ def external_can_change(view: AssetView) -> Iterator[Diagnostic]:
         if why is not None:
             yield Diagnostic(
                 code="VAL040",
-                # Not the URI itself: it may hold a password, or a signature that is as good as one.
+                # Not the URI itself: it may contain a password, or a signature that works like one.
                 what=f"what `{pointer}` of `{asset.id}` names can change under it",
                 why=why,
                 fix="give its digest (`sha256:...`), or a URI that names one commit or object version",
@@ -44,7 +44,7 @@ def external_can_change(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def _why_not_fixed(named: External) -> str | None:
-    """Why what is named may be something else tomorrow; None when it cannot be."""
+    """Why the content behind the name may change; None if it cannot."""
     if not named.uri or _UNSEEN.search(named.uri):
         return "a URI is not empty, and has no spaces or control characters"
     if named.digest:
@@ -80,7 +80,7 @@ def _names_a_version(parts: SplitResult) -> bool:
     parameters = {name.lower(): values for name, values in parse_qs(parts.query).items()}
     if any(_is_version(value) for name in _VERSION_PARAMETERS for value in parameters.get(name, ())):
         return True
-    # A host may be called after a commit; what it serves is not.
+    # A host may be named after a commit, but its content may still change.
     return _COMMIT.search(f"{parts.path}?{parts.query}#{parts.fragment}") is not None
 
 

@@ -1,4 +1,4 @@
-"""One change takes away, adds and enlarges only so much."""
+"""Limits on how much one change removes, adds and enlarges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def emptied(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 def shrinks_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL021: one change lets go and turns down no more than the limits allow, in total and of each type.
 
-    What was turned down before and is gone now was counted when it was turned down.
+    An asset that is gone after its turndown was counted when it was turned down.
     """
     lost = Counter(
         change.before.type
@@ -79,7 +79,7 @@ def grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def asset_grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL023: no asset becomes so much larger all at once. One diagnostic for each type."""
+    """VAL023: no asset grows too much in one change. One diagnostic for each type."""
     limits = proposal.limits.growth
     grown: dict[str, list[tuple[Asset, int]]] = {}
     for change in proposal.changes():
@@ -104,7 +104,7 @@ def asset_grows_too_much(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def exceeds(guard: Guard, type: str | None, count: int, whole: int) -> bool:
-    """Whether `count` of `whole` assets are more than `guard` lets pass; of a type, if one is given."""
+    """Whether `count` of `whole` assets are more than `guard` allows; for a type, if one is given."""
     percent, floor = (guard.percent, guard.floor) if type is None else guard.of(type)
     return count > floor and count * 100 > percent * whole
 
@@ -112,7 +112,7 @@ def exceeds(guard: Guard, type: str | None, count: int, whole: int) -> bool:
 def _beyond(
     proposal: DeltaProposal, counts: Mapping[str, int], guard: Guard
 ) -> Iterator[tuple[str, int, int, float]]:
-    """Subject, count, size before and percent allowed: of the whole, or else of each type, that is beyond."""
+    """Subject, count, size before and allowed percent: of the whole if it exceeds, else of such types."""
     whole, total = proposal.size_before(), sum(counts.values())
     if exceeds(guard, None, total, whole):
         yield proposal.partition, total, whole, guard.percent

@@ -1,8 +1,8 @@
-"""Policies that people write, judged on what has changed.
+"""Applies policies to what has changed.
 
-An asset that has changed is judged by every policy that matches it. A policy that is new or has changed
-judges all that it matches, and rules on sets look at all that their policy matches as soon as one of
-these assets changes. Nothing else is looked at.
+An asset that has changed is judged by every policy that matches it. A new or changed policy judges all assets
+that it matches, and rules on sets judge all assets that their policy matches as soon as one of them changes.
+Nothing else is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Standing(NamedTuple):
     """A policy of the candidate.
 
     Attributes:
-        new: whether it judges otherwise than in the predecessor, so that all it matches is judged.
+        new: whether it judges differently than in the predecessor, so that all its matches are judged.
     """
 
     asset: Asset
@@ -38,7 +38,7 @@ class _Standing(NamedTuple):
 
 
 def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL062: every expression of a policy compiles, and names in it lead somewhere."""
+    """VAL062: every expression of a policy compiles, and the names in it exist."""
     asset = view.change.after
     if asset is None or asset.type != POLICY or POLICY not in view.registry.types:
         return
@@ -47,7 +47,7 @@ def policy_is_not_understood(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def policy_selects_no_type(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL063, a warning: a type that a policy selects is none, so it looks after less than it seems to."""
+    """VAL063, a warning: a selected type does not exist, so the policy covers less than it seems to."""
     asset = view.change.after
     if asset is None or asset.type != POLICY or POLICY not in view.registry.types:
         return
@@ -72,7 +72,7 @@ def policy_selects_no_type(view: AssetView) -> Iterator[Diagnostic]:
 def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL060, VAL061: every rule of every policy holds, and has an answer."""
     for standing in _standing(proposal):
-        places: dict[str, Position | None] = {}  # finding one reads a file again
+        places: dict[str, Position | None] = {}  # locating one reads a file again
         for finding in _found(proposal, standing):
             pointer = _pointer(standing.policy, finding.rule)
             if pointer not in places:
@@ -81,7 +81,7 @@ def policy_is_broken(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def _standing(proposal: DeltaProposal) -> Iterator[_Standing]:
-    """The policies of the candidate that can be asked, by id."""
+    """The policies of the candidate without problems, by id."""
     registry = proposal.registry
     if POLICY not in registry.types:
         return
@@ -103,7 +103,7 @@ def _is_new(registry: Registry, policy: Policy, change: AssetChange | None) -> b
 
 
 def _judged_by(policy: Policy) -> tuple[object, ...]:
-    """What of a policy decides how it judges."""
+    """The parts of a policy that determine how it judges."""
     return policy.match, policy.exclude, policy.rules
 
 
@@ -130,7 +130,7 @@ def _touched(proposal: DeltaProposal, compiled: CompiledPolicy) -> bool:
 
 
 def _belongs(compiled: CompiledPolicy, asset: Asset) -> bool:
-    """As `CompiledPolicy.matches`; where that has no answer, `judge` has reported it."""
+    """As `CompiledPolicy.matches`; if that has no answer, `judge` has reported it."""
     try:
         return compiled.matches(asset)
     except NoAnswerError:
@@ -138,7 +138,7 @@ def _belongs(compiled: CompiledPolicy, asset: Asset) -> bool:
 
 
 def _pointer(policy: Policy, rule: PolicyRule | None) -> str:
-    """To what a finding is of, in the document of the policy."""
+    """JSON pointer to the source of a finding, in the policy's document."""
     return "/payload/match" if rule is None else f"/payload/rules/{policy.rules.index(rule)}"
 
 

@@ -1,4 +1,4 @@
-"""A candidate beside its predecessor, as a difference and a way to look up the rest."""
+"""A candidate and its predecessor, as a difference and a way to look up the rest."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lehr.sdk.claims import Conflict
 from lehr.sdk.validator import Answers, Limits
 
 Locate = Callable[[Asset, str], Position | None]
-"""Where in the source the value at a JSON pointer into an asset's document stands, if that is known."""
+"""Maps a JSON pointer into an asset's document to a position in the source, if known."""
 
 
 class Predecessor(Protocol):
-    """The incarnation that the candidate is to follow. Looked up, never read whole."""
+    """The incarnation that the candidate will follow. Looked up, never read whole."""
 
     @property
     def sequence(self) -> int:
-        """Of the incarnation; 0 for none."""
+        """Sequence of the incarnation; 0 for none."""
         ...
 
     def asset(self, id: AssetId) -> Asset | None:
@@ -32,7 +32,7 @@ class Predecessor(Protocol):
         ...
 
     def leaving(self, id: AssetId) -> Asset | None:
-        """The last version of an asset that it does not have, and whose turndown continues."""
+        """The last version of an asset that the predecessor lacks and whose turndown continues."""
         ...
 
     def mentioned_by(self, id: AssetId) -> Iterable[tuple[Asset, Mention]]:
@@ -40,13 +40,13 @@ class Predecessor(Protocol):
         ...
 
     def claimed_by(self, claim: str) -> Iterable[AssetId]:
-        """Assets of the predecessor that claim a thing in production."""
+        """Assets of the predecessor that claim something in production."""
         ...
 
     def selects(self, selector: Selector, but: Container[AssetId]) -> bool:
-        """Whether it has an asset that `selector` selects, other than those of `but`.
+        """Whether the predecessor has an asset that `selector` selects, other than those of `but`.
 
-        May answer True where the answer would cost much.
+        May return True if the real answer would be expensive.
         """
         ...
 
@@ -60,12 +60,12 @@ class Predecessor(Protocol):
 
 
 class MappingPredecessor:
-    """A predecessor held in memory. Without assets, it stands for there being none.
+    """A predecessor held in memory. Without assets, it means that there is no predecessor.
 
-    The first `mentioned_by` goes through all assets once.
+    The first `mentioned_by` reads all assets once.
 
     Args:
-        leaving: assets that it does not have, whose turndown continues.
+        leaving: assets that it lacks and whose turndown continues.
 
     Attributes:
         sequence: 1 if it has assets.
@@ -114,10 +114,10 @@ class MappingPredecessor:
 
 
 class AssetView(NamedTuple):
-    """One changed asset, which is all that a validator of scope `ASSET` can see.
+    """One changed asset: the only thing that a validator of scope `ASSET` can see.
 
     Attributes:
-        leaving: what it was when it was last declared, if it is new and the turndown of that continues.
+        leaving: its last declared version, if it is new and the turndown of that version continues.
     """
 
     change: AssetChange
@@ -129,12 +129,12 @@ class AssetView(NamedTuple):
 
 
 class DeltaProposal:
-    """Implements `lehr.sdk.validator.Proposal` on a difference.
+    """Implements `lehr.sdk.validator.Proposal` based on a difference.
 
     Args:
-        changes: every asset that differs from the predecessor. What does not differ is left out.
+        changes: every asset that differs from the predecessor. Unchanged assets are left out.
         locate: finds the line of a value; without it, diagnostics point to where an asset starts.
-        answers: of the databases that are to judge the changes.
+        answers: answers of the databases that must judge the changes.
         conflicts: claims of the changes that something else holds on this host.
     """
 
@@ -180,14 +180,14 @@ class DeltaProposal:
 
     @property
     def base(self) -> str:
-        """Name of the predecessor; of none, that of sequence 0."""
+        """Name of the predecessor; without one, that of sequence 0."""
         return f"{self._partition}@{self._predecessor.sequence}"
 
     def changes(self) -> Iterable[AssetChange]:
         return self._changes.values()
 
     def views(self) -> Iterator[AssetView]:
-        """Every change by itself."""
+        """Every change separately."""
         for change in self._changes.values():
             is_new = change.before is None and change.after is not None
             leaving = self._predecessor.leaving(change.id) if is_new else None
@@ -253,11 +253,11 @@ class DeltaProposal:
 
     @property
     def claims(self) -> dict[AssetId, tuple[str, ...]]:
-        """What each new or changed asset alone may change in production, if there is any such thing."""
+        """The exclusive claims of each new or changed asset that has any."""
         return self._claims
 
     def claimed_by_others(self, claim: str) -> Iterator[AssetId]:
-        """Assets that have not changed and claim a thing in production."""
+        """Unchanged assets that claim something in production."""
         if self._predecessor.sequence:  # a first candidate has many claims, and nothing to compare them with
             yield from (id for id in self._predecessor.claimed_by(claim) if id not in self._changes)
 
@@ -272,7 +272,7 @@ class DeltaProposal:
         return self._predecessor.sizes()
 
     def place(self, asset: Asset, pointer: str = "") -> Position | None:
-        """Where the value at `pointer` of the asset's document stands, as exactly as is known."""
+        """Position of the value at `pointer` of the asset's document, as exactly as known."""
         found = None if self._locate is None else self._locate(asset, pointer)
         return asset.origin if found is None else found
 

@@ -1,4 +1,4 @@
-"""References lead somewhere, and to what they may lead to: assets, and encrypted files of the workspace."""
+"""Checks that references have valid targets: assets, and encrypted files of the workspace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAKES = {Keeper.AGE: "lehr secret encrypt", Keeper.SOPS: "sops"}
 
 
 def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL001: what is referred to exists, also for assets that have not changed themselves."""
+    """VAL001: the target of a reference exists, even for assets that have not changed themselves."""
     names = [change.id for change in proposal.changes() if change.after is not None]
     for asset, mention in proposal.changed_mentions():
         if proposal.type_of(mention.target) is None:
@@ -30,7 +30,7 @@ def reference_missing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def reference_of_wrong_type(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL002: what is referred to is of a type that the field takes."""
+    """VAL002: the target of a reference has a type that the field accepts."""
     for asset, mention in proposal.changed_mentions():
         yield from _wrong_type(proposal, asset, mention)
     for change in proposal.changes():
@@ -67,12 +67,12 @@ def _wrong_type(proposal: DeltaProposal, asset: Asset, mention: Mention) -> Iter
 
 
 def encrypted_file_missing(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL042: whoever refers to a secret in an encrypted file names one of this revision."""
+    """VAL042: a reference to a secret in an encrypted file names a file of this revision."""
     asset = view.change.after
     if asset is None:
         return
     for pointer, secret in view.registry.secrets(asset):
-        # Generation has filled in the digests of all files that there are.
+        # Generation has filled in the digests of all existing files.
         if secret.keeper.encrypted and secret.digest is None:
             yield Diagnostic(
                 code="VAL042",

@@ -1,4 +1,4 @@
-"""Intent holds no secrets: whoever reads it would have them, and so would every store, log and backup."""
+"""Intent must not hold secrets: all its readers would have them, and so would every store, log and backup."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ _FORMATS: tuple[tuple[str, str, str], ...] = (
     ("eyJ", r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10}", "a JSON web token"),
     ("://", r"\b[a-z][a-z0-9+.-]*://[^\s/:@$\"'{}<>]*:[^\s/:@$\"'{}<>]+@", "a URL with a password"),
 )
-"""A text that each of them has, what it looks like as a whole, and its name."""
+"""For each form: a text that it contains, its pattern, and its name."""
 
 _PASSWORDS = ("password", "passwd", "passphrase", "pwd")
 _KEYS = ("secret", "token", "api_key", "apikey", "access_key", "secret_key", "private_key", "credential")
 
 _REFERENCE = re.compile(r"(env|file|age|sops|vault|secret|ref|op)[:+]|[$/{<%]|\.\.?/")
-"""How a value begins that says where the secret is instead of telling it."""
+"""Beginning of a value that names the place of the secret instead of holding it."""
 
 _WORD = re.compile(r"[0-9A-Za-z+/_=-]{32,}")
 _LONGEST = 128
 
 _RUN = b"x" * 16
 _RUNS = bytes(120 if chr(byte).isalnum() or chr(byte) in "+_-" else 32 for byte in range(128)) + b" " * 128
-"""To turn what keys and tokens are made of into `x`: whatever is worth a closer look has a `_RUN` then."""
+"""Maps the characters of keys and tokens to `x`: anything worth a closer look then contains a `_RUN`."""
 
 _BITS_PER_CHARACTER = 4.3
-"""Of text in English or of names there are fewer; of 32 random letters and digits 4.5 or more."""
+"""English text and names have fewer; 32 random letters and digits have 4.5 or more."""
 
 _PUBLIC = re.compile(
     r"-----BEGIN (?P<kind>(?![A-Z ]*PRIVATE)[A-Z ]+)-----.*?-----END (?P=kind)-----"
@@ -78,7 +78,7 @@ _PUBLIC_FIELDS = re.compile(
 
 
 def value_looks_secret(view: AssetView) -> Iterator[Diagnostic]:
-    """VAL041: no value looks like a secret. The value is never told, and its line not shown."""
+    """VAL041: no value looks like a secret. Neither the value nor its line is shown."""
     asset = view.change.after
     if asset is None or not _may_hold_secrets(asset.body):
         return
@@ -101,7 +101,7 @@ def value_looks_secret(view: AssetView) -> Iterator[Diagnostic]:
 
 
 def _may_hold_secrets(body: bytes) -> bool:
-    """Whether a closer look is worth its time. Most assets can be told at once to hold none."""
+    """Whether a closer look is worthwhile. Most assets are quickly found to hold no secrets."""
     if b"://" in body or _RUN in body.translate(_RUNS):
         return True
     lower = body.lower()
@@ -110,24 +110,24 @@ def _may_hold_secrets(body: bytes) -> bool:
 
 _PATTERNS = tuple((mark, re.compile(pattern), name) for mark, pattern, name in _FORMATS)
 _MASKED = re.compile("|".join(rf"{pattern}[\w+/=.\\-]*" for _mark, pattern, _name in _FORMATS))
-"""With what follows: a form needs not be the whole of it."""
+"""With the text after it: a form may match only a part of the secret."""
 
 
 def known_secret(text: str) -> str | None:
-    """What in `text` looks like a secret of a known form (`an age private key`); None for nothing."""
+    """The known form of secret that `text` contains (`an age private key`); None for none."""
     found = (name for mark, pattern, name in _PATTERNS if mark in text and pattern.search(text))
     return next(found, None)
 
 
 def masked(text: str) -> str:
-    """`text`, for a message, without what in it looks like a secret of a known form."""
+    """`text`, for a message, without anything that looks like a secret of a known form."""
     if known_secret(text) is None:
         return text
     return _MASKED.sub("(a secret)", text)
 
 
 def _texts(value: Any, pointer: str, key: str) -> Iterator[tuple[str, str, str]]:
-    """Every text: its place, the key that it stands under, and the text."""
+    """Every string: its place, the key that it is under, and the string."""
     if isinstance(value, str):
         yield pointer, key, value
     elif isinstance(value, dict):
@@ -139,7 +139,7 @@ def _texts(value: Any, pointer: str, key: str) -> Iterator[tuple[str, str, str]]
 
 
 def _looks_like(key: str, text: str) -> str | None:
-    """What kind of secret it looks like; None for none."""
+    """The kind of secret that it looks like; None for none."""
     kind = _kind(key)
     if kind is _Kind.PASSWORD and text and not _REFERENCE.match(text):
         return "a password"
@@ -151,13 +151,13 @@ def _looks_like(key: str, text: str) -> str | None:
     if kind is _Kind.KEY and _OPAQUE.fullmatch(text) and not _REFERENCE.match(text):
         return "a secret, by the name of its field"
     if kind is not _Kind.PUBLIC and any(map(_is_random, _WORD.findall(text))):
-        # Asked again without what is public: that is seldom, and taking it out is slow.
+        # Checked again without public parts: these are rare, and removing them is slow.
         return "a random token" if any(map(_is_random, _WORD.findall(_PUBLIC.sub(" ", text)))) else None
     return None
 
 
 class _Kind(enum.Enum):
-    """What a field holds, by its name."""
+    """The expected content of a field, by its name."""
 
     PASSWORD = enum.auto()
     KEY = enum.auto()

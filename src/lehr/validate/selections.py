@@ -1,4 +1,4 @@
-"""What a calendar, limit or policy selects, there is."""
+"""Selectors of calendars, limits and policies select existing assets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lehr.validate.proposal import DeltaProposal
 
 
 def selects_nothing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """VAL008, a warning: a selector that is new selects an asset, and one that is not does so still.
+    """VAL008, a warning: a new selector selects an asset, and an older one still does.
 
-    Costs each selector one look at each change. Only where one is new, or loses an asset, and no change
-    shows another that it selects, are the unchanged assets searched, up to the first that it selects.
+    Each selector is checked against each change. Only if it is new, or loses an asset, and selects no other
+    changed asset, are the unchanged assets searched, up to the first match.
     """
     changes = {change.id: change for change in proposal.changes()}
     for asset in proposal.of_types(lambda type: _selects(proposal.registry, type)):
@@ -33,7 +33,7 @@ def selects_nothing(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def selector_of(registry: Registry, asset: Asset) -> tuple[str, Selector | None]:
-    """Where in its document an asset says which others it is about, and which; None for no such word."""
+    """The JSON pointer to an asset's selector, and the selector; None if it has no selector."""
     if asset.type == POLICY:
         return "/payload/match/select", registry.payload(asset, Policy).match.select
     kind = registry.types[asset.type].payload

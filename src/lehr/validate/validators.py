@@ -1,4 +1,4 @@
-"""The validators that every candidate has to pass, in order."""
+"""The validators that every candidate must pass, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lehr.validate.values import values_blank_or_jump
 
 
 class OfAsset(NamedTuple):
-    """A validator that judges each changed asset by itself, and can see no other."""
+    """A validator that judges each changed asset separately, and cannot see others."""
 
     find: Callable[[AssetView], Iterator[Diagnostic]]
     scope: Scope = Scope.ASSET
@@ -47,10 +47,10 @@ Validator = OfAsset | OfMany
 
 
 class Judgement(NamedTuple):
-    """What is wrong with a candidate.
+    """The problems of a candidate.
 
     Attributes:
-        acknowledged: acknowledgements without which there would be more errors.
+        acknowledged: acknowledgements that prevented errors.
     """
 
     diagnostics: list[Diagnostic]
@@ -90,7 +90,7 @@ VALIDATORS: tuple[Validator, ...] = (
 
 
 def judge(proposal: DeltaProposal) -> Judgement:
-    """Everything that `VALIDATORS` find, with what was acknowledged as warnings."""
+    """Everything that `VALIDATORS` find, with acknowledged errors as warnings."""
     return Judgement(*acknowledge(proposal, run(VALIDATORS, proposal)))
 
 
@@ -100,7 +100,7 @@ def validate(proposal: DeltaProposal) -> list[Diagnostic]:
 
 
 def run(validators: Iterable[Validator], proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """What `validators` find: those that judge assets together in order, then the others in one pass."""
+    """The findings of `validators`: those that judge assets together, in order, then the others at once."""
     alone = []
     for validator in validators:
         if isinstance(validator, OfAsset):

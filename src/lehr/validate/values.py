@@ -1,4 +1,4 @@
-"""Values do not go blank, and numbers do not jump, without somebody saying so."""
+"""Values do not become empty, and numbers do not jump, without an acknowledgement."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lehr.validate.proposal import DeltaProposal
 from lehr.validate.words import listed
 
 _NAMES = frozenset(("base", "gid", "id", "number", "port", "uid", "version"))
-"""Fields whose numbers tell things apart; how far one is from another means nothing."""
+"""Fields whose numbers are identifiers; the distance between two of them means nothing."""
 
 
 class _Difference(NamedTuple):
-    """A value that differs.
+    """A changed value.
 
     Attributes:
         pointer: JSON pointer into the asset's document.
-        field: the same for every element of a list, which it calls `*`.
+        field: the same for every element of a list, with `*` as its index.
     """
 
     pointer: str
@@ -34,14 +34,14 @@ class _Difference(NamedTuple):
 
 
 _Found = dict[tuple[str, str], list[tuple[Asset, _Difference]]]
-"""By type and field: where something was found."""
+"""Findings by type and field."""
 
 
 def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
     """VAL024, VAL025: one diagnostic for each type and field.
 
-    VAL024, a warning within `blank`: a field is empty that was filled before. VAL025: a number is
-    more than `jump.factor` times as large or as small as before.
+    VAL024, a warning within `blank`: a field that was filled before is empty. VAL025: a number is more than
+    `jump.factor` times as large or as small as before.
     """
     blank: _Found = {}
     jumps: _Found = {}
@@ -64,7 +64,7 @@ def values_blank_or_jump(proposal: DeltaProposal) -> Iterator[Diagnostic]:
 
 
 def _payload(asset: Asset, proposal: DeltaProposal) -> Any:
-    """As it would be written today: a field that has another name now has not gone blank."""
+    """In today's form: a renamed field has not become empty."""
     try:
         return proposal.registry.data(asset)
     except StalledError:
@@ -72,17 +72,17 @@ def _payload(asset: Asset, proposal: DeltaProposal) -> Any:
 
 
 def _is_judged(asset: Asset) -> bool:
-    # A type's schema has bounds and descriptions, not values that anything runs on.
+    # A type's schema has bounds and descriptions, not operational values.
     return asset.type != TYPE and not is_turned_down(asset)
 
 
 def _differences(before: Any, after: Any, pointer: str = "", field: str = "") -> Iterator[_Difference]:
-    """Values that differ, as deep as both sides have the same shape; also fields that are gone."""
+    """Changed values, as deep as both sides have the same shape, including removed fields."""
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
-            if name in after or not pointer:  # deeper down, it may be an entry of a map that has gone
+            if name in after or not pointer:  # deeper down, it may be a removed entry of a map
                 part = escaped(name)
                 yield from _differences(value, after.get(name), f"{pointer}/{part}", f"{field}/{part}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
@@ -94,7 +94,7 @@ def _differences(before: Any, after: Any, pointer: str = "", field: str = "") ->
 
 
 def _is_of_reference(pointer: str, asset: Asset, proposal: DeltaProposal) -> bool:
-    """Whether this is what a reference to a secret no longer needs: it leads elsewhere now."""
+    """Whether this is a part that a reference to a secret no longer needs because its target changed."""
     place, _, name = pointer.rpartition("/")
     known = proposal.registry.secrets(asset) if name in ("digest", "version") else ()
     return any(place == path for path, _ in known)
@@ -111,7 +111,7 @@ def _jumps(found: _Difference, factor: float) -> bool:
     if found.field.rpartition("/")[2] in _NAMES:
         return False
     low, high = sorted((abs(old), abs(new)))
-    # From and to nothing there is no factor: there, the number itself counts.
+    # There is no factor from or to zero: there, the number itself counts.
     return bool(high > factor if old * new <= 0 else high > factor * low)
 
 

@@ -1,4 +1,4 @@
-"""Lists and places, as people read them."""
+"""Lists and places in readable form."""
 
 from __future__ import annotations
 

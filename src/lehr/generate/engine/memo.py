@@ -5,7 +5,7 @@ everything that it was made from: the unit, its inputs, and the installed softwa
 damaged file only costs time: an unreadable row counts as missing, and an unusable file is ignored. For the
 same reason nothing is flushed to disk; rows half written in a crash fail their checksum.
 
-What has errors is not kept: to make it again is what people wait for, and it may go better.
+Outputs with errors are not kept: users wait for them to be rebuilt, and the next attempt may succeed.
 """
 
 from __future__ import annotations

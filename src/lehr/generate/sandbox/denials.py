@@ -56,8 +56,8 @@ _ASKED = {
     "os.path": "exists isdir isfile islink ismount lexists",
     "platform": "machine node platform processor release system uname version",
 }
-"""Queries that libraries make on import; they get no answer about the machine, or one known before. An author
-who queries needs an input."""
+"""Queries that libraries make on import; they get no answer about the machine, or one known before. Authors
+who need such data must use an input."""
 
 
 _ACCOUNTS = {"pwd": "getpwall getpwnam getpwuid", "grp": "getgrall getgrgid getgrnam"}
