@@ -2,6 +2,6 @@
 
 In: targets and readers (`lehr.sdk.plugin`). Out: diffs, and production moved to the intent.
 
-Architecture invariants: a plugin imports neither another plugin nor a stage; the module
-`payload` of each package is all that generation needs and imports nothing of its plugin.
+Architecture invariants: a plugin imports neither another plugin nor a stage; generation needs only the module
+`payload` of each package, which imports nothing of its plugin.
 """

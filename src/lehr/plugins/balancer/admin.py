@@ -1,4 +1,4 @@
-"""Asks an Envoy, through its admin interface, what it runs. Blocks, two seconds at most."""
+"""Reads what an Envoy runs from its admin interface. Blocks for at most two seconds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _STATISTICS = f"/stats?format=json&filter=({_COUNTED}|total_listeners_draining)$
 
 
 class UnreachableError(TransientError):
-    """Nobody listens where the admin interface should be: no Envoy runs there."""
+    """Nothing listens at the address of the admin interface: no Envoy runs there."""
 
 
 def running(admin: str) -> Running:
-    """What the Envoy runs whose admin interface is at `admin` (`host:port`).
+    """The state of the Envoy with the admin interface at `admin` (`host:port`).
 
     Raises:
-        UnreachableError: nobody listens there.
-        TransientError: it does not answer in time, or not as an Envoy does.
+        UnreachableError: nothing listens there.
+        TransientError: it does not answer in time, or not like an Envoy.
     """
     answers = _ask(admin, "/config_dump", "/clusters?format=json", _STATISTICS)
     try:

@@ -1,4 +1,4 @@
-"""What differs between a plan and what Envoy runs, and what carrying it out would do. Pure."""
+"""Compares a plan with what Envoy runs, and computes the effects of carrying it out. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units:
         plan: what is intended.
         files: what is in the folder, by path.
         running: what Envoy runs.
-        units: how many endpoints there are behind each balancer that intent has as a pool.
+        units: how many endpoints are behind each balancer that intent has as a pool.
     """
     intended = render(plan)
-    if not plan.pools:  # what Envoy was started with is as good: it says that there is nothing
+    if not plan.pools:  # the files Envoy was started with will do: they are empty
         intended = {name: content for name, content in intended.items() if name in files}
     changes = [*_running_changes(plan, running)]
     if not changes:
@@ -51,7 +51,7 @@ def _running_changes(plan: Plan, running: Running) -> Iterator[Change]:
     if plan.weighted or running.weights is not None:
         intended = {pool.name: pool.weight for pool in plan.pools.values()} if plan.weighted else {}
         if not any(intended.values()):
-            intended = {}  # nothing is routed then
+            intended = {}  # then nothing is routed
         observed = running.weights or {}
         for name in sorted(intended.keys() | observed.keys()):
             if intended.get(name) != observed.get(name):
@@ -100,8 +100,8 @@ def _described(content: bytes | None) -> str | None:
 def _capacity(plan: Plan, running: Running, units: Mapping[str, int]) -> int | None:
     """Endpoints gained or lost, those behind other balancers included.
 
-    A pool that intent does not know counts as what Envoy has in it, which is at least right about
-    the direction. With something gained beside it, nobody can tell which of them is greater.
+    A pool that intent does not know counts as what Envoy has in it, which is at least right about the
+    direction. If something else is gained as well, the sum is unknown.
     """
     intended = {} if plan.drained else {pool.name: pool.weight for pool in plan.pools.values()}
     observed: Mapping[str, int] = {}

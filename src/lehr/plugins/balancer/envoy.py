@@ -3,8 +3,8 @@
     lds.json       the listener          rds.json             routes, with a weight for each pool
     cds.json       the pools             eds/<pool>.json      endpoints of one pool
 
-What changes most is furthest from the listener: new weights or endpoints replace no listener and
-no pool, so no connection is touched. A file's version is the digest of what is in it.
+Things that change most are furthest from the listener: new weights or endpoints replace no listener and
+no pool, so no connection is touched. A file's version is the digest of its content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STATS = "ingress"
 """Prefix of the listener's statistics."""
 
 ROUTE = "routes"
-"""Name of the one route configuration."""
+"""Name of the only route configuration."""
 
 _TYPE = "type.googleapis.com/envoy."
 _IDEMPOTENT = "GET|HEAD|OPTIONS|TRACE|PUT|DELETE"
@@ -49,14 +49,14 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """All that an Envoy is to do.
+    """The complete configuration of an Envoy.
 
     Attributes:
         folder: absolute path of the folder that it watches.
-        balancer: settings; the backends in it do not count, but `pools` do.
+        balancer: settings; `pools` replaces its backends.
         pools: by name. Without any, nothing listens.
         weighted: True if requests are divided by weight.
-        drained: True if the health check is to fail while requests are still answered.
+        drained: True if the health check should fail while requests are still answered.
     """
 
     folder: str
@@ -84,7 +84,7 @@ def endpoints_file(pool: str) -> str:
 
 
 def version(file: bytes) -> str:
-    """The version that a rendered file says it has."""
+    """The version in a rendered file."""
     found: str = msgspec.json.decode(file)["version_info"]
     return found
 
@@ -102,7 +102,7 @@ def subscription(file: str) -> str:
 
 
 def _plain(pool: str) -> str:
-    """A pool's name as files and statistics have it, where slashes and colons mean something."""
+    """A pool's name in files and statistics, where slashes and colons have a meaning."""
     return quote(pool, safe="")
 
 
@@ -124,7 +124,7 @@ def _listener(plan: Plan) -> dict[str, Any]:
         "@type": f"{_TYPE}config.listener.v3.Listener",
         "name": STATS,
         "address": _address(plan.balancer.listen),
-        "enable_reuse_port": False,  # or two Envoys could share a port, and nobody would be told
+        "enable_reuse_port": False,  # or two Envoys could silently share a port
         "filter_chains": [{"filters": filters}],
     }
 
@@ -174,7 +174,7 @@ def _retry(plan: Plan) -> dict[str, Any]:
 
 
 def _seen(pools: list[Pool]) -> dict[str, Any]:
-    """What a retry policy says beside `_retry` if a request may be seen twice."""
+    """What a retry policy adds to `_retry` if a request may be seen twice."""
     more: dict[str, Any] = {
         "retry_on": f"{_UNSEEN},reset,retriable-status-codes",
         "retriable_status_codes": [503],
@@ -201,7 +201,7 @@ def _cluster(plan: Plan, pool: str) -> dict[str, Any]:
         "eds_cluster_config": {"eds_config": _source(plan, endpoints_file(pool))},
         "connect_timeout": "1s",
         "lb_policy": "LEAST_REQUEST",
-        # Envoy would keep an endpoint that is still healthy, and so decide against intent.
+        # Envoy would keep an endpoint that is still healthy, against intent.
         "ignore_health_on_host_removal": True,
         # No backend is better than a sick one: it can be tried again elsewhere.
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
@@ -213,7 +213,7 @@ def _cluster(plan: Plan, pool: str) -> dict[str, Any]:
                 "no_traffic_interval": interval,
                 "unhealthy_threshold": 2,
                 "healthy_threshold": 1,
-                # Without a host Envoy says the pool's name, which may hold a slash, and no host does.
+                # Without a host Envoy sends the pool's name, which may hold a slash, unlike a host.
                 "http_health_check": {"path": plan.balancer.health_path, "host": "localhost"},
             }
         ],

@@ -1,4 +1,4 @@
-"""The files in the folder that an Envoy watches. Blocks shortly."""
+"""The files in the folder that an Envoy watches. Blocks briefly."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lehr.base.errors import StalledError, TransientError
 from lehr.plugins.balancer.envoy import CLUSTERS, ENDPOINTS, LISTENERS, ROUTES
 
 _MAY_WRITE = "let the user that Lehr runs as write there"
-_MOST_READ = 16 << 20  # bytes: many times what a balancer's files can have
+_MOST_READ = 16 << 20  # bytes: many times the size of a balancer's files
 
 
 def read(folder: str) -> dict[str, bytes]:
-    """Content of each of the files that are there, by path below `folder`.
+    """Content of each existing file, by path below `folder`.
 
     Raises:
         TransientError: they cannot be read.
@@ -52,7 +52,7 @@ def names(folder: str) -> list[str]:
 
 
 def stamp(folder: str, name: str) -> tuple[int, int, int] | None:
-    """Changes whenever a file is replaced or written to; None if there is none."""
+    """Changes whenever a file is replaced or written to; None if it does not exist."""
     try:
         status = os.stat(Path(folder, name))
     except OSError:
@@ -61,7 +61,7 @@ def stamp(folder: str, name: str) -> tuple[int, int, int] | None:
 
 
 def place(folder: str, name: str, content: bytes) -> None:
-    """Put a file at `name` below `folder` by renaming it there, which is what Envoy waits for.
+    """Put a file at `name` below `folder` by a rename, which Envoy watches for.
 
     Raises:
         StalledError: this user may not write there.
@@ -84,7 +84,7 @@ def place(folder: str, name: str, content: bytes) -> None:
 
 
 def remove(folder: str, name: str) -> None:
-    """Remove the file at `name` below `folder`, if it is there.
+    """Remove the file at `name` below `folder`, if it exists.
 
     Raises:
         TransientError: it cannot be removed.
@@ -93,7 +93,7 @@ def remove(folder: str, name: str) -> None:
         Path(folder, name).unlink(missing_ok=True)
         if os.path.dirname(name):
             with contextlib.suppress(OSError):
-                Path(folder, name).parent.rmdir()  # unless others are in it
+                Path(folder, name).parent.rmdir()  # unless it holds others
     except OSError as error:
         raise TransientError(
             f"{folder}/{name} cannot be removed", code="BAL112", why=error.strerror or ""

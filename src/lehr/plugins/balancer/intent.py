@@ -1,4 +1,4 @@
-"""What intent asks of a balancer, read through a reader. Pure."""
+"""Turns intent, read through a reader, into a plan for a balancer. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lehr.plugins.balancer.payload import LOAD_BALANCER, JobBackend, LoadBalance
 from lehr.sdk.plugin import Reader
 
 POOL = "backends"
-"""Name of the pool of a balancer that is not over others."""
+"""Name of the pool of a balancer that has no other balancers behind it."""
 
 
 class _Port(msgspec.Struct):
@@ -32,14 +32,14 @@ class _Body(msgspec.Struct):
     payload: _Job
 
 
-_body = msgspec.json.Decoder(_Body)  # what counts of a job; plugins do not import each other
+_body = msgspec.json.Decoder(_Body)  # the relevant part of a job; plugins do not import each other
 
 
 def plan_for(target: Target, read: Reader, base: str) -> Plan:
     """The plan for the target's goal.
 
     Raises:
-        StalledError: the goal is not known, or what the payload refers to is not there.
+        StalledError: the goal is unknown, or an asset that the payload refers to does not exist.
     """
     balancer = read.payload(target.id, LoadBalancer)
     folder = os.path.join(base, balancer.folder)
@@ -56,10 +56,10 @@ def plan_for(target: Target, read: Reader, base: str) -> Plan:
 
 
 def units(plan: Plan, read: Reader, id: AssetId) -> dict[str, int]:
-    """How many endpoints there are, in intent, behind each balancer that is a pool of the plan of `id`.
+    """Number of endpoints, in intent, behind each balancer that is a pool of the plan of `id`.
 
     Raises:
-        StalledError: balancers refer to each other in a circle, or to nothing.
+        StalledError: balancers refer to each other in a cycle, or to nothing.
     """
     return _units(plan.balancer, read, (id,)) if plan.weighted else {}
 
@@ -91,7 +91,7 @@ def _pools(balancer: LoadBalancer, read: Reader) -> list[Pool]:
             item.asset,
             item.weight,
             (places[item.asset],),
-            # With all its own gone, a pool's share goes to the others, not to nobody.
+            # If all its own are gone, a pool's share goes to the others, and is not lost.
             failover=tuple(places[name] for name in serving if item.weight and name != item.asset),
         )
         for item in over

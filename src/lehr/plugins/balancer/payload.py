@@ -115,7 +115,7 @@ def split(address: str) -> tuple[str, int]:
     """Host, without brackets, and port of `host:port`.
 
     Raises:
-        ValueError: the host is no IP address, or the port no port.
+        ValueError: the host is not an IP address, or the port is not valid.
     """
     host, _, port = address.rpartition(":")
     if host.startswith("[") and host.endswith("]"):

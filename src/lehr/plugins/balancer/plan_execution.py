@@ -1,7 +1,7 @@
-"""Brings a plan about without losing a request: one step, one file, one answer of Envoy at a time.
+"""Carries out a plan without losing a request: one step, one file, one answer of Envoy at a time.
 
-First all that is new is put beside the old, from the endpoints up to the listener; then what is to
-go gets no new requests and is waited for; then it is taken away, from the listener down.
+First new parts are added next to the old, from the endpoints up to the listener; then parts to remove get no
+new requests and finish theirs; then they are removed, from the listener down.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from lehr.plugins.balancer.envoy import (
 )
 from lehr.plugins.balancer.running_state import Running
 
-_POLL = 0.03  # seconds between two looks at something that is about to happen
+_POLL = 0.03  # seconds between two checks for something that is about to happen
 _PATIENCE = 5.0  # seconds that Envoy may take to read a file
 _QUIET = 1.0  # seconds without a request after which clients have gone elsewhere
 
 
 class Site(NamedTuple):
-    """What all pushes share: threads, writes that are known until they have come back, and time."""
+    """State that all pushes share: threads, writes that have not returned yet, and time."""
 
     blocking: Blocking
     writes: Tracked
@@ -62,9 +62,9 @@ class Applying:
         self._admin = plan.balancer.admin
 
     async def grow(self) -> None:
-        """Put what is new beside the old. Afterwards what is to go gets no new requests.
+        """Add new parts next to the old. Afterwards parts to remove get no new requests.
 
-        Every file is put, also where it is right already: Envoy may have read another one.
+        Writes every file, even if it is already right: Envoy may have read a different one.
 
         Raises:
             StalledError, TransientError: Envoy refuses a file, or does not read it.
@@ -76,7 +76,7 @@ class Applying:
             await self._place(name, files[name])
 
     async def await_idle(self) -> None:
-        """Wait until what is to go has answered its requests; at most as long as a request may take."""
+        """Wait until parts to remove have answered their requests; at most as long as a request may take."""
         leaving = _leaving(self._plan, self._before)
         if not self._plan.pools or not leaving:
             return
@@ -102,7 +102,7 @@ class Applying:
             await self._site.clock.sleep(_POLL)
 
     async def shrink(self) -> None:
-        """Take away what is to go.
+        """Remove the parts that should go.
 
         Raises:
             StalledError, TransientError: as `grow`.
@@ -128,10 +128,10 @@ class Applying:
             await self._site.clock.sleep(_POLL)
 
     async def _place(self, name: str, content: bytes) -> None:
-        """Put one file, and wait until Envoy has read it.
+        """Write one file, and wait until Envoy has read it.
 
-        Envoy counts its attempts, so that it is known to have read this very file even if the
-        last one had the same version.
+        Envoy counts its attempts, which proves that it read this file even if the last one had the same
+        version.
         """
         counts = await self._counts(name)
         await self._site.writes.run(self._key, folder.place, self._plan.folder, name, content)
@@ -150,7 +150,7 @@ class Applying:
             await self._site.clock.sleep(_POLL)
 
     async def _counts(self, name: str) -> tuple[int, int] | None:
-        """How often Envoy has tried to read a file, and how often in vain; None if it need not read it."""
+        """How often Envoy has tried to read a file, and how often it failed; None if it need not read it."""
         found = await self._site.blocking.run(admin.statistics, self._admin)
         if not self._subscribed(name, found):
             return None
@@ -187,7 +187,7 @@ class Applying:
 
 
 def _beside(plan: Plan, running: Running) -> Plan:
-    """The plan, with everything that runs and is to go still there, but without new requests."""
+    """The plan, with running parts that should go still there, but without new requests."""
     pools = dict(plan.pools)
     for name in running.pools:
         if name in pools:
@@ -200,7 +200,7 @@ def _beside(plan: Plan, running: Running) -> Plan:
 
 
 def _leaving(plan: Plan, running: Running) -> set[tuple[str, str]]:
-    """Pool and address of every endpoint that is to get no more requests."""
+    """Pool and address of every endpoint that should get no more requests."""
     found: set[tuple[str, str]] = set()
     for name in running.pools:
         pool = plan.pools.get(name)
@@ -224,7 +224,7 @@ def _counters(statistics: Iterable[tuple[str, object]]) -> Iterable[int]:
 
 
 def _rank(name: str) -> int:
-    """The order in which files are put when something is added; the other way round when it goes."""
+    """The order in which files are written when something is added; reversed when it is removed."""
     order = {CLUSTERS: 1, ROUTES: 2, LISTENERS: 3}
     assert name in order or name.startswith(f"{ENDPOINTS}/")
     return order.get(name, 0)

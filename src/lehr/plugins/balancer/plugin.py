@@ -1,8 +1,8 @@
-"""The asset plugin of `lehr.LoadBalancer`: from here an author of plugins can read top to bottom.
+"""The asset plugin of `lehr.LoadBalancer`: plugin authors can read it from top to bottom.
 
-Its neighbours: `payload` is what people write, `intent` makes a plan of it, `envoy` the files that say so;
-`admin` asks Envoy what it runs, `running_state` holds the answers as values; `compare` says what differs, and
-what putting it right would do; `plan_execution` does it in steps, through the files in `folder`.
+Its neighbours: `payload` is what people write, `intent` turns it into a plan, `envoy` the plan into files;
+`admin` asks Envoy what it runs, `running_state` holds the answers as values; `compare` finds differences and
+the effects of fixing them; `plan_execution` fixes them in steps, through the files in `folder`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from lehr.plugins.balancer.running_state import NOTHING, Running
 from lehr.sdk.plugin import AssetPlugin, Push, Reader, Traits
 
 _WATCH_EVERY = 1.0  # seconds
-_SETTLE = 10.0  # seconds that Envoy may take to start what it has read: it probes new backends first
+_SETTLE = 10.0  # seconds that Envoy may take to apply what it has read: it probes new backends first
 _POLL = 0.05
 _UNREACHABLE = "unreachable"
 
 
 class _Watched(msgspec.Struct):
-    """An Envoy that `diff` has looked at, and how it looked then."""
+    """An Envoy that `diff` has read, and its state at that time."""
 
     admin: str
     folder: str
@@ -48,16 +48,16 @@ class _Watched(msgspec.Struct):
 class BalancerPlugin(AssetPlugin):
     """Keeps Envoys configured as intended.
 
-    * Production is what a running Envoy says that it runs, and the files that it would start with.
+    * Production is what a running Envoy reports, and the files that it would start with.
     * A diff names the listener, weights, endpoints and files that differ. Its effects have the capacity
       behind the balancer before and after: from both follows whether a job goes first, or its balancer.
-    * A push puts what is new beside the old, file by file, and waits until Envoy has read each; then lets
-      what is to go finish the requests that it has; then takes it away. DRAINED fails the health check, so
-      that balancers in front of this one go elsewhere, and waits for that; ABSENT closes the listener and
-      then removes everything behind it.
+    * A push adds new parts next to the old, file by file, and waits until Envoy has read each; then lets
+      parts that should go finish their requests; then removes them. DRAINED fails the health check, so that
+      balancers in front of this one go elsewhere, and waits for that; ABSENT closes the listener and then
+      removes everything behind it.
     * Its outcome is looked up: `status` waits for the write that a cancelled push had begun, and every push
       starts from what Envoy runs then.
-    * It never takes anything away from requests that are under way, and never starts or stops an Envoy.
+    * It never removes anything that requests under way use, and never starts or stops an Envoy.
 
     Args:
         base: what relative folders are relative to.
@@ -81,15 +81,15 @@ class BalancerPlugin(AssetPlugin):
         behind = units(plan, read, target.id)
         place = _Watched(plan.balancer.admin, plan.folder, "")
         self._watched[target.key] = place
-        # Marked before it is looked at, so that no change falls between the two.
+        # Marked before it is read, so that no change is missed in between.
         place.mark = await self._blocking.run(_mark, place.admin, place.folder)
         found = differences(plan, *await self._look(plan, target.goal), behind)
         if found.empty and target.goal is Goal.ABSENT:
-            self._watched.pop(target.key, None)  # nothing is left that could change
+            self._watched.pop(target.key, None)  # nothing left that could change
         return found
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
-        """Put what is new beside the old, let the old finish, take it away, and look again."""
+        """Add new parts next to the old, let the old finish, remove them, and check again."""
         plan = plan_for(target, read, self._base)
         behind = units(plan, read, target.id)
         files, running = await self._look(plan, target.goal)
@@ -112,7 +112,7 @@ class BalancerPlugin(AssetPlugin):
         return await self._settled(plan, target.goal, behind)
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while a write that a cancelled push had begun has not come back."""
+        """RUNNING while a write that a cancelled push had begun has not returned."""
         return Progress.RUNNING if self._site.writes.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
@@ -126,7 +126,7 @@ class BalancerPlugin(AssetPlugin):
                 *(self._blocking.run(_mark, place.admin, place.folder) for place in places)
             )
             for (key, place), old, new in zip(watched, before, marks, strict=True):
-                # A diff that looked in the meantime has taken everything in.
+                # A diff that ran since then has seen everything.
                 if new != old == place.mark and self._watched.get(key) is place:
                     place.mark = new
                     yield key
@@ -139,7 +139,7 @@ class BalancerPlugin(AssetPlugin):
 
         Raises:
             StalledError: the Envoy watches another folder.
-            TransientError: it does not answer; but one that does not run is as good as absent.
+            TransientError: it does not answer; one that does not run counts as absent.
         """
         return await self._blocking.run(_look, plan, goal)
 
@@ -153,7 +153,7 @@ class BalancerPlugin(AssetPlugin):
                 return DONE
             if self._clock.monotonic() >= deadline:
                 if left.empty:
-                    return DONE  # whether backends can be probed is not ours to answer for
+                    return DONE  # whether backends can be probed is not this plugin's responsibility
                 said = f": {running.refused}" if running.refused else ""
                 return Outcome(Result.FAILED, f"Envoy has not taken up {left.summary()}{said}")
             await self._clock.sleep(_POLL)

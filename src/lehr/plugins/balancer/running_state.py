@@ -30,7 +30,7 @@ class Running(msgspec.Struct, frozen=True):
         watched: path of the listeners' file that it watches; empty when it watches none.
         listen: where it takes requests, several places with commas; None when it does not.
         drained: True if its health check fails while it answers requests.
-        refused: what it says about the last listener that it did not take; empty for nothing.
+        refused: its message about the last listener that it rejected; empty for none.
         weights: by pool; None when requests are not divided by weight.
         pools: the hosts of each pool.
         statistics: versions, counters of updates and of requests, by Envoy's names.
@@ -46,11 +46,11 @@ class Running(msgspec.Struct, frozen=True):
 
 
 NOTHING = Running("", None, False, "", None, {}, {})
-"""What an Envoy runs that does not run."""
+"""The state of an Envoy that does not run."""
 
 
 def parse(dump: dict[str, Any], clusters: dict[str, Any], statistics: dict[str, Any]) -> Running:
-    """What the answers to `/config_dump`, `/clusters` and `/stats`, all in JSON, say together.
+    """Parse the answers to `/config_dump`, `/clusters` and `/stats`, all in JSON.
 
     Raises:
         KeyError, IndexError, TypeError, ValueError, AttributeError: they are not Envoy's.
@@ -117,7 +117,7 @@ def _hosts(cluster: dict[str, Any]) -> Iterator[Host]:
 
 
 def _address(found: dict[str, Any]) -> str:
-    """As we write addresses; what we never write, a socket's path say, as it is."""
+    """An address as we write it; others, such as a socket's path, unchanged."""
     socket = found.get("socket_address", {})
     if "port_value" not in socket:
         return str(found)

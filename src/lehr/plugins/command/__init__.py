@@ -3,6 +3,6 @@
 In: payloads (`payload`). Out: processes (`process`, found again by their `mark` after a crash
 of Lehr) whose exit codes are diffs and outcomes (`plugin`).
 
-Architecture invariants: nothing of a command runs in Lehr's own process; no command outlives
-its time unnoticed; output is bounded before it is kept.
+Architecture invariants: no part of a command runs in Lehr's own process; no command outlives its time
+unnoticed; output is bounded before it is kept.
 """

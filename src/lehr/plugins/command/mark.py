@@ -1,7 +1,7 @@
-"""Marks: whether the processes of a push still run, also after a crash of Lehr.
+"""Marks: show whether the processes of a push still run, even after a crash of Lehr.
 
-A push's first process inherits a locked file, and so do all that it starts. The kernel keeps
-the lock until the last of them has ended, whatever becomes of Lehr.
+A push's first process inherits a locked file, as do all processes that it starts. The kernel keeps the lock
+until the last of them has ended, whatever happens to Lehr.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 class Mark:
     """The mark of one push. All methods block.
 
-    Processes that a push leaves behind on purpose, daemons, hold the lock for ever. They do not
-    count once they have left the push's process group, as daemons do.
+    Daemons that a push leaves behind on purpose hold the lock forever. They do not count once they have left
+    the push's process group, as daemons do.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,9 +25,9 @@ class Mark:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[int]:
-        """A descriptor for the first process to inherit. Ours is closed on the way out.
+        """A descriptor for the first process to inherit. Ours is closed on exit.
 
-        If that is by an exception, nothing was started, and the mark is forgotten.
+        On an exception, nothing was started, and the mark is forgotten.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDONLY | os.O_CREAT, 0o600)
@@ -41,7 +41,7 @@ class Mark:
             os.close(descriptor)
 
     def note(self, group: int) -> None:
-        """The first process leads the process group `group`."""
+        """Record that the first process leads the process group `group`."""
         self.path.write_text(str(group))
 
     def running(self) -> bool:
@@ -53,7 +53,7 @@ class Mark:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Not noted yet: Lehr ended between start and note. All that holds the lock counts.
+            # No note yet: Lehr ended between start and note. Every holder of the lock counts.
             group = os.read(descriptor, 32)
             if not group or _exists(int(group)):
                 return True
@@ -63,7 +63,7 @@ class Mark:
         return False
 
     def forget(self) -> None:
-        """The push has ended."""
+        """Record that the push has ended."""
         self.path.unlink(missing_ok=True)
 
 

@@ -72,7 +72,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 def arguments(script: Script) -> tuple[str, ...]:
-    """What is run for `script`."""
+    """The command line for `script`."""
     return ("/bin/sh", "-c", script) if isinstance(script, str) else script
 
 

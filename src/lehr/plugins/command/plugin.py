@@ -1,7 +1,7 @@
-"""The asset plugin of `lehr.Command`: from here an author of plugins can read top to bottom.
+"""The asset plugin of `lehr.Command`: plugin authors can read it from top to bottom.
 
 Its neighbours: `payload` is what people write; `process` runs programs, bounds their time and output, and
-ends all that they have started; `mark` finds the processes of a push again, after a crash of Lehr.
+ends all processes that they started; `mark` finds the processes of a push again, after a crash of Lehr.
 """
 
 from __future__ import annotations
@@ -42,22 +42,20 @@ _TO_END = 30.0  # seconds that ending a process, and starting it, may take on to
 class CommandPlugin(AssetPlugin):
     """Runs scripts: `check` is the diff, `apply` the push, `remove` the push to ABSENT.
 
-    * Production is whatever the scripts look at and change; Lehr knows nothing of it.
+    * Production is whatever the scripts read and change; Lehr knows nothing about it.
     * A diff is an exit code of `check` that is not the intended one, with the first lines that it printed.
-    * A push runs a script to its end. One that newer content has overtaken is let run: half a script is worse
-      than an old one.
-    * Its outcome is unknown while processes of the script are left. They carry a mark that outlives Lehr, and
-      `status` says RUNNING until the last of them has ended.
-    * It never runs a second script for an asset beside one that still runs, and nothing of one in Lehr's own
-      process.
+    * A push runs a script to its end, even if newer content has overtaken it: half a script is worse than an
+    old one. * Its outcome is unknown while processes of the script are left. They carry a mark that outlives
+    Lehr, and `status` returns RUNNING until the last of them has ended. * It never runs a second script for
+    an asset while one still runs, and no part of one in Lehr's own process.
 
     Args:
         base: where commands run, and what their directories are relative to.
         state: a directory of this plugin's own, which survives restarts.
         blocking: a pool of this plugin's own, closed with it.
         clock: time.
-        grace: seconds that a command has to end when it is asked to, before it is killed.
-        secrets: has the variables that are secrets.
+        grace: seconds that a command has to end when asked, before it is killed.
+        secrets: provides the variables that are secrets.
     """
 
     types = (COMMAND,)
@@ -87,7 +85,7 @@ class CommandPlugin(AssetPlugin):
         self._environment = {name: os.environ.get(name, value) for name, value in _ENVIRONMENT.items()}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
-        """Run `check`. Read-only as far as the script is."""
+        """Run `check`. Read-only if the script is."""
         command = read.payload(target.id, Command)
         _script(command, target.goal)
         launch = await self._launch(command, command.check, target)
@@ -116,7 +114,7 @@ class CommandPlugin(AssetPlugin):
         return _outcome(await self._processes.run(launch))
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while a process of the push's script runs, whoever has started it."""
+        """RUNNING while a process of the push's script runs, whichever Lehr process started it."""
         mark = self._mark(operation)
         running = self._processes.runs(mark) or await self._blocking.run(mark.running)
         return Progress.RUNNING if running else Progress.ENDED

@@ -1,7 +1,7 @@
-"""Processes: started, awaited for a time, ended with all of their group; output bounded.
+"""Processes: started, awaited for a time, ended with their whole group; output is bounded.
 
-`asyncio.subprocess` would start them on the event loop, where one program on a file system
-that hangs stops everything, and would wait for daemons that keep a pipe open.
+`asyncio.subprocess` would start them on the event loop, where one program on a hung file system stops
+everything, and would wait for daemons that keep a pipe open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lehr.plugins.command.mark import Mark
 from lehr.sdk.secrets import HIDDEN, NOTHING_HIDDEN, Hidden, SecretValue
 
 MOST_OUTPUT = 2000
-"""Bytes that are kept from the beginning and from the end of each stream."""
+"""Bytes kept from the beginning and from the end of each stream."""
 
 _CHUNK = 1 << 16
 _MOST_CHUNKS_AFTER_END = 32
@@ -53,7 +53,7 @@ class Ended(NamedTuple):
 
     Attributes:
         code: exit code; negative for the signal that killed it; None if it could not be killed.
-        timed_out: it did not end by itself.
+        timed_out: it was ended because its time was over.
         survivors: processes that it started may still run.
     """
 
@@ -68,7 +68,7 @@ class Excerpt:
     """The beginning and the end of a stream of any length.
 
     Args:
-        hidden: what is not shown. That much more is kept that no secret is cut into parts.
+        hidden: secrets that are not shown. Enough extra bytes are kept that no secret is cut in two.
     """
 
     def __init__(self, hidden: Hidden = NOTHING_HIDDEN) -> None:
@@ -109,14 +109,14 @@ class Processes:
         self._tasks: dict[asyncio.Task[Ended], Launch] = {}
 
     async def run(self, launch: Launch) -> Ended:
-        """Run to the end or to the time-out. When this is cancelled, the process is ended.
+        """Run to the end or to the time-out. If this call is cancelled, the process is ended.
 
         Raises:
-            StalledError: the program or the directory is not there, or may not be used.
+            StalledError: the program or the directory does not exist, or may not be used.
             TransientError: the machine could not start it.
         """
         stop = asyncio.Event()
-        # A task of its own, since ending a process takes longer than a cancelled caller has.
+        # A separate task, since ending a process takes longer than a cancelled caller has.
         task = asyncio.ensure_future(self._supervise(launch, stop))
         self._tasks[task] = launch
         task.add_done_callback(self._done)
@@ -128,7 +128,7 @@ class Processes:
         return task.result()
 
     def runs(self, mark: Mark) -> bool:
-        """Whether a process with this mark was started by this object and is not done with."""
+        """Whether this object started a process with this mark and has not finished with it."""
         return any(
             launch.mark is not None and launch.mark.path == mark.path for launch in self._tasks.values()
         )
@@ -144,7 +144,7 @@ class Processes:
     def _done(self, task: asyncio.Task[Ended]) -> None:
         del self._tasks[task]
         if not task.cancelled():
-            task.exception()  # if nobody waits for it any more, nobody misses it
+            task.exception()  # if no caller waits any more, none misses it
 
     async def _supervise(self, launch: Launch, stop: asyncio.Event) -> Ended:
         process = await self._started(launch)
@@ -168,7 +168,7 @@ class Processes:
         return ended
 
     async def _started(self, launch: Launch) -> subprocess.Popen[bytes]:
-        """A new process. A thread starts it also when this is cancelled meanwhile: then it is killed."""
+        """A new process. If this call is cancelled, the thread still starts it, and then kills it."""
         starting = asyncio.ensure_future(self._blocking.run(_start, launch))
         try:
             return await asyncio.shield(starting)
@@ -183,14 +183,14 @@ class Processes:
     async def _end(self, child: _Child) -> None:
         child.signal(signal.SIGTERM)
         await self._first_of(self._grace, child.ended)
-        await self._kill(child)  # also those of the group that outlive their leader
+        await self._kill(child)  # including those of the group that outlive their leader
 
     async def _kill(self, child: _Child) -> None:
         child.signal(signal.SIGKILL)
         await self._first_of(_DYING, child.ended)
 
     async def _all_ended(self, mark: Mark) -> bool:
-        """Killed processes end a little later; wait for them, for a while."""
+        """Wait briefly for killed processes, which end a little later."""
         deadline = self._clock.monotonic() + _DYING
         while await self._blocking.run(mark.running):
             if self._clock.monotonic() > deadline:
@@ -210,7 +210,7 @@ class Processes:
 
 
 class _Child:
-    """A process as the event loop sees it."""
+    """A process as seen by the event loop."""
 
     def __init__(self, process: subprocess.Popen[bytes], hidden: Hidden) -> None:
         self.ended = asyncio.Event()
@@ -326,5 +326,5 @@ def _error(launch: Launch, error: OSError) -> LehrError:
 
 
 def _one_line(data: bytes) -> str:
-    """`data` on one line. NUL bytes count as a blotted secret, also if the program printed them itself."""
+    """`data` on one line. NUL bytes count as a hidden secret, even if the program printed them itself."""
     return one_line(re.sub("\0+", HIDDEN, data.decode(errors="replace")))

@@ -1,11 +1,11 @@
-"""A schema as a database has it, or is to have it: values in the database's own words."""
+"""A schema, observed or intended: values in the database's own words."""
 
 from __future__ import annotations
 
 import msgspec
 
 SERIAL = "serial"
-"""The default of a column whose number the database gives, by a sequence or as identity."""
+"""The default of a column that the database numbers, by a sequence or as identity."""
 
 
 class ColumnState(msgspec.Struct, frozen=True):
@@ -29,10 +29,9 @@ class IndexState(msgspec.Struct, frozen=True):
     """An index.
 
     Attributes:
-        valid: False for what is left of a build that did not end.
-        special: True when it is of a kind that intent cannot express, over expressions or some
-            rows, say.
-        constraint: True when it is there for a constraint, which alone can take it away.
+        valid: False for the remains of a build that did not finish.
+        special: True if intent cannot express it, such as one over expressions or some rows.
+        constraint: True if it belongs to a constraint, and only goes with it.
     """
 
     columns: tuple[str, ...]
@@ -56,13 +55,13 @@ class TableState(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """What counts of a database.
+    """The relevant part of a database.
 
     Attributes:
-        schema: name of the schema; None if there is none.
+        schema: name of the schema; None if it does not exist.
         version: 0 if none is kept.
-        tables: by name; of what is observed only those that intent declares.
-        unwanted: names of tables that are to be dropped.
+        tables: by name; of the observed ones only those that intent declares.
+        unwanted: names of tables to drop.
     """
 
     schema: str | None

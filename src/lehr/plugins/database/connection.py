@@ -34,7 +34,7 @@ class PostgresAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The database among all, whoever connects."""
+        """Identifies the database, whichever user connects."""
         return f"postgresql://{self.host}:{self.port or 5432}/{self.database}"
 
     @property
@@ -50,7 +50,7 @@ class SqliteAddress(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The database among all."""
+        """Identifies the database."""
         return f"sqlite:{self.path}"
 
 
@@ -61,7 +61,7 @@ def parse(text: str) -> Address:
     """The database that `text` names.
 
     Raises:
-        ValueError: it names none, or holds a password.
+        ValueError: it does not name a database, or holds a password.
     """
     if len(text) > _LONGEST or _CONTROL.search(unquote(text)):
         raise ValueError("`connection` is too long or has a control character")
@@ -103,5 +103,5 @@ def _postgres(text: str) -> PostgresAddress:
 
 
 def _port(place: str) -> str:
-    """Of `user@host:port`. Taken as text: an error about it must not show what may be a password."""
+    """Parse `user@host:port` as text: an error about it must not show a possible password."""
     return place.rpartition("]")[2].rpartition("@")[2].partition(":")[2]

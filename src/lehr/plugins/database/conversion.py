@@ -1,6 +1,6 @@
-"""What it takes to change the type of a column that holds rows. Pure.
+"""Cost of changing the type of a column that holds rows. Pure.
 
-Type names are the database's own (`character varying(20)`). What is not known to keep every value
+Type names are the database's own (`character varying(20)`). A change that is not known to keep every value
 counts as destructive.
 """
 
@@ -14,7 +14,7 @@ _WHOLE = ("smallint", "integer", "bigint")
 
 
 class Conversion(enum.Enum):
-    """FREE: the rows stay as they are. REWRITE: every row is written anew, with the same value.
+    """FREE: the rows stay as they are. REWRITE: every row is rewritten with the same value.
 
     LOSSY: values may be cut off or may not fit.
     """
@@ -25,7 +25,7 @@ class Conversion(enum.Enum):
 
 
 def conversion(observed: str, intended: str) -> Conversion:
-    """What changing a column from one type to another does to its values."""
+    """The effect of changing a column's type on its values."""
     before, after = _parsed(observed), _parsed(intended)
     if before is None or after is None:
         return Conversion.LOSSY

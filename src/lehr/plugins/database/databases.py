@@ -1,4 +1,4 @@
-"""Opens and makes databases, whichever they are. Blocks."""
+"""Opens and creates databases of any kind. Blocks."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Databases:
 
     @contextlib.contextmanager
     def open(self, schema: DatabaseSchema, password: SecretValue | None = None) -> Iterator[Session | None]:
-        """A session of the database of `schema`; None if it is not there, and is to be made.
+        """A session of the database of `schema`; None if it does not exist and should be created.
 
         Raises:
-            StalledError, TransientError: it cannot be opened; or it is not there, and not to be made.
+            StalledError, TransientError: it cannot be opened, or does not exist and should not be created.
         """
         with self._opened(schema, password) as session:
             if session is None:
@@ -53,10 +53,10 @@ class Databases:
                 self._sessions.discard(session)
 
     def create(self, schema: DatabaseSchema, password: SecretValue | None = None) -> None:
-        """Make the database of `schema`, unless it is there.
+        """Create the database of `schema`, unless it exists.
 
         Raises:
-            StalledError, TransientError: it cannot be made.
+            StalledError, TransientError: it cannot be created.
         """
         address = schema.address
         if isinstance(address, SqliteAddress):
@@ -67,7 +67,7 @@ class Databases:
         postgres.create_database(address, self._base, password)
 
     def interrupt(self) -> None:
-        """Have all that is under way fail, from another thread."""
+        """Make all running calls fail, from another thread."""
         for session in tuple(self._sessions):
             session.interrupt()
 
@@ -83,20 +83,20 @@ class Databases:
 
 
 def column(connection: str, query: str, base: Path) -> frozenset[str]:
-    """The first column of what `query`, which may only read, gives; as text, without NULL.
+    """The first column of the result of `query`, which may only read; as text, without NULL.
 
     Args:
         base: what relative paths are relative to.
 
     Raises:
-        TransientError: the database is not there, or takes too long.
-        StalledError: it refuses, or there is too much.
+        TransientError: the database does not exist, or takes too long.
+        StalledError: it refuses, or the result is too large.
     """
     return _read(connection, query, base, _first_column)
 
 
 def rows(connection: str, query: str, base: Path) -> Rows:
-    """All that `query`, which may only read, gives. Arguments and errors as for `column`."""
+    """The whole result of `query`, which may only read. Arguments and errors as for `column`."""
     return _read(connection, query, base, lambda answer: Rows(answer.columns, answer.first(_MOST_ROWS)))
 
 
@@ -118,7 +118,7 @@ def _read(connection: str, query: str, base: Path, take: Callable[[Answer], T]) 
 
 @contextlib.contextmanager
 def _driver() -> Iterator[None]:
-    """The driver is imported when an asset needs it: it may be missing, and takes its time."""
+    """The driver is imported when an asset needs it: it may be missing, and is slow to load."""
     try:
         yield
     except ImportError as error:

@@ -1,7 +1,7 @@
-"""Drafts `lehr.DatabaseSchema` of the tables that a database has. Blocks, and only looks.
+"""Drafts `lehr.DatabaseSchema` from the tables of a database. Blocks; read-only.
 
-What is drafted of a table is compared with it at once, so that a table of which intent cannot say all
-that counts is left out, and said to be.
+Each draft is compared with its table at once, so that a table that intent cannot fully describe is left out
+and reported.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TRUTH = {"'true'": True, "'false'": False}
 
 
 def drafts(databases: Databases, query: Sequence[str]) -> list[Found]:
-    """A draft for each schema that is asked for.
+    """A draft for each requested schema.
 
     Args:
-        query: a connection, and then patterns of tables (`orders*`, `sales.*`); all of the schema
-            `public` without one.
+        query: a connection, and then patterns of tables (`orders*`, `sales.*`); all of the schema `public` by
+            default.
 
     Raises:
-        StalledError: the query cannot be understood, or nothing matches it.
+        StalledError: the query cannot be parsed, or nothing matches it.
         TransientError: the database does not answer.
     """
     connection, *patterns = query
@@ -64,7 +64,7 @@ def _draft(databases: Databases, asked: DatabaseSchema, patterns: Sequence[str],
     tables: dict[str, Any] = {}
     notes: list[str] = []
     with databases.open(asked) as session:
-        if session is None:  # cannot be: nobody asks for it to be made
+        if session is None:  # cannot happen: the draft does not ask to create it
             raise StalledError(f"there is no database {asked.address.place}", code="DBS105")
         with session.transaction(write=False):
             names = [name for name in session.tables() if _matches(name, patterns)]
@@ -109,7 +109,7 @@ def _name(asked: DatabaseSchema) -> str:
 
 
 def _table(session: Session, asked: DatabaseSchema, name: str) -> tuple[dict[str, Any], str]:
-    """What intent can say of a table, and why it cannot; empty if it can."""
+    """The part of a table that intent can describe, and why not all of it; empty if all."""
     observed = _observed(session, asked, name)
     said = _said(observed.tables[name], numbered=isinstance(asked.address, SqliteAddress))
     try:
@@ -124,7 +124,7 @@ def _table(session: Session, asked: DatabaseSchema, name: str) -> tuple[dict[str
 
 
 def _observed(session: Session, asked: DatabaseSchema, name: str) -> Catalogue:
-    # Which columns it has is what is asked: of the table that is named, its name alone counts.
+    # The query is about columns: only the name of the named table counts.
     return session.observed(replace(asked, tables={name: Table(absent=True)}))
 
 
@@ -132,7 +132,7 @@ def _said(state: TableState, *, numbered: bool) -> dict[str, Any]:
     """The table as people write it.
 
     Args:
-        numbered: the database numbers rows by an integer that is the primary key, unasked.
+        numbered: the database numbers rows by their integer primary key implicitly.
     """
     columns = {
         name: _column(column, required=name in state.primary_key, numbered=numbered)
@@ -169,7 +169,7 @@ def _default(type: str, default: str) -> str | int | bool:
 
 
 def _unsaid(session: Session, asked: DatabaseSchema, name: str) -> Iterator[str]:
-    """Indexes that stay as they are without being declared."""
+    """Indexes that stay even if they are not declared."""
     with session.transaction(write=False):
         state = _observed(session, asked, name).tables.get(name)
     for index, found in state.indexes.items() if state else ():

@@ -1,4 +1,4 @@
-"""What people write of a database's schema, and what is wrong with it before anything is asked.
+"""What people write about a database's schema, and its checks before any query.
 
 Names, types and defaults become part of SQL, so each has a small grammar of its own; nothing that
 could end a name, a type or a literal gets through.
@@ -29,7 +29,7 @@ _ENDS_TYPE = re.compile(
     r"as|autoincrement|check|collate|constraint|default|deferrable|exclude|foreign|generated|identity|key|"
     r"not|null|on|primary|references|set|unique"
 )
-"""Words with which SQL goes on after a type: SQLite would take them for that."""
+"""Words that may follow a type in SQL: SQLite would parse them as such."""
 
 _LITERAL = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?|'([^'\\\x00-\x1f\x7f]|'')*'|true|false|null", re.I)
 _FUNCTION = re.compile(r"now\(\)|current_timestamp|current_date|gen_random_uuid\(\)", re.I)
@@ -74,7 +74,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def serial(self) -> bool:
-        """True when the database gives the value."""
+        """True when the database provides the value."""
         return self.type.lower() in ("serial", "smallserial", "bigserial")
 
     @property
@@ -170,7 +170,7 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class Intended(NamedTuple):
-    """A schema as it is to be, and the password to get there with."""
+    """An intended schema, and the password to connect with."""
 
     schema: DatabaseSchema
     password: SecretValue | None = None
@@ -189,7 +189,7 @@ def is_literal(text: str) -> bool:
 def _once(what: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
-        # SQLite does not tell upper case from lower.
+        # SQLite ignores case.
         if name.lower() in seen:
             raise ValueError(f"{what} {name} is there twice")
         seen.add(name.lower())

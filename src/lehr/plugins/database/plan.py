@@ -1,10 +1,10 @@
-"""What differs between two catalogues, and the edits that put it right, in order. Pure.
+"""Differences between two catalogues, and the edits that fix them, in order. Pure.
 
-All edits but one kind go into one transaction, those that destroy included, so that it is this
-diff or nothing. The exception is an index over a table that is in use: it is built beside the
-traffic, one at a time, after the transaction.
+All edits except one kind go into one transaction, including destructive ones, so that it applies this diff or
+nothing. The exception is an index over a table in use: it is built concurrently, one at a time, after the
+transaction.
 
-The version never claims more than is there: it is lowered with the first edits and raised with the
+The version never claims more than exists: it is lowered with the first edits and raised with the
 last.
 """
 
@@ -24,18 +24,18 @@ _LONGEST_TEXT = 120
 
 
 class CreateSchema(msgspec.Struct, frozen=True):
-    """Make the schema."""
+    """Create the schema."""
 
 
 class CreateTable(msgspec.Struct, frozen=True):
-    """Make a table, without its indexes."""
+    """Create a table, without its indexes."""
 
     table: str
     state: TableState
 
 
 class DropTable(msgspec.Struct, frozen=True):
-    """Take a table away with its rows."""
+    """Drop a table with its rows."""
 
     table: str
 
@@ -49,7 +49,7 @@ class AddColumn(msgspec.Struct, frozen=True):
 
 
 class DropColumn(msgspec.Struct, frozen=True):
-    """Take a column away with its values."""
+    """Drop a column with its values."""
 
     table: str
     column: str
@@ -72,7 +72,7 @@ class SetNullable(msgspec.Struct, frozen=True):
 
 
 class SetDefault(msgspec.Struct, frozen=True):
-    """Change what a column holds where nothing is said, from now on."""
+    """Set a column's default for new rows."""
 
     table: str
     column: str
@@ -80,14 +80,14 @@ class SetDefault(msgspec.Struct, frozen=True):
 
 
 class DropDefault(msgspec.Struct, frozen=True):
-    """Have a column hold NULL where nothing is said, from now on."""
+    """Drop a column's default for new rows."""
 
     table: str
     column: str
 
 
 class CreateIndex(msgspec.Struct, frozen=True):
-    """Make an index, at once or beside the traffic."""
+    """Create an index, in the transaction or concurrently."""
 
     table: str
     index: str
@@ -96,14 +96,14 @@ class CreateIndex(msgspec.Struct, frozen=True):
 
 
 class DropIndex(msgspec.Struct, frozen=True):
-    """Take an index away."""
+    """Drop an index."""
 
     table: str
     index: str
 
 
 class SetVersion(msgspec.Struct, frozen=True):
-    """Keep the version in the database."""
+    """Store the version in the database."""
 
     version: int
 
@@ -125,12 +125,12 @@ Edit = (
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A diff, and how it is carried out.
+    """A diff, and how to carry it out.
 
     Attributes:
-        transaction: edits that are carried out together, before anything else.
-        builds: indexes that are built beside the traffic, after `transaction`.
-        obstacle: what cannot be carried out at all, and what to do about it; None for nothing.
+        transaction: edits carried out together, before anything else.
+        builds: indexes built concurrently, after `transaction`.
+        obstacle: a change that cannot be carried out, and how to fix that; None for none.
     """
 
     diff: Diff
@@ -140,7 +140,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class _Finding(msgspec.Struct, frozen=True):
-    """One difference with what follows from it."""
+    """One difference and its consequences."""
 
     path: str
     intended: object
@@ -152,7 +152,7 @@ class _Finding(msgspec.Struct, frozen=True):
 
 
 def plan(intended: Catalogue, observed: Catalogue) -> Plan:
-    """How `observed` becomes `intended`. Catalogues in the same database's words."""
+    """Plan how `observed` becomes `intended`. Both catalogues use the same database's words."""
     found = list(_findings(intended, observed))
     edits = [edit for finding in found for edit in finding.edits]
     builds = tuple(edit for edit in edits if isinstance(edit, CreateIndex) and edit.beside_traffic)
@@ -243,7 +243,7 @@ def _in_column(table: str, name: str, new: ColumnState, old: ColumnState) -> Ite
         yield _Finding(f"{path}/type", new.type, old.type, edits, lossy, not free)
     if new.nullable != old.nullable:
         edits = (SetNullable(table, name, new.nullable),)
-        # Every row is looked at while nobody else may use the table.
+        # Every row is checked while the table is locked.
         yield _Finding(f"{path}/nullable", new.nullable, old.nullable, edits, disruptive=not new.nullable)
     if new.default != old.default:
         serial = SERIAL in (new.default, old.default)
@@ -263,7 +263,7 @@ def _in_indexes(table: str, after: TableState, before: TableState) -> Iterator[_
             edits: tuple[Edit, ...] = (CreateIndex(table, name, new, beside_traffic=True),)
             yield _Finding(path, str(new), None, edits)
         elif new is not None and old is not None and new != replace(old, constraint=False):
-            # An index can be built again, but one that was good is missed until it is.
+            # An index can be rebuilt, but a good one is missing until then.
             edits = (DropIndex(table, name), CreateIndex(table, name, new, beside_traffic=True))
             yield _Finding(path, str(new), str(old), edits, old.special, old.valid)
 

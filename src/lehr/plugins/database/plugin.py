@@ -1,10 +1,9 @@
-"""The asset plugin of `lehr.DatabaseSchema`: from here an author of plugins can read top to bottom.
+"""The asset plugin of `lehr.DatabaseSchema`: plugin authors can read it from top to bottom.
 
 Its neighbours: `payload` is what people write, `connection` where a database is; `catalogue` holds a schema
-as values; `plan` says what differs, and which edits in which order put it right; `conversion` knows
-what becomes of rows when a type changes; `statements` writes edits as SQL; `databases` opens databases;
-`session` is what is asked of one, `postgres` and `sqlite` answer it; `discovery` drafts intent out of
-what there is.
+as values; `plan` finds differences, and the edits in order that fix them; `conversion` knows what happens to
+rows when a type changes; `statements` writes edits as SQL; `databases` opens databases; `session` is the
+interface of one, which `postgres` and `sqlite` implement; `discovery` drafts intent from existing tables.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from lehr.sdk.plugin import AssetPlugin, Found, Push, Reader, Traits
 from lehr.sdk.secrets import NoSecrets, Secrets
 
 _WATCH_EVERY = 2.0  # seconds
-_WATCH_AT_ONCE = 2  # databases: one that hangs delays the others' hints, and nothing else
+_WATCH_AT_ONCE = 2  # databases: one that hangs delays only the others' hints
 _WATCH_FOR = 600.0  # seconds after the last diff
 _NOTHING = digest("no database")
 
 
 class _Watched(msgspec.Struct, frozen=True):
-    """What the last diff saw; `seen` is None if it saw nothing."""
+    """The last diff's view; `seen` is None if it saw nothing."""
 
     intended: Intended
     seen: Digest | None
@@ -48,22 +47,21 @@ class _Watched(msgspec.Struct, frozen=True):
 class DatabasePlugin(AssetPlugin):
     """Keeps tables, columns and indexes as intended.
 
-    * Production is the database's own catalogue, and the version that is kept beside it.
+    * Production is the database's own catalogue, and the version kept next to it.
     * A diff names tables, columns, indexes and the version, in the database's words. Its effects have both
-      versions, which others wait for, and say whether rows, values or guarantees would be lost.
-    * A push takes one step after the other: the database, if it is to be made; one transaction with all
-      edits but indexes; each index, built beside the traffic. Every step compares anew and takes a lock
-      first, so that two pushes never meet, and none acts on what has changed since.
-    * Its outcome is unknown when the connection ends in a step: nobody knows whether that was carried out.
-      `status` waits for the thread; what a killed process had begun, the server ends by itself.
-    * It never reads rows, takes a database down, or destroys anything but as part of the very diff that a
-      person has approved.
+      versions, which others wait for, and show whether rows, values or guarantees would be lost.
+    * A push takes one step after another: the database, if it should be created; one transaction with all
+    edits except indexes; each index, built concurrently. Every step takes a lock and compares again first, so
+    that two pushes never overlap, and none acts on stale data. * Its outcome is unknown when the connection
+    ends in a step, which may or may not have been carried out. `status` waits for the thread; the server ends
+    what a killed process had begun. * It never reads rows, takes a database down, or destroys anything except
+    as part of the exact diff that a person approved.
 
     Args:
         base: what relative paths are relative to.
         blocking: a pool of this plugin's own, of `threads`, closed with it.
         clock: time.
-        secrets: has passwords.
+        secrets: provides passwords.
     """
 
     types = (DATABASE_SCHEMA,)
@@ -90,10 +88,10 @@ class DatabasePlugin(AssetPlugin):
         return found
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
-        """Take one step after the other, each from what there is then, until none is left."""
+        """Take one step after another, each planned from the current state, until none is left."""
         intended, approved = await self._intended(target, read), push.operation.diff_digest
-        # The database, the transaction, each index, the version. What differs still is for the
-        # diff that follows to say.
+        # The database, the transaction, each index, the version. The next diff reports any remaining
+        # difference.
         most = 3 + sum(len(table.indexes) for table in intended.schema.tables.values())
         try:
             for _ in range(most):
@@ -108,14 +106,14 @@ class DatabasePlugin(AssetPlugin):
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while a step that a cancelled push had begun has not come back.
+        """RUNNING while a step that a cancelled push had begun has not returned.
 
-        What a killed process had begun holds the lock that every push takes first.
+        A step that a killed process had begun holds the lock that every push takes first.
         """
         return Progress.RUNNING if self._steps.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets whose catalogue is another, or whose database comes or goes."""
+        """Keys of assets whose catalogue changed, or whose database appeared or went away."""
         places = asyncio.Semaphore(_WATCH_AT_ONCE)
 
         async def look(item: _Watched) -> Digest | None:
@@ -128,11 +126,11 @@ class DatabasePlugin(AssetPlugin):
             looks = (look(item) for item in watched.values())
             for (key, item), seen in zip(watched.items(), await asyncio.gather(*looks), strict=True):
                 if self._watched.get(key) is not item:
-                    continue  # a diff has looked since
+                    continue  # a diff has run since
                 if item.until < self._clock.monotonic():
                     del self._watched[key]
                 elif seen != item.seen:
-                    # Said once; the diff that follows notes what there is then.
+                    # Reported once; the next diff records the state.
                     self._watched[key] = _Watched(item.intended, seen, item.until)
                     yield key
 
@@ -143,7 +141,7 @@ class DatabasePlugin(AssetPlugin):
 
     async def close(self) -> None:
         self._blocking.close()
-        self._databases.interrupt()  # or whoever ends this process would wait for a long build
+        self._databases.interrupt()  # or ending this process would wait for a long build
 
     async def _intended(self, target: Target, read: Reader) -> Intended:
         schema = _payload(target, read)
@@ -166,7 +164,7 @@ class DatabasePlugin(AssetPlugin):
                 return plan(session.intended(schema), observed).diff, digest(observed)
 
     def _fingerprint(self, intended: Intended) -> Digest | None:
-        """Digest of all that `diff` compares with; None while it cannot be seen."""
+        """Digest of everything that `diff` compares with; None while it cannot be read."""
         try:
             with self._databases.open(*intended) as session:
                 if session is None:
@@ -177,10 +175,10 @@ class DatabasePlugin(AssetPlugin):
             return None
 
     def _advance(self, intended: Intended, approved: Digest) -> str | None:
-        """Take the first step of what is to be done now; returns which, or None if there was none.
+        """Take the first step that is needed now; returns it, or None if there was none.
 
-        Invariant: I4. What destroys is carried out only as part of the very diff that the push was
-        admitted with, in the transaction that has found it again.
+        Invariant: I4. Destructive edits are carried out only as part of the exact diff that the push was
+            admitted with, in the transaction that has found it again.
         """
         schema = intended.schema
         with self._databases.open(*intended) as session:

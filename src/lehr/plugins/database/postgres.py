@@ -1,8 +1,7 @@
 """PostgreSQL, 14 or newer, through psycopg. All functions block.
 
-Types and defaults are compared as the server itself prints them, so that `int` and `integer`, or
-`'1.50'` and `1.5` in a numeric column, are no difference. The version is a row of a table in the
-schema.
+Types and defaults are compared as the server itself prints them, so that `int` and `integer`, or `'1.50'` and
+`1.5` in a numeric column, do not differ. The version is a row of a table in the schema.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _LONGEST_SOCKET = 107
 _MOST_LITERALS = 500  # of one query; PostgreSQL allows 1664 columns
 
 _SETTINGS = {
-    "lock_timeout": "2s",  # whoever waits for a lock on a table has all others wait behind it
+    "lock_timeout": "2s",  # a session that waits for a lock on a table makes all others queue behind it
     "statement_timeout": "5min",
     "idle_in_transaction_session_timeout": "1min",
-    "client_connection_check_interval": "1s",  # ends what a client that was killed had begun
+    "client_connection_check_interval": "1s",  # ends statements of a client that was killed
     "standard_conforming_strings": "on",
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
@@ -174,7 +173,7 @@ class PostgresSession:
             return self._connection.execute(query, values).fetchall()
 
     def _lock(self) -> None:
-        """Held until the connection ends, also by a push whose process was killed."""
+        """Held until the connection ends, even by a push whose process was killed."""
         query = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
         if not self._rows(query, f"lehr {self._schema}")[0][0]:
             raise TransientError(
@@ -185,7 +184,7 @@ class PostgresSession:
         self._alone = True
 
     def unlock(self) -> None:
-        """Let the next push in at once: a server may take its time to end a session."""
+        """Let the next push in at once: the server may be slow to end a session."""
         if self._alone:
             with contextlib.suppress(psycopg.Error):
                 self._connection.execute("SELECT pg_advisory_unlock_all()")
@@ -195,7 +194,7 @@ class PostgresSession:
         asked = sorted({_SERIAL_TYPES.get(name.lower(), name) for name in names})
         if not asked:
             return {}
-        # The grammar of the payload lets nothing but a type through.
+        # The payload's grammar lets only a type through.
         query = "SELECT " + ", ".join(f"NULL::{name}" for name in asked)
         with translated(self._connection):
             result = self._connection.execute(query).pgresult
@@ -211,12 +210,12 @@ class PostgresSession:
         return {name: known[_SERIAL_TYPES.get(name.lower(), name)] for name in names}
 
     def _constants(self, pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str | None]:
-        """Literals, each of a type, in one spelling for each value."""
+        """Literals with their types, in one spelling for each value."""
         asked = sorted(set(pairs))
         found: dict[tuple[str, str], str | None] = {}
         for start in range(0, len(asked), _MOST_LITERALS):
             part = asked[start : start + _MOST_LITERALS]
-            # Only literals come here: the server reads them, and runs nothing.
+            # Only literals reach this point: the server parses them, and runs nothing.
             values = self._rows("SELECT " + ", ".join(f"({text}::{type})::text" for text, type in part))[0]
             found |= {
                 pair: None if value is None else literal(value)
@@ -260,11 +259,11 @@ class PostgresSession:
 def session(
     address: PostgresAddress, schema: str, base: Path, password: SecretValue | None = None
 ) -> Iterator[PostgresSession | None]:
-    """A session for `schema`; None if the server has no such database.
+    """A session for `schema`; None if the server does not have the database.
 
     Raises:
         TransientError: the server is down, or starting up.
-        StalledError: it refuses us.
+        StalledError: it rejects the connection.
     """
     connection = _connect(_parameters(address, base, password))
     if connection is None:
@@ -286,7 +285,7 @@ def session(
 
 
 def create_database(address: PostgresAddress, base: Path, password: SecretValue | None = None) -> None:
-    """Make the database, unless somebody else has."""
+    """Create the database, unless another client has."""
     parameters = _parameters(address, base, password) | {"dbname": "postgres"}
     connection = _connect(parameters)
     if connection is None:
@@ -304,7 +303,7 @@ def create_database(address: PostgresAddress, base: Path, password: SecretValue 
 
 
 def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
-    """What `take` makes of the answer to `query`, which may only read."""
+    """The result of `take` on the answer to `query`, which may only read."""
     connection = _connect(_parameters(address, base))
     if connection is None:
         raise TransientError(f"there is no database {address.place}", code="DBS114")
@@ -312,16 +311,16 @@ def read(address: PostgresAddress, query: str, base: Path, take: Callable[[Answe
         _configure(
             connection, _SETTINGS | {"default_transaction_read_only": "on", "statement_timeout": "10s"}
         )
-        # Answers in binary are only given to one statement at a time: a second could take the guard away.
+        # Binary results require a single statement: a second could remove the guard.
         cursor = connection.cursor(binary=True)
-        rows = cursor.stream(query.encode())  # row by row: the answer may be too large to hold
+        rows = cursor.stream(query.encode())  # row by row: the answer may not fit in memory
         first = next(rows, None)
         columns = tuple(column.name for column in cursor.description or ())
         return take(Answer(columns, rows if first is None else itertools.chain([first], rows)))
 
 
 def _parameters(address: PostgresAddress, base: Path, password: SecretValue | None = None) -> dict[str, Any]:
-    """What libpq is to be told."""
+    """Connection parameters for libpq."""
     known: dict[str, Any] = dict(address.parameters)
     for name in address.paths:
         known[name] = str(base / known[name])
@@ -343,12 +342,12 @@ def _parameters(address: PostgresAddress, base: Path, password: SecretValue | No
 
 
 def _connect(parameters: dict[str, Any]) -> psycopg.Connection[Any] | None:
-    """A connection; None if there is no such database.
+    """A connection; None if the database does not exist.
 
-    libpq says why it failed in the server's language only, so we ask the server otherwise.
+    libpq reports a failure only in the server's language, so we ask the server in another way.
     """
     error: psycopg.Error
-    for _ in range(2):  # it may have become ready between the attempt and the question
+    for _ in range(2):  # it may have become ready between the attempt and this check
         try:
             return psycopg.connect(autocommit=True, **parameters)
         except psycopg.Error as failure:
@@ -364,7 +363,7 @@ def _connect(parameters: dict[str, Any]) -> psycopg.Connection[Any] | None:
 
 
 def _missing(parameters: dict[str, Any]) -> bool:
-    """True when the server surely has no such database."""
+    """True if the server certainly does not have the database."""
     if parameters["dbname"] == "postgres":
         return False
     try:
@@ -381,7 +380,7 @@ def _configure(connection: psycopg.Connection[Any], settings: dict[str, str]) ->
 
 
 def _spelt(expression: str | None) -> str | None:
-    """A default that is no literal, in one spelling where several mean the same."""
+    """A default that is not a literal, in one spelling where several are equivalent."""
     if expression is None:
         return None
     if expression.lower() in _NOW:

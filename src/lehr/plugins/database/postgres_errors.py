@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to us.
+"""Translates PostgreSQL's errors.
 
 Messages about rows are not passed on, since they may quote them.
 """
@@ -47,7 +47,7 @@ def translated(connection: psycopg.Connection[Any], *, about_rows: bool = False)
 
 
 def refused(message: str) -> LehrError:
-    """Why a server that is up does not let us in. There is no code for that, only a message."""
+    """Why a running server rejects the connection. There is no code for that, only a message."""
     if "too many" in message:
         return TransientError("the PostgreSQL server has no connection to spare", code="DBS117", why=message)
     fix = "check user, database and `passfile` (of which only its owner may have rights), and pg_hba.conf"

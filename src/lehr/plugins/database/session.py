@@ -1,4 +1,4 @@
-"""What the plugin asks of a database, whichever it is."""
+"""The interface between the plugin and a database of any kind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lehr.plugins.database.plan import Edit
 
 
 class ConnectionLostError(TransientError):
-    """The connection ended while something was under way: nobody knows how far it came."""
+    """The connection ended during a call: how far it got is unknown."""
 
 
 class Answer(NamedTuple):
-    """What a query gives, while it is being read."""
+    """The result of a query, while it is being read."""
 
     columns: tuple[str, ...]
     rows: Iterable[Sequence[Any]]
@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 class Session(Protocol):
     """A connection to one database. All calls but `interrupt` block.
 
-    Every call raises `TransientError` when the database is not there or busy, `StalledError` when
+    Every call raises `TransientError` when the database is missing or busy, `StalledError` when
     it refuses, and `ConnectionLostError` when the connection ends.
     """
 
@@ -49,21 +49,21 @@ class Session(Protocol):
         ...
 
     def intended(self, schema: DatabaseSchema) -> Catalogue:
-        """The intent in this database's words, in which it can be compared. Read-only."""
+        """The intent in this database's words, for comparison. Read-only."""
         ...
 
     def observed(self, schema: DatabaseSchema) -> Catalogue:
-        """What there is of the tables that `schema` declares. Read-only."""
+        """The existing tables among those that `schema` declares. Read-only."""
         ...
 
     def transaction(self, *, write: bool) -> AbstractContextManager[None]:
-        """One transaction; with `write`, the only one of all who push this schema."""
+        """One transaction; with `write`, the only one among all pushes of this schema."""
         ...
 
     def execute(self, edit: Edit) -> None:
-        """Carry out `edit`: in the transaction that is open, or without one if it is a build."""
+        """Carry out `edit`: in the open transaction, or without one if it is a build."""
         ...
 
     def interrupt(self) -> None:
-        """Have what is under way fail, from another thread."""
+        """Make a running call fail, from another thread."""
         ...

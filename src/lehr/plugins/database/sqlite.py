@@ -1,7 +1,7 @@
 """SQLite, through the standard library. All functions block.
 
-The version is the file's `user_version`. SQLite cannot change a column that is there: such a
-difference stalls. Names are compared as SQLite does, whatever their case.
+The version is the file's `user_version`. SQLite cannot change an existing column: such a difference stalls.
+Names are compared as SQLite does, ignoring case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lehr.plugins.database.statements import quoted, statements
 T = TypeVar("T")
 
 _BUSY_SECONDS = 2.0
-_STEPS_PER_TURN, _MOST_TURNS = 1_000_000, 200  # of SQLite's machine: some seconds
+_STEPS_PER_TURN, _MOST_TURNS = 1_000_000, 200  # of SQLite's virtual machine: some seconds
 _READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 _ALIASES = {
     "bigserial": "integer",
@@ -139,10 +139,10 @@ class SqliteSession:
 
 @contextlib.contextmanager
 def session(address: SqliteAddress, base: Path) -> Iterator[SqliteSession | None]:
-    """A session of the file; None if there is none.
+    """A session of the file; None if it does not exist.
 
     Raises:
-        TransientError, StalledError: it cannot be opened, or is no database.
+        TransientError, StalledError: it cannot be opened, or is not a database.
     """
     path = base / address.path
     if not path.exists():
@@ -153,16 +153,16 @@ def session(address: SqliteAddress, base: Path) -> Iterator[SqliteSession | None
 
 
 def create_database(address: SqliteAddress, base: Path) -> None:
-    """Make the file, unless it is there."""
+    """Create the file, unless it exists."""
     path = base / address.path
     if not path.parent.is_dir():
         raise StalledError(f"directory {path.parent} does not exist", code="DBS125", fix="make it")
     with _translated(), contextlib.closing(_connect(path, "rwc")) as connection:
-        connection.execute("PRAGMA user_version = 0")  # an empty file is not there until something is written
+        connection.execute("PRAGMA user_version = 0")  # the file is not created until something is written
 
 
 def read(address: SqliteAddress, query: str, base: Path, take: Callable[[Answer], T]) -> T:
-    """What `take` makes of the answer to `query`, which may only read."""
+    """The result of `take` on the answer to `query`, which may only read."""
     path = base / address.path
     if not path.exists():
         raise TransientError(f"there is no database {address.place}", code="DBS114")
@@ -205,7 +205,7 @@ def _intended(name: str, table: Table) -> TableState:
 
 
 def _numbered(columns: dict[str, ColumnState], primary_key: tuple[str, ...]) -> dict[str, ColumnState]:
-    """The columns, where an integer that is the primary key is given its values by SQLite."""
+    """The columns; SQLite provides the values of an integer primary key."""
     if len(primary_key) != 1 or columns[primary_key[0]].type != "integer":
         return columns
     return columns | {primary_key[0]: ColumnState("integer", False, SERIAL)}

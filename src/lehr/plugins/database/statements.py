@@ -1,7 +1,7 @@
 """Edits as SQL. Pure.
 
-Names are always quoted. Types and defaults are in the database's own words, or have passed the
-grammar of the payload.
+Names are always quoted. Types and defaults are in the database's own words, or have passed the payload's
+grammar.
 """
 
 from __future__ import annotations

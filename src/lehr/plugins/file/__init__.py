@@ -1,10 +1,10 @@
 """The asset type `lehr.File`: one file of this machine, with content, mode and owner.
 
-In: payloads `File`. Out: files that are replaced whole or not at all, and hints of drift.
+In: payloads `File`. Out: files that are replaced atomically, and hints of drift.
 
     payload.py   what people write           disk.py     system calls on one file
     compare.py   diff                        watch.py    hints, from the kernel's inotify
-    owners.py    users and groups            errors.py   what the system says, in our words
+    owners.py    users and groups            errors.py   translates the system's errors
     plugin.py    the asset plugin
 
 Architecture invariants: only regular files and symbolic links are ever replaced or removed,

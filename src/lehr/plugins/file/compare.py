@@ -1,7 +1,7 @@
-"""What differs between a file and its intent. Blocks.
+"""Compares a file with its intent. Blocks.
 
-The content of files never shows: it may be a secret. Sizes, digests and numbers of lines do, but for
-content that is known to be one.
+Never shows the content of files, which may be a secret. Shows sizes, digests and numbers of lines, except for
+content that is known to be secret.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lehr.sdk.secrets import DIFFERS
 
 
 def changes(path: str, intended: Intended, goal: Goal) -> Iterator[Change]:
-    """Everything at and beside `path` that is not as `goal` asks.
+    """Everything at and next to `path` that does not match `goal`.
 
     Raises:
-        OSError: it cannot be seen.
-        StalledError: there is no such owner or group.
+        OSError: it cannot be read.
+        StalledError: the owner or group does not exist.
     """
     if disk.kind_of(disk.temporary_of(path)) is not None:
         yield Change("temporary", None, "left by a push that did not end")
@@ -64,7 +64,7 @@ def _wanted(intended: Intended) -> dict[str, Any]:
 
 
 def _described(data: bytes, size: int) -> dict[str, Any]:
-    """Content without its text, which may be a secret. A huge file's digest is not worth reading it."""
+    """Content without its text, which may be a secret. A huge file is not read for its digest."""
     return {"size": size, "digest": short(digest_bytes(data)) if size == len(data) else None}
 
 

@@ -1,4 +1,4 @@
-"""Drafts `lehr.File` of files that are there. Blocks, and only looks."""
+"""Drafts `lehr.File` from existing files. Blocks; read-only."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@$-]*")
 
 
 def matching(base: str, query: Sequence[str]) -> list[str]:
-    """Paths of the files that `query`, paths and shell patterns, means; relative ones below `base`.
+    """Paths of the files in `query`: paths and shell patterns; relative ones below `base`.
 
-    Directories that a pattern matches are passed over.
+    Skips directories that a pattern matches.
 
     Raises:
         StalledError: a pattern matches nothing, a path is a directory, or there are too many.
@@ -68,7 +68,7 @@ def matching(base: str, query: Sequence[str]) -> list[str]:
 
 
 def hidden(base: str, query: Sequence[str]) -> list[str]:
-    """What patterns pass over since its name begins with a dot, relative to `base` where it is below it.
+    """Paths that patterns skip because a name begins with a dot, relative to `base` if below it.
 
     Of a hidden directory, only itself.
     """
@@ -94,7 +94,7 @@ def _hidden_part(path: str) -> str:
 
 
 def left_out(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
-    """What is not drafted since its name begins with a dot, so that nobody takes it for adopted."""
+    """Report files that are not drafted because a name begins with a dot, so none seems adopted."""
     ids = Ids()
     for path in paths:
         folder = disk.kind_of(os.path.join(base, path)) is Kind.DIRECTORY
@@ -109,7 +109,7 @@ def left_out(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
 
 
 def drafts(base: str, paths: Sequence[str]) -> Iterator[plugin.Found]:
-    """A draft of each of `paths`; of one file that several of them lead to, for the one without links."""
+    """A draft of each of `paths`; if several lead to one file, for the path without links."""
     ids = Ids()
     real = {path: _real(base, path) for path in paths}
     straight = {real[path] for path in paths if real[path] == os.path.normpath(os.path.join(base, path))}
@@ -169,7 +169,7 @@ def _content(data: bytes) -> dict[str, Any]:
 
 
 def _rights(found: Found) -> dict[str, str]:
-    """Mode, owner and group, where a file that Lehr made would have others."""
+    """Mode, owner and group, where they differ from those of a file that Lehr creates."""
     rights = {} if found.mode == 0o644 else {"mode": f"{found.mode:04o}"}
     if found.uid != os.geteuid():
         rights["owner"] = _named(user_of(found.uid), found.uid)

@@ -1,4 +1,4 @@
-"""System calls on one file: look at it, replace it, move it aside, remove it.
+"""System calls on one file: read it, replace it, move it aside, remove it.
 
 All functions block, and raise `OSError`. None follows a symbolic link in the last part of a
 path, opens anything but a regular file, or touches a directory's entry that is not a regular
@@ -34,7 +34,7 @@ class Kind(enum.StrEnum):
 
 
 class Found(NamedTuple):
-    """What there is at a path. `data` holds the first `MOST_READ` bytes of a file."""
+    """The entry at a path. `data` holds the first `MOST_READ` bytes of a file."""
 
     kind: Kind
     data: bytes = b""
@@ -45,11 +45,11 @@ class Found(NamedTuple):
 
 
 def look(path: str) -> Found | None:
-    """What there is at `path`; None for nothing."""
+    """The entry at `path`; None if there is none."""
     kind = kind_of(path)
     if kind is not Kind.FILE:
         return None if kind is None else Found(kind)
-    # The path may have become something else since: nothing is followed, nothing blocks.
+    # The path may have changed since: this call follows no link and never blocks.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         status = os.fstat(descriptor)
@@ -62,7 +62,7 @@ def look(path: str) -> Found | None:
 
 
 def kind_of(path: str) -> Kind | None:
-    """What there is at `path`, without opening it."""
+    """The entry at `path`, without opening it."""
     try:
         mode = os.lstat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -76,7 +76,7 @@ def kind_of(path: str) -> Kind | None:
 
 @contextlib.contextmanager
 def held(path: str) -> Iterator[str]:
-    """`path` by way of its folder, which is held open: links on the way that change lead nowhere else."""
+    """`path` through its folder, which is held open: changed links on the way have no effect."""
     folder, name = os.path.split(path)
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -86,7 +86,7 @@ def held(path: str) -> Iterator[str]:
 
 
 def real(path: str) -> str:
-    """Where a path that is held really is."""
+    """The real location of a path that is held."""
     folder, name = os.path.split(path)
     return os.path.join(os.readlink(folder), name)
 
@@ -105,7 +105,7 @@ def fenced_of(path: str) -> str:
 def replace(
     path: str, data: bytes, mode: int, owner: tuple[int, int], kept: tuple[int, int], *, fsync: bool
 ) -> None:
-    """Put a file with this content at `path`, whole or not at all.
+    """Put a file with this content at `path`, atomically.
 
     The new file has its mode and owner before it can be seen under its name.
 
@@ -123,7 +123,7 @@ def replace(
         with contextlib.suppress(PermissionError):
             _change_owner(descriptor, kept)
         _change_owner(descriptor, owner)
-        os.fchmod(descriptor, mode)  # after chown, which takes set-user-id bits away
+        os.fchmod(descriptor, mode)  # after chown, which clears set-user-id bits
         if fsync:
             os.fsync(descriptor)
         os.rename(temporary, path)
@@ -138,18 +138,18 @@ def replace(
 
 
 def move_aside(path: str) -> None:
-    """Take `path` out of service: it stays beside itself as `fenced_of(path)`."""
+    """Take `path` out of service: it stays in its folder as `fenced_of(path)`."""
     os.rename(path, fenced_of(path))
 
 
 def remove(path: str) -> None:
-    """Remove what is at `path`, if anything is. Never a directory."""
+    """Remove the entry at `path`, if any. Never a directory."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.unlink(path)
 
 
 def sync_directory(path: str) -> None:
-    """Make the entry of `path` in its directory last through a crash of the machine."""
+    """Make the directory entry of `path` survive a crash of the machine."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -161,9 +161,8 @@ def sync_directory(path: str) -> None:
 def _create_locked(temporary: str) -> int:
     """A new empty file, locked until its descriptor is closed.
 
-    The lock tells a push under way from one that crashed, also from other processes: the
-    kernel drops it with the process. A file that somebody else has put there is never written
-    to, as they may hold it open.
+    The lock distinguishes a running push from one that crashed, even across processes: the kernel drops it
+    with the process. Never writes to a file that another program put there, as that program may hold it open.
     """
     for _ in range(_TRIES):
         _remove_leftover(temporary)

@@ -1,4 +1,4 @@
-"""What the system says about a path, in words of ours."""
+"""Translates the system's errors about a path."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _FIXES: dict[int, tuple[type[LehrError], str]] = {
 
 @contextlib.contextmanager
 def errors_of(path: str) -> Iterator[None]:
-    """Translate what the system says about `path`.
+    """Translate the system's errors about `path`.
 
     Raises:
-        StalledError: somebody has to mend it.
-        TransientError: it may go away by itself.
+        StalledError: it must be fixed.
+        TransientError: it may go away without a fix.
     """
     try:
         yield

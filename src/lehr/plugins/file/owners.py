@@ -9,14 +9,14 @@ import pwd
 from lehr.base.errors import StalledError
 
 ANY = -1
-"""Whoever it is, as in chown(2)."""
+"""Any owner or group, as in chown(2)."""
 
 
 def uid_of(owner: str | None) -> int:
     """The uid of a name or number; `ANY` for none.
 
     Raises:
-        StalledError: there is no such user.
+        StalledError: the user does not exist.
     """
     if owner is None:
         return ANY
@@ -32,7 +32,7 @@ def gid_of(group: str | None) -> int:
     """The gid of a name or number; `ANY` for none.
 
     Raises:
-        StalledError: there is no such group.
+        StalledError: the group does not exist.
     """
     if group is None:
         return ANY

@@ -15,10 +15,10 @@ from lehr.sdk.secrets import SecretValue
 FILE = "lehr.File"
 
 TEMPORARY = ".lehr-tmp"
-"""The file `x` is written as `.x.lehr-tmp` beside it and then renamed."""
+"""The file `x` is written as `.x.lehr-tmp` next to it and then renamed."""
 
 FENCED = ".lehr-fenced"
-"""The file `x`, taken out of service and not yet removed, is `x.lehr-fenced` beside it."""
+"""The file `x`, taken out of service and not yet removed, is `x.lehr-fenced` next to it."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_PART = 255
@@ -74,7 +74,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Intended(NamedTuple):
-    """A file as it is to be, with its content where that is a secret."""
+    """An intended file, with its content if that is a secret."""
 
     file: File
     secret: SecretValue | None = None
@@ -86,7 +86,7 @@ class Intended(NamedTuple):
 
 
 def path_problem(path: str) -> str | None:
-    """Why `path` cannot be a file's; None when it can."""
+    """Why `path` is not valid for a file; None if it is."""
     if _CONTROL.search(path):
         return "has a control character"
     parts = path.removeprefix("/").split("/")

@@ -1,9 +1,9 @@
-"""The asset plugin of `lehr.File`: from here an author of plugins can read top to bottom.
+"""The asset plugin of `lehr.File`: plugin authors can read it from top to bottom.
 
-Its neighbours: `payload` is what people write; `compare` says what differs; `disk` replaces, moves and
-removes one file, each in a way that survives a crash; `watch` hears of changes from the kernel; `owners`
-knows names and numbers; `errors` says in our words what the system says in its own; `discovery` drafts
-intent out of files that are there.
+Its neighbours: `payload` is what people write; `compare` finds differences; `disk` replaces, moves and
+removes one file, each in a way that survives a crash; `watch` gets notified of changes by the kernel;
+`owners` knows names and numbers; `errors` translates the system's errors; `discovery` drafts intent from
+existing files.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from lehr.sdk.secrets import NoSecrets, Secrets
 class FilePlugin(AssetPlugin):
     """Keeps files as intended, by replacing them whole.
 
-    * Production is a path of this machine, and what a push may have left beside it.
-    * A diff names `content` (by size and digest), `mode`, `owner`, `group`, or that something else is there.
-    * A push writes a new file beside the old one and renames it over that, so that readers see the old
+    * Production is a path of this machine, and files that a push may have left next to it.
+    * A diff names `content` (by size and digest), `mode`, `owner`, `group`, or that something else is at the
+    path. * A push writes a new file next to the old one and renames it over that, so that readers see the old
       content or the new, and a crash leaves one of them. FENCED moves the file aside, PRESENT brings it
       back, ABSENT removes both.
     * Its outcome is never in doubt for long: `status` waits for the thread that writes, and a push that
@@ -48,7 +48,7 @@ class FilePlugin(AssetPlugin):
         blocking: a pool of this plugin's own, closed with it.
         fsync: whether a push ends only when the file would last through a crash of the machine.
             Without it such a crash can leave files empty, which the next diff finds.
-        secrets: has the content of files whose content is a secret.
+        secrets: provides the content of files whose content is a secret.
         protected: folders in which nothing is changed.
     """
 
@@ -80,17 +80,17 @@ class FilePlugin(AssetPlugin):
         return diff
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
-        """Look again, since time has passed, and put right what differs."""
+        """Compare again, since time has passed, and fix the differences."""
         intended = await self._intended(target, read)
         await self._writes.run(target.key, self._carry_out, intended, target.goal)
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while the thread of a push that was cancelled has not come back."""
+        """RUNNING while the thread of a push that was cancelled has not returned."""
         return Progress.RUNNING if self._writes.busy(operation.key) else Progress.ENDED
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets in whose directories the kernel saw something happen to the file."""
+        """Keys of assets for whose files the kernel reported an event."""
         async for key in self._watch.keys():
             yield key
 
@@ -119,7 +119,7 @@ class FilePlugin(AssetPlugin):
 
     def _look(self, intended: Intended, goal: Goal) -> tuple[Place | None, Diff]:
         path = self._path(intended.file)
-        # Watched before it is looked at, so that no change falls between the two.
+        # Watched before it is read, so that no change is missed in between.
         place = self._watch.place(path)
         with errors_of(path):
             found = tuple(changes(path, intended, goal))
@@ -137,7 +137,7 @@ class FilePlugin(AssetPlugin):
                 self._put(path, held, intended, goal)
 
     def _put(self, path: str, held: str, intended: Intended, goal: Goal) -> None:
-        """Change what is at `held`; `path` is what people know it by."""
+        """Change the entry at `held`; `path` is its name in messages."""
         found = disk.look(held)
         if found is not None and found.kind not in (Kind.FILE, Kind.SYMLINK):
             raise StalledError(

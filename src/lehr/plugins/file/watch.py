@@ -1,8 +1,8 @@
 """Hints that a file may have changed, from the kernel's inotify.
 
-Directories are watched, not files: a file that is replaced is another file. Not seen, and left
-to the resync: writes through a file that stays open, renames of directories further up, and
-other machines' changes on a network file system.
+Directories are watched, not files: a replaced file is a different file. Not noticed, and left to the resync:
+writes through a file that stays open, renames of directories further up, and other machines' changes on a
+network file system.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _On(enum.IntFlag):
     ONLYDIR = 0x1000000
 
 
-# Not MODIFY: one busy log file in a directory would wake us for each of its lines.
+# Not MODIFY: one busy log file in a directory would cause a wake-up for each line.
 _ENTRIES = _On.ATTRIB | _On.CLOSE_WRITE | _On.MOVED_FROM | _On.MOVED_TO | _On.CREATE | _On.DELETE
 _GONE = _On.DELETE_SELF | _On.MOVE_SELF | _On.IGNORED
 _MASK = _ENTRIES | _On.DELETE_SELF | _On.MOVE_SELF | _On.ONLYDIR
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 class Watch:
-    """Which assets' files may have changed.
+    """Finds assets whose files may have changed.
 
     `place` may run in any thread; everything else belongs to the event loop.
     """
@@ -83,7 +83,7 @@ class Watch:
     def place(self, path: str) -> Place | None:
         """Have the kernel watch the directory of `path`, or the nearest above it that exists.
 
-        Asked again for each look at a file, since the directory may be another one by now.
+        Called again for each read of a file, since the directory may have been replaced.
         """
         if self._descriptor < 0:
             return None
@@ -113,7 +113,7 @@ class Watch:
                 self._hint([key])
 
     async def keys(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets whose files may have changed, for ever.
+        """Keys of assets whose files may have changed, forever.
 
         Raises:
             TransientError: the machine has no inotify instance to spare.
@@ -122,7 +122,7 @@ class Watch:
         self._open()
         loop.add_reader(self._descriptor, self._read)
         try:
-            self._hint(self._noted)  # what was looked at before had no watch
+            self._hint(self._noted)  # files read before had no watch
             while True:
                 await self._wake.wait()
                 self._wake.clear()
@@ -166,7 +166,7 @@ class Watch:
             return
         names = self._keys.get(event.wd)
         if names is None:
-            # Watched by a thread that has not come back to say for which asset.
+            # Watched by a thread that has not yet returned with the asset.
             self._unclaimed.add(event.wd)
         elif event.mask & _GONE:
             for keys in names.values():

@@ -1,8 +1,8 @@
-"""Drafts `lehr.Process` of the programs that Lehr runs. Blocks, and only looks.
+"""Drafts `lehr.Process` from the programs that Lehr runs. Blocks; read-only.
 
-Of each replica Lehr keeps what it was started with, though not what that was made of: whether a port in
-an argument was a placeholder, or which variables were declared. So a draft is a guess, and who makes it
-renders it again and compares (`ProcessPlugin.discover`).
+Lehr keeps what each replica was started with, but not how that was written: whether a port in an argument was
+a placeholder, or which variables were declared. So a draft is a guess, and its caller renders it again and
+compares (`ProcessPlugin.discover`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Launch(msgspec.Struct):
 
     @property
     def ports(self) -> list[int]:
-        """That it listens on."""
+        """Ports that it listens on."""
         return [int(port) for port in self.marks.get(procfs.PORTS, "").split(",") if port.isdecimal()]
 
 
@@ -52,7 +52,7 @@ _launch = msgspec.json.Decoder(_Launch)
 def drafts(
     root: Path, query: Sequence[str], partition: Partition, inherited: Mapping[str, str], base: str
 ) -> list[Found]:
-    """Drafts of the programs that `query` means: patterns of ids, ports, or names of programs.
+    """Drafts of the programs in `query`: patterns of ids, ports, or names of programs.
 
     Args:
         root: `<state>/supervisor`.
@@ -60,7 +60,7 @@ def drafts(
         base: what relative directories are relative to.
 
     Raises:
-        StalledError: one of them means nothing, or what Lehr kept of a replica cannot be read.
+        StalledError: one of them matches nothing, or Lehr's record of a replica cannot be read.
     """
     ids, found, owned = Ids(), dict[str, Found](), Ownership(root)
     for word in query:
@@ -82,7 +82,7 @@ def drafts(
 
 
 def _id_of(owned: Ownership, pid: int, partition: Partition) -> str:
-    """The id of the asset that `pid` is a replica of; empty for none of `partition`."""
+    """The id of the asset that `pid` is a replica of; empty if not of `partition`."""
     of, _, replica = owned.marks(pid).get(procfs.REPLICA, "").partition(":")
     return replica.rpartition("#")[0] if of == partition else ""
 
@@ -90,7 +90,7 @@ def _id_of(owned: Ownership, pid: int, partition: Partition) -> str:
 def _own(
     root: Path, partition: Partition, patterns: Sequence[str], inherited: Mapping[str, str], base: str
 ) -> Iterator[Found]:
-    """Drafts of what Lehr runs in `partition`, by patterns of ids."""
+    """Drafts of programs that Lehr runs in `partition`, by patterns of ids."""
     for group in sorted(groups(root)):
         for folder in sorted((root / group).glob("assets/*")):
             replicas = _replicas(folder)
@@ -179,5 +179,5 @@ def _with_ports(text: str, ports: Sequence[int], names: Sequence[str]) -> str:
 
 
 def _number(value: int) -> re.Pattern[str]:
-    """`value` in decimal digits, standing alone."""
+    """`value` in decimal digits, as a separate number."""
     return re.compile(rf"(?<!\d){value}(?!\d)")

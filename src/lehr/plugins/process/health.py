@@ -20,7 +20,7 @@ _CUT_OFF = (asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 
 async def probe(url: str, timeout: float) -> str | None:
-    """None when GET `url` answers 200 within `timeout` seconds, otherwise what it did instead."""
+    """None if GET `url` answers 200 within `timeout` seconds, otherwise what happened instead."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 80
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -34,7 +34,7 @@ async def probe(url: str, timeout: float) -> str | None:
         return f"{url}: {reason or type(error).__name__}"
     found = _STATUS_LINE.match(line)
     if found is None:
-        return f"{url} does not speak HTTP"  # and what it says instead may be anything, such as a secret
+        return f"{url} does not speak HTTP"  # and its answer may hold anything, such as a secret
     return None if found[1] == "200" else f"{url} answered {found[1]}"
 
 
@@ -42,7 +42,7 @@ async def assess(intended: Sequence[Replica], observation: Observation, clock: C
     """Health of each replica that runs with the right content.
 
     A replica that fails its probe is starting while it is younger than its start timeout, and
-    unhealthy when it goes on failing for its health timeout. So this may take that long.
+    unhealthy when it keeps failing for its health timeout. So this may take that long.
     """
     gate = asyncio.Semaphore(_AT_ONCE)
     found: dict[int, Health] = {}

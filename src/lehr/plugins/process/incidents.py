@@ -1,4 +1,4 @@
-"""What people should know of replicas that crashed and run again. Pure."""
+"""Notes about replicas that crashed and run again. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from lehr.base.clock import iso
 from lehr.plugins.process.observation import Observation, Program
 
 WINDOW = 600.0
-"""Seconds for which a restart is told, and within which the next one belongs to the same incident."""
+"""Seconds for which a restart is reported, and within which the next one belongs to the same incident."""
 
 _MOST_REPLICAS = 3
 _COUNTED = 5
-_MANY = (50, 20, 10, 5)  # a crash loop changes its words at these counts, not with every crash
+_MANY = (50, 20, 10, 5)  # a crash loop changes its message at these counts, not with every crash
 
 _KILLED = "terminated by "
 
 
 def notes(observation: Observation, now: float) -> tuple[str, ...]:
-    """One line for each of a few replicas that were restarted lately, which only a new restart changes.
+    """One line for each of a few recently restarted replicas, which only a new restart changes.
 
     Args:
         now: wall-clock seconds.
@@ -35,7 +35,7 @@ def notes(observation: Observation, now: float) -> tuple[str, ...]:
 
 
 def _incident(restarts: Sequence[float]) -> list[float]:
-    """The last restarts of which each followed the one before within the window."""
+    """The last restarts, each within the window after the one before."""
     found: list[float] = []
     for at in reversed(restarts):
         if found and found[-1] - at >= WINDOW:

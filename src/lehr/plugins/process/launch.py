@@ -1,8 +1,8 @@
 """Becomes a program: reads what to run from a JSON file, notes its own pid, and executes it.
 
-supervisord runs this file with a bare interpreter (`-I -S`), so it imports the standard library
-alone and starts in some 10 ms. The program keeps the pid; the note of pid and start time lets
-Lehr tell what a process runs even if it overwrites its environment (as nginx and PostgreSQL do).
+supervisord runs this file with a bare interpreter (`-I -S`), so it imports only the standard library and
+starts in some 10 ms. The program keeps the pid; the note of pid and start time lets Lehr identify what a
+process runs even if it overwrites its environment (as nginx and PostgreSQL do).
 """
 
 import json
@@ -12,11 +12,11 @@ import sys
 import time  # noqa: TID251  (it runs without Lehr)
 
 _LAST_RUNS = 50
-"""Of which a replica's note keeps when they were started."""
+"""Number of runs whose start a replica's note keeps."""
 
 
 def main(path: str) -> None:
-    """Become what the file at `path` says. Ends with 127 or 126, as a shell does, if that fails."""
+    """Become the program in the file at `path`. Exits with 127 or 126, as a shell does, if that fails."""
     with open(path, "rb") as file:
         document = json.load(file)
     command, environment = document["command"], document["environment"]
@@ -53,12 +53,12 @@ def _note(path: str, marks: "dict[str, str]") -> None:
         with open(new, "w", encoding="ascii") as file:
             json.dump(note, file)
         os.replace(new, path)
-    except OSError as error:  # the environment tells the same, for most programs
+    except OSError as error:  # the environment shows the same, for most programs
         sys.stderr.write(f"lehr: cannot note the process in {path}: {error.strerror}\n")
 
 
 def _former(path: str, boot: str) -> "tuple[list[dict[str, float]], int]":
-    """The runs before this one, and how many there were; Lehr takes the note away for a new definition."""
+    """The runs before this one, and their number; Lehr removes the note for a new definition."""
     try:
         with open(path, encoding="ascii") as file:
             note = json.load(file)
@@ -71,7 +71,7 @@ def _former(path: str, boot: str) -> "tuple[list[dict[str, float]], int]":
 
 
 def _left_something(group: int) -> bool:
-    """True while there are processes of a former run: workers whose master has died."""
+    """True while processes of a former run are left: workers whose master has died."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

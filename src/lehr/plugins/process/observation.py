@@ -1,4 +1,4 @@
-"""Values: what of an asset runs now."""
+"""Values: the running state of an asset."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Health(enum.StrEnum):
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica's program as a supervisord, or only its definition on disk, shows it.
+    """One replica's program as shown by a supervisord, or only by its definition on disk.
 
     Attributes:
         pid: None when no process runs.
         age: seconds since its start.
-        content: what the process was started with, or what supervisord is about to start; empty
-            when neither is so, or when that cannot be known.
-        version, ports: what the running process was started with; empty as `content`.
+        content: what the process was started with, or what supervisord is about to start; empty if neither
+            applies, or if it is unknown.
+        version, ports: what the running process was started with; empty like `content`.
         launching: True until the process has become the program.
-        since: start of the last run, in clock ticks since boot; 0 when that is not known.
+        since: start of the last run, in clock ticks since boot; 0 if unknown.
         restarts: when supervisord started it again after it had ended, in ascending wall-clock seconds;
             of many, the last ones.
         ended: how the run before the last ended, in supervisord's words; empty when not known.
@@ -72,11 +72,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftBehind(msgspec.Struct, frozen=True):
-    """A process of a replica that no supervisord looks after.
+    """A process of a replica that no supervisord manages.
 
-    Such are the children of a supervisord that was killed, and what a program started and did
-    not end. Beside a program that runs, only those count that hold one of its ports: workers whose
-    master has died.
+    Such are the children of a supervisord that was killed, and processes that a program started and did not
+    end. Next to a running program, only those count that hold one of its ports: workers whose master has
+    died.
     """
 
     index: int
@@ -86,7 +86,7 @@ class LeftBehind(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """All that there is of one asset."""
+    """The observed state of one asset."""
 
     programs: tuple[Program, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
@@ -96,6 +96,6 @@ class Observation(msgspec.Struct, frozen=True):
         return [program for program in self.programs if program.index == index]
 
     def indices(self) -> list[int]:
-        """Of all replicas of which there is anything."""
+        """Indexes of all replicas that have a program or a stray process."""
         found = {program.index for program in self.programs}
         return sorted(found.union(item.index for item in self.left_behind))

@@ -1,4 +1,4 @@
-"""Looks at what of an asset runs now: supervisord's word and what `/proc` says. Blocks shortly."""
+"""Observes what runs of an asset, through supervisord and `/proc`. Blocks briefly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STATES = {
 
 
 class _Definition(msgspec.Struct):
-    """What of a launch document says what a replica is."""
+    """The part of a launch document that identifies a replica."""
 
     marks: dict[str, str]
 
@@ -38,13 +38,13 @@ _definition = msgspec.json.Decoder(_Definition)
 
 
 def observe(root: Path, key: AssetKey, group: str | None, count: int) -> Observation:
-    """All that there is of the asset `key`, in any group.
+    """The observed state of the asset `key`, in any group.
 
     Args:
         root: `<state>/supervisor`.
         key: of the asset.
-        group: where `count` replicas are intended; None when none are.
-        count: replicas beside those that are defined on disk.
+        group: where `count` replicas are intended; None if none are.
+        count: intended replicas, besides those defined on disk.
 
     Raises:
         TransientError: a supervisord does not answer.
@@ -75,7 +75,7 @@ def underway(root: Path, key: AssetKey) -> bool:
 
 
 def groups(root: Path) -> set[str]:
-    """Names of all groups of which there are files."""
+    """Names of all groups that have files."""
     try:
         return {entry.name for entry in root.iterdir() if entry.is_dir()}
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def state_of(information: dict[str, Any] | None) -> State:
 
 
 def left_behind(root: Path, key: AssetKey, looked_after: Mapping[int, int]) -> tuple[LeftBehind, ...]:
-    """Processes of the asset's replicas that no supervisord looks after.
+    """Processes of the asset's replicas that no supervisord manages.
 
     Args:
         looked_after: replicas that run, and when the last run of each began, in clock ticks since boot.
@@ -145,7 +145,7 @@ def _program(directory: Path, key: AssetKey, index: int, answer: dict[str, Any] 
     files = directory / "assets" / asset_name(key)
     record, document = files / f"{index}.run", files / f"{index}.json"
     state, pid = state_of(answer), None if answer is None else answer["pid"] or None
-    if pid is not None and procfs.identify(pid) is None:  # it has ended, and supervisord is about to see it
+    if pid is not None and procfs.identify(pid) is None:  # it has ended, and supervisord is about to notice
         pid = None
         state = State.EXITED if state in (State.RUNNING, State.STARTING) else state
     found = Program(group=directory.name, index=index, state=state, pid=pid)
@@ -177,12 +177,12 @@ def _marks(record: Path, pid: int) -> Mapping[str, str] | None:
             return note.marks
         if _launching(pid):
             return None
-        # Not any more, perhaps: then it was noted after the note was read.
+        # Perhaps no longer: then it was noted after the note was read.
     return procfs.environment(pid)
 
 
 def _defined_marks(document: Path) -> dict[str, str]:
-    """What the launcher will start the replica with; empty if that cannot be read."""
+    """What the launcher will start the replica with; empty if unreadable."""
     try:
         if not document.is_file():
             return {}

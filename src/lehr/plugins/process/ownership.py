@@ -1,14 +1,14 @@
-"""Whose replica a process is, also when it has overwritten its environment. Blocks shortly.
+"""Finds the replica of a process, even if it has overwritten its environment. Blocks briefly.
 
-A process belongs to a replica if one of these says so, asked in this order:
+A process belongs to a replica if one of these shows it, checked in this order:
 
 1. its environment, which has Lehr's marks unless the program has overwritten it (nginx, Redis, PostgreSQL);
 2. the replica's note, in which `launch` has written which process it became, now and before;
 3. its process group: supervisord gives each replica one, which workers keep when their master has died;
 4. its parent, if that belongs to the replica.
 
-What counts to end a process is one of the first three; a parent alone does not make a process one that
-Lehr may end (a login session below an `sshd`, say).
+Lehr may end a process because of one of the first three; a parent alone is not enough (a login session below
+an `sshd`, say).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What `launch` has written of a replica since its definition.
+    """The note that `launch` has written about a replica since its definition.
 
     Attributes:
-        boot: which start of the machine `runs` are of.
+        boot: the start of the machine in which `runs` happened.
         session: of the supervisord, which its programs inherit.
         marks: what each run was started with.
-        runs: the last ones and all that have left processes behind; the newest is the last.
-        started: how many runs there have been.
+        runs: the last ones and every one that left processes behind; the newest is the last.
+        started: number of runs so far.
     """
 
     boot: str
@@ -57,12 +57,12 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def process(self) -> procfs.ProcessId:
-        """That the replica became last."""
+        """The process that the replica became last."""
         return procfs.ProcessId(self.runs[-1].pid, self.runs[-1].start)
 
     @property
     def restarts(self) -> list[float]:
-        """When the replica was started again, as far as it is kept; ascending wall-clock seconds."""
+        """When the replica was restarted, as far as recorded; ascending wall-clock seconds."""
         return [run.at for run in (self.runs[1:] if self.started == len(self.runs) else self.runs)]
 
 
@@ -70,7 +70,7 @@ _note = msgspec.json.Decoder(Note)
 
 
 def read_note(path: Path) -> Note | None:
-    """The note at `path`; None if there is none that can be read."""
+    """The note at `path`; None if it is missing or unreadable."""
     try:
         note = _note.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):
@@ -79,7 +79,7 @@ def read_note(path: Path) -> Note | None:
 
 
 class Ownership:
-    """Whose the processes of this machine are, as they are when this is made.
+    """Owners of this machine's processes, at the time of construction.
 
     Args:
         root: `<state>/supervisor`.
@@ -116,7 +116,7 @@ class Ownership:
         return {}
 
     def _own(self, kin: procfs.Kin) -> Marks | None:
-        """What the process itself shows; empty if that it belongs to no replica, None if nothing."""
+        """What the process itself shows; empty if it belongs to no replica, None if it shows nothing."""
         environment = procfs.environment(kin.process.pid)
         supervisor = environment.get(procfs.SUPERVISOR)
         if supervisor is not None:  # a supervisord has it too, but not the name of a replica
@@ -127,7 +127,7 @@ class Ownership:
                 return note.marks
         leader = self._processes.get(kin.group)
         for run, note in self._runs.get(kin.group, ()):
-            # The number is free for others only once the group is empty; then its session is another.
+            # The number is reused only once the group is empty; then its session differs.
             same_leader = leader is None or leader.process.start == run.start
             if same_leader and kin.session == note.session and kin.process.start >= run.start:
                 return note.marks

@@ -1,4 +1,4 @@
-"""What people write of a process, and what is wrong with it before anything runs."""
+"""What people write about a process, and its checks before anything runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lehr.model.types import AssetType, Followed
 PROCESS = "lehr.Process"
 
 RESERVED = "LEHR_"
-"""Environment variables that start so are Lehr's own."""
+"""Environment variables with this prefix are Lehr's own."""
 
 _GROUP = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 _LOOPBACK = re.compile(r"http://(127(\.\d{1,3}){3}|localhost|\[::1\])(:(\d+|\{[^{}]*\}))?(/.*)?")

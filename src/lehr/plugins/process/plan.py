@@ -1,9 +1,9 @@
-"""What differs, and in which order it is put right. Pure.
+"""Differences, and the order in which they are fixed. Pure.
 
-The order: what is missing is started first, in ascending order, since that gains capacity and
-tries new content out before any replica that serves is touched; then unhealthy replicas, then
-old content one by one; superfluous replicas go last, highest index first. A step whose ports are
-still held by a replica whose turn has not come waits for that replica.
+The order: missing replicas start first, in ascending order, since that gains capacity and tries new content
+before any serving replica is touched; then unhealthy replicas, then old content one by one; superfluous
+replicas are removed last, highest index first. A step whose ports are still held by a replica whose turn has
+not come waits for that replica.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from lehr.plugins.process.observation import Health, Observation, Program, State
 from lehr.plugins.process.render import Replica
 
 LOOK_AGAIN = 0.5
-"""Seconds after which replicas that are starting again are looked at again."""
+"""Seconds after which restarting replicas are checked again."""
 
 
 class Action(enum.StrEnum):
-    """What a step does to one replica."""
+    """The action of a step on one replica."""
 
     START = "start"
     MEND = "mend"
@@ -36,7 +36,7 @@ class Step(msgspec.Struct, frozen=True):
     """One replica's turn.
 
     Attributes:
-        evict: replicas that must be stopped too, because ports are exchanged in a circle.
+        evict: other replicas that must be stopped, because ports are exchanged in a cycle.
     """
 
     action: Action
@@ -54,11 +54,11 @@ def differences(
     """The diff that the plugin reports.
 
     Args:
-        intended: all replicas; not looked at unless `goal` is PRESENT.
-        observation: what there is.
-        health: of replicas that run with the right content; those left out are healthy.
+        intended: all replicas; ignored unless `goal` is PRESENT.
+        observation: the observed state.
+        health: of replicas that run with the right content; those not listed are healthy.
         goal: PRESENT, FENCED or ABSENT.
-        notes: what people should know.
+        notes: messages for people.
     """
     if goal is not Goal.PRESENT:
         return _withdrawn(observation, goal)
@@ -88,9 +88,9 @@ def differences(
 
 
 def recovers(intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health]) -> bool:
-    """True if supervisord has started again, or is about to, all replicas that differ. Arguments as above.
+    """True if supervisord has restarted, or is about to, all replicas that differ. Arguments as above.
 
-    To stop them now would restart each crashed replica twice.
+    Stopping them now would restart each crashed replica twice.
     """
     if any(index >= len(intended) for index in observation.indices()):
         return False
@@ -118,7 +118,7 @@ def _returns(replica: Replica, observation: Observation, health: Health) -> bool
 def steps(
     intended: Sequence[Replica], observation: Observation, health: Mapping[int, Health], goal: Goal
 ) -> list[Step]:
-    """The steps that make `differences` empty, in order. Arguments as there."""
+    """The steps that make `differences` empty, in order. Same arguments."""
     descending = sorted(observation.indices(), reverse=True)
     if goal is Goal.ABSENT:
         return [Step(Action.REMOVE, index) for index in descending]
@@ -136,10 +136,10 @@ def steps(
 
 
 def batches(ordered: Sequence[Step], most: int = 8) -> list[list[Step]]:
-    """The steps in groups that may be taken together.
+    """The steps in groups that may run together.
 
-    Only starts may, since they take nothing away; and the first one is taken alone, so that
-    content that does not work stops there.
+    Only starts may, since they remove nothing; and the first one runs alone, so that broken content stops
+    there.
     """
     grouped: list[list[Step]] = []
     for step in ordered:
@@ -215,13 +215,13 @@ def _withdrawn(observation: Observation, goal: Goal) -> Diff:
 
 
 def _serves(observation: Observation, index: int) -> bool:
-    """True if something of the replica may be answering now."""
+    """True if a process of the replica may be answering now."""
     left = any(item.index == index for item in observation.left_behind)
     return left or any(program.live for program in observation.at(index))
 
 
 def _serves_or_may(observation: Observation, index: int) -> bool:
-    """True also while supervisord would start it again."""
+    """Also true while supervisord would restart it."""
     quiet = (State.STOPPED, State.FATAL, State.ABSENT)
     return _serves(observation, index) or any(item.state not in quiet for item in observation.at(index))
 

@@ -1,10 +1,10 @@
-"""The asset plugin of `lehr.Process`: from here an author of plugins can read top to bottom.
+"""The asset plugin of `lehr.Process`: plugin authors can read it from top to bottom.
 
-Its neighbours: `payload` is what people write, `render` makes replicas of it; `observe` says what of them
-runs (values in `observation`), from supervisord and from `procfs`; `health` probes; `plan` says what
-differs, and which steps in which order put it right; `rolling_push` carries steps out through `supervisord`,
-which speaks `rpc`; `launch` becomes the program; `discovery` drafts intent out of what runs, also of what
-`strangers` have started.
+Its neighbours: `payload` is what people write, `render` turns it into replicas; `observe` finds which of them
+run (values in `observation`), from supervisord and from `procfs`; `health` probes; `plan` finds differences,
+and the steps in order that fix them; `rolling_push` carries steps out through `supervisord`, which speaks
+`rpc`; `launch` becomes the program; `discovery` drafts intent from running programs, including those of
+`strangers`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from lehr.sdk.secrets import NoSecrets, Secrets, revealed
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 _WATCH_EVERY = 0.5  # seconds
 _STATUS_EVERY = 0.05  # seconds
-_ENDS_SOON = 2.0  # seconds: most processes need less to end or to begin, and nobody has to ask again
+_ENDS_SOON = 2.0  # seconds: most processes need less to end or to start, so no repeated check is needed
 
 _DOING = {
     Action.START: "starting replica {index}",
@@ -53,17 +53,16 @@ _DOING = {
 class ProcessPlugin(AssetPlugin):
     """Keeps programs running, with the number of replicas and the content that intent asks for.
 
-    * Production is processes. Each carries marks, in a note and in its environment, that say which replica
-      of which asset it is and what content it was started with; nothing is remembered beside them.
-    * A diff names replicas that are missing, too many, of other content or unhealthy. Its effects have the
+    * Production is processes. Each carries marks, in a note and in its environment, with its asset, its
+    replica and the content that it was started with; nothing else is remembered. * A diff names replicas that
+    are missing, too many, of other content or unhealthy. Its effects have the
       replicas and the version before and after, which balancers and schemas wait for.
-    * A push takes a few replicas at a time: it ends the old process and all that is left of it, starts the
-      new one under a supervisord, and waits until that is healthy; it stops at the first that is not.
-      FENCED stops replicas and keeps them defined, ABSENT takes them away.
-    * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and for processes
-      that end or become their programs; what a push that died with Lehr has left is what the next diff finds.
-    * It never starts a replica while a process of the same replica lives, ends a process without its
-      marks, or takes a port from somebody else.
+    * A push handles a few replicas at a time: it ends the old process and everything left of it, starts the
+    new one under a supervisord, and waits until that is healthy; it stops at the first that is not. FENCED
+    stops replicas and keeps them defined, ABSENT removes them. * Its outcome is looked up: `status` waits for
+    the call that a cancelled push had begun, and for processes that end or become their programs; the next
+    diff finds whatever a push that died with Lehr has left. * It never starts a replica while a process of
+    the same replica lives, ends a process without its marks, or takes a port from another program.
 
     Args:
         state: Lehr's state directory; the supervisords live in `state/supervisor`.
@@ -71,14 +70,14 @@ class ProcessPlugin(AssetPlugin):
         clock: time.
         base: what relative directories are relative to.
         environment: Lehr's own environment, of which programs get PATH and a few more.
-        secrets: has the variables that are secrets. They are asked for by a push, and not by a diff.
+        secrets: provides the variables that are secrets. A push reads them; a diff does not.
     """
 
     types = (PROCESS,)
     traits = Traits(
         fencing=Fencing.NONE,
         goals=frozenset({Goal.FENCED, Goal.ABSENT}),
-        push_timeout=3600.0,  # a roll of many replicas; each wait within it has a limit of its own
+        push_timeout=3600.0,  # a roll of many replicas; each wait within it has its own limit
         resync=30.0,
     )
 
@@ -98,7 +97,7 @@ class ProcessPlugin(AssetPlugin):
         self._secrets = secrets or NoSecrets()
         self._blocking = blocking
         self._base = str(base.absolute())
-        self._recovering: dict[AssetKey, float] = {}  # since when; a push says more of what fails
+        self._recovering: dict[AssetKey, float] = {}  # since when; a push reports failures in more detail
         self._watched: dict[AssetKey, tuple[procfs.Parentage, ...]] = {}
 
     async def diff(self, target: Target, read: Reader) -> Diff:
@@ -110,7 +109,7 @@ class ProcessPlugin(AssetPlugin):
         return self._patient(target.key, found, max((item.start_timeout for item in intended), default=0.0))
 
     def _patient(self, key: AssetKey, found: Diff, patience: float) -> Diff:
-        """`found`; what has been recovering for longer than a start may take needs a push after all."""
+        """`found`; a replica that has been recovering for longer than a start may take needs a push."""
         if found.empty or found.look_again is None:
             if found.empty:
                 self._recovering.pop(key, None)
@@ -120,7 +119,7 @@ class ProcessPlugin(AssetPlugin):
         return found if now - since < patience else replace(found, look_again=None)
 
     async def push(self, target: Target, read: Reader, push: Push) -> Outcome:
-        """Take one replica at a time to the intent; stop at the first that does not become healthy."""
+        """Move one replica at a time to the intent; stop at the first that does not become healthy."""
         payload = read.payload(target.id, Process)
         intended = _intended(target, read, self._base)
         observation, health = await self._look(target, intended)
@@ -137,7 +136,7 @@ class ProcessPlugin(AssetPlugin):
         return DONE
 
     async def status(self, operation: Operation) -> Progress:
-        """RUNNING while a call that a cancelled push had begun is not over, nor what it set going."""
+        """RUNNING while a call of a cancelled push, or a process that it starts or stops, is unfinished."""
         clock, key = self._site.clock, operation.key
         deadline = clock.monotonic() + _ENDS_SOON
         while True:
@@ -155,11 +154,11 @@ class ProcessPlugin(AssetPlugin):
             await clock.sleep(_STATUS_EVERY)
 
     async def watch(self) -> AsyncIterator[AssetKey]:
-        """Keys of assets of which a process, or whose supervisord, ended since the last diff."""
+        """Keys of assets with a process or supervisord that ended since the last diff."""
         while True:
             await self._site.clock.sleep(_WATCH_EVERY)
             for key in await self._site.run(_ended, dict(self._watched)):
-                # Said once; the diff that follows notes the new processes.
+                # Reported once; the next diff records the new processes.
                 if self._watched.pop(key, None) is not None:
                     yield key
 
@@ -174,7 +173,7 @@ class ProcessPlugin(AssetPlugin):
                 yield replace(draft, obstacle=await self._obstacle(draft, partition))
 
     async def _obstacle(self, draft: Found, partition: Partition) -> str:
-        """What a push of the draft would change; nothing if it describes what runs."""
+        """What a push of the draft would change; empty if it describes what runs."""
         try:
             payload = msgspec.convert(draft.payload, Process)
         except msgspec.ValidationError as error:
@@ -215,7 +214,7 @@ def _intended(target: Target, read: Reader, base: str) -> list[Replica]:
     digests: list[Digest] = []
     for name in payload.restart_on:
         asset = read.asset(AssetId(name))
-        if asset is not None:  # otherwise it has been removed: as if `restart_on` did not name it
+        if asset is not None:  # otherwise it was removed: as if `restart_on` did not name it
             digests.append(digest((asset.type, asset.document()["payload"])))
     return render(payload, target.partition, base, digests)
 

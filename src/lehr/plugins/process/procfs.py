@@ -1,4 +1,4 @@
-"""What `/proc` says: who is alive, who carries Lehr's marks, who listens on a port.
+"""Reads `/proc`: processes that are alive, carry Lehr's marks, or listen on a port.
 
 Everything here reads and never waits; it may be called from any thread.
 """
@@ -15,10 +15,10 @@ import msgspec
 from lehr.base.errors import StalledError
 
 SUPERVISOR = "LEHR_SUPERVISOR"
-"""Variable with the directory of the group: in supervisord and in all that it starts."""
+"""Variable with the directory of the group: in supervisord and in every process that it starts."""
 
 REPLICA = "LEHR_REPLICA"
-"""Variable with `partition:id#index`: in a replica and in all that it starts."""
+"""Variable with `partition:id#index`: in a replica and in every process that it starts."""
 
 CONTENT = "LEHR_CONTENT"
 VERSION = "LEHR_VERSION"
@@ -41,7 +41,7 @@ class ProcessId(msgspec.Struct, frozen=True):
     """One process among all that ever ran since the machine started.
 
     Attributes:
-        start: start time in clock ticks since boot; tells it from a later user of the pid.
+        start: start time in clock ticks since boot; distinguishes it from a later user of the pid.
     """
 
     pid: int
@@ -76,7 +76,7 @@ def kin(pid: int) -> Kin | None:
 
 
 def everybody() -> dict[int, Kin]:
-    """All processes but this one, by pid."""
+    """All processes except this one, by pid."""
     own = os.getpid()
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
     return {pid: found for pid in pids if pid != own and (found := kin(pid)) is not None}
@@ -115,7 +115,7 @@ def send(process: ProcessId, number: signal.Signals) -> None:
     except ProcessLookupError:
         return
     try:
-        if alive(process):  # checked after opening: the handle cannot come to mean another process
+        if alive(process):  # checked after opening: the handle cannot refer to another process later
             signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         pass
@@ -157,9 +157,9 @@ def marked(root: Path) -> Iterator[tuple[ProcessId, dict[str, str]]]:
 
 
 def listeners(ports: frozenset[int]) -> list[tuple[int, int | None]]:
-    """Ports of `ports` on which somebody listens for local connections, and whose pid that is.
+    """Ports of `ports` on which a process listens for local connections, with its pid.
 
-    The pid is None when it cannot be known (a process of another user).
+    The pid is None if it cannot be read (a process of another user).
     """
     return [
         (port, _holder(link)) for port, address, link in _listening() if address in _LOCAL and port in ports
@@ -184,7 +184,7 @@ def arguments(pid: int) -> list[str]:
 
 
 def executable(pid: int) -> str:
-    """The file that `pid` runs; empty when it cannot be read, or is not there any more."""
+    """The file that `pid` runs; empty if it cannot be read, or no longer exists."""
     try:
         file = os.readlink(f"/proc/{pid}/exe")
     except OSError:
@@ -193,7 +193,7 @@ def executable(pid: int) -> str:
 
 
 def directory(pid: int) -> str:
-    """The directory that `pid` works in; empty when it cannot be read."""
+    """The working directory of `pid`; empty if it cannot be read."""
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
@@ -212,7 +212,7 @@ def _parse(raw: bytes) -> dict[str, str]:
 
 
 def _listening() -> Iterator[tuple[int, str, str]]:
-    """Port, address and socket of everybody who listens."""
+    """Port, address and socket of every listener."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             lines = Path(table).read_text().splitlines()[1:]
@@ -232,7 +232,7 @@ def _holder(link: str) -> int | None:
 
 
 def _handles(pid: int) -> Iterator[str]:
-    """What the open files of `pid` are links to."""
+    """Link targets of the open files of `pid`."""
     directory = f"/proc/{pid}/fd"
     try:
         handles = os.listdir(directory)

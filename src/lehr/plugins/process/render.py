@@ -1,4 +1,4 @@
-"""From a payload to its replicas: what each is to run, and the digest of it. Pure."""
+"""From a payload to its replicas: what each should run, and its digest. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LONGEST_NAME = 180
 
 
 class Replica(msgspec.Struct, frozen=True):
-    """One replica as it is intended.
+    """One intended replica.
 
     Attributes:
-        content: digest of all that a running replica is made of. What is not in it (health and
-            start limits) may change without a restart.
+        content: digest of everything that defines a running replica. Fields outside it (health and start
+            limits) may change without a restart.
         secrets: further variables, by reference.
         ports: that this replica listens on.
     """
@@ -128,10 +128,9 @@ def program_name(key: AssetKey, index: int) -> str:
 def program_section(name: str, launcher: Sequence[str], stop_timeout: float, logs: str) -> str:
     """The section of supervisord's configuration that defines one program.
 
-    Nothing that people write gets in here: the launcher reads command and environment from a
-    JSON file, because supervisord's own syntax mangles quotes, `%`, `;` and line ends.
-    `autostart` is off so that a supervisord that comes back starts nothing that is fenced, or
-    that still runs as an orphan of its predecessor.
+    It contains nothing that people write: the launcher reads command and environment from a JSON file,
+    because supervisord's own syntax mangles quotes, `%`, `;` and line ends. `autostart` is off so that a
+    restarted supervisord starts nothing that is fenced, or that still runs as an orphan of its predecessor.
 
     Args:
         name: of the program.
@@ -167,12 +166,12 @@ def launch_document(
     record: str,
     secrets: Mapping[str, SecretValue],
 ) -> bytes:
-    """What the launcher reads.
+    """The document that the launcher reads.
 
     Args:
         replica: what to become.
         base: variables from Lehr's own environment.
-        marks: Lehr's own variables, by which the process is known again.
+        marks: Lehr's own variables, which identify the process.
         record: path of the file in which the launcher notes which process it became.
         secrets: further variables.
     """
@@ -183,7 +182,7 @@ def launch_document(
         "directory": replica.directory,
         "record": record,
         "marks": dict(marks),
-        "secrets": msgspec.to_builtins(replica.secrets),  # so that nobody takes them for plain variables
-        "health_url": replica.health_url,  # for whoever wants to know later what was intended
+        "secrets": msgspec.to_builtins(replica.secrets),  # not mistaken for plain variables
+        "health_url": replica.health_url,  # to show later what was intended
     }
     return json.dumps(document).encode()

@@ -27,7 +27,7 @@ from lehr.sdk.secrets import Hidden, SecretValue
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_POLL = 0.05  # seconds between two looks at something that is about to happen
+_POLL = 0.05  # seconds between two checks for something that is about to happen
 _KILL_GRACE = 5.0  # seconds that the kernel may take to end a killed process
 _RETIRE_GRACE = 10.0  # seconds that supervisord may take to shut down
 _QUIET = (State.STOPPED, State.FATAL, State.ABSENT)
@@ -43,7 +43,7 @@ class Site:
         inherited: the part of Lehr's environment that programs get.
 
     Attributes:
-        calls: those that change something, for an asset.
+        calls: the calls that change something, by asset.
     """
 
     def __init__(self, root: Path, blocking: Blocking, clock: Clock, inherited: Mapping[str, str]) -> None:
@@ -55,7 +55,7 @@ class Site:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `call` returns, off the event loop; for calls that only look."""
+        """The result of `call`, off the event loop; for read-only calls."""
         return await self._blocking.run(call, *args, **kwargs)
 
     def supervisord(self, group: str) -> Supervisord:
@@ -164,7 +164,7 @@ class Rolling:
                 await self._site.clock.sleep(_POLL)
 
     async def _clear(self, index: int) -> None:
-        """End every process of a replica, whoever looks after it."""
+        """End every process of a replica, whichever supervisord manages it."""
         for group in sorted({program.group for program in self._observation.at(index)}):
             await self._halt(group, index)
         await self._sweep(index)
@@ -183,14 +183,14 @@ class Rolling:
                 )
             if state in (State.RUNNING, State.STARTING, State.BACKOFF):
                 await self._site.calls.run(self._key, supervisord.stop, name)
-            elif now >= deadline and found["pid"]:  # supervisord may still go by an older, longer limit
+            elif now >= deadline and found["pid"]:  # supervisord may still use an older, longer limit
                 process = procfs.identify(found["pid"])
                 if process is not None:
                     procfs.send(process, signal.SIGKILL)
             await self._site.clock.sleep(_POLL)
 
     async def _sweep(self, index: int) -> None:
-        """End what is left of a replica that no supervisord runs."""
+        """End the processes of a replica that no supervisord runs."""
         deadline = self._site.clock.monotonic() + self._patience
         asked: set[procfs.ProcessId] = set()
         while True:
@@ -213,7 +213,7 @@ class Rolling:
             await self._site.clock.sleep(_POLL)
 
     async def _refuse_strangers(self, replica: Replica) -> None:
-        """Raise if somebody else listens on a port of the replica, before anything is stopped for it."""
+        """Raise if another process listens on a port of the replica, before anything is stopped for it."""
         stranger = await self._site.run(_stranger, self._site.root, frozenset(replica.ports), self._key)
         if stranger is not None:
             port, who = stranger
@@ -224,7 +224,7 @@ class Rolling:
             )
 
     async def _await_health(self, replica: Replica, patience: float, mark: LogMark) -> str | None:
-        """None once the replica is healthy; what it does instead when `patience` seconds are over.
+        """None once the replica is healthy; otherwise its condition after `patience` seconds.
 
         Raises:
             TransientError: it ended.
@@ -238,7 +238,7 @@ class Rolling:
             if replica.health_url:
                 left = deadline - self._site.clock.monotonic()
                 failure = await probe(replica.health_url, max(0.1, min(PROBE_TIMEOUT, left)))
-            # Looked at after the probe: an answer counts only if this very process still runs.
+            # Checked after the probe: an answer counts only if this same process still runs.
             found = await self._site.run(supervisord.information, name)
             state = state_of(found)
             pid = found["pid"] if found is not None else None

@@ -15,11 +15,11 @@ from lehr.base.errors import LehrError, TransientError
 
 SOCKET = "supervisor.sock"
 TIMEOUT = 5.0
-"""Seconds; no call that is made here waits for anything."""
+"""Seconds; no call here waits for anything."""
 
 
 class NotRunningError(LehrError):
-    """Nobody listens on the socket."""
+    """No process listens on the socket."""
 
 
 class RefusedError(TransientError):
@@ -45,8 +45,7 @@ class RefusedError(TransientError):
 class _Connection(http.client.HTTPConnection):
     """HTTP over the socket in `directory`, however long that path is.
 
-    The address of a Unix socket holds 107 bytes. Through a handle of the directory the path is
-    always short.
+    The address of a Unix socket holds 107 bytes. Through a handle of the directory the path is always short.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -64,18 +63,18 @@ class _Connection(http.client.HTTPConnection):
 
 
 def call(directory: Path, method: str, *arguments: Any) -> Any:
-    """What `supervisor.<method>` of the supervisord of `directory` answers.
+    """The answer of `supervisor.<method>` from the supervisord of `directory`.
 
     Raises:
-        NotRunningError: there is no such supervisord.
-        RefusedError: it did not do it.
-        TransientError: it did not answer in time, or not sensibly.
+        NotRunningError: the supervisord does not run.
+        RefusedError: it refused the call.
+        TransientError: it did not answer in time, or its answer is invalid.
     """
     return _post(directory, f"supervisor.{method}", arguments)
 
 
 def call_each(directory: Path, method: str, arguments: Sequence[str]) -> list[Any]:
-    """What `supervisor.<method>` answers to each argument, asked in one request; Faults as values.
+    """The answers of `supervisor.<method>` to each argument, in one request; Faults as values.
 
     Raises:
         NotRunningError, TransientError: as `call`.

@@ -1,7 +1,7 @@
-"""Describes programs that others have started. Blocks, and only looks.
+"""Describes programs that Lehr did not start. Blocks; read-only.
 
-They cannot be taken over: whose child a process is does not change, and nobody tells Lehr how it ends.
-So each draft has an obstacle, and says what to end before Lehr can start it.
+They cannot be taken over: a process's parent does not change, and Lehr is not notified how it ends. So each
+draft has an obstacle, and names what to end before Lehr can start it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _PORT = re.compile(r":?(\d{1,5})")
 
 
 def port_of(word: str) -> int | None:
-    """The port that `8080` or `:8080` asks for; None for another kind of word."""
+    """The port in `8080` or `:8080`; None for any other word."""
     match = _PORT.fullmatch(word)
     return int(match[1]) if match else None
 
 
 def listening(port: int) -> int:
-    """The pid of whoever listens on `port`; of a master and its workers, the master.
+    """The pid of the process that listens on `port`; of a master and its workers, the master.
 
     Raises:
-        StalledError: nobody does, or a process that cannot be looked at.
+        StalledError: no process does, or one that cannot be inspected.
     """
     found = [pid for _, pid in procfs.listeners(frozenset({port}))]
     if not found:
@@ -49,7 +49,7 @@ def listening(port: int) -> int:
 
 
 def _master(pid: int, port: int) -> int:
-    """The first ancestor of the same program that shares the port, or of which `pid` is a mere fork."""
+    """The first ancestor of the same program that shares the port, or of which `pid` is just a fork."""
     while (kin := procfs.kin(pid)) is not None and procfs.program(kin.parent) == procfs.program(pid):
         forked = procfs.arguments(kin.parent) == procfs.arguments(pid)
         if not forked and port not in procfs.listening_ports(kin.parent):
@@ -59,7 +59,7 @@ def _master(pid: int, port: int) -> int:
 
 
 def named(pattern: str) -> list[int]:
-    """Pids of running programs whose name matches `pattern`, without those that such a one has started.
+    """Pids of running programs whose name matches `pattern`, without those started by another match.
 
     Raises:
         StalledError: there are too many.
@@ -80,10 +80,10 @@ def named(pattern: str) -> list[int]:
 
 
 def drafts(pids: Sequence[int], owned: Ownership, base: str, ids: Ids) -> Iterator[Found]:
-    """A draft of each process that is not one of Lehr's.
+    """A draft of each process that Lehr does not own.
 
     Args:
-        owned: what is Lehr's.
+        owned: Lehr's own processes.
         base: what relative directories are relative to.
     """
     for pid in pids:
@@ -121,7 +121,7 @@ def _draft(pid: int, command: list[str], base: str, id: str) -> Found:
 
 
 def _as_started(pid: int, command: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The command line that `pid` was started with, as far as it can be known, and what to check about it.
+    """The command line that `pid` was started with, as far as known, and what to check about it.
 
     nginx, Redis, PostgreSQL and others write a title over it (`nginx: master process nginx -c nginx.conf`).
     """

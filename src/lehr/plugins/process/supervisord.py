@@ -2,11 +2,11 @@
 
     <state>/supervisor/<group>/supervisord.conf, .log, supervisor.sock
     <state>/supervisor/<group>/assets/<asset>/<index>.ini      definition of the program
-    <state>/supervisor/<group>/assets/<asset>/<index>.json     what the launcher reads
+    <state>/supervisor/<group>/assets/<asset>/<index>.json     read by the launcher
     <state>/supervisor/<group>/assets/<asset>/<index>.run      which processes it became, written by `launch`
     <state>/supervisor/<group>/assets/<asset>/<index>.std{out,err}.log
 
-The folder is open to its owner alone: environments may hold secrets. supervisord runs in it, and
+Only its owner can access the folder: environments may hold secrets. supervisord runs in it, and
 all paths in the configuration are relative to it (or to `/proc/self/cwd`, where supervisord would
 make them absolute), so that no path needs escapes or is too long for a Unix socket. Everything
 here blocks, but never waits for a program.
@@ -38,7 +38,7 @@ from lehr.sdk.secrets import NOTHING_HIDDEN, Hidden, SecretValue
 COMMAND = [sys.executable, "-m", "supervisor.supervisord", "-c", "supervisord.conf"]
 """Starts a supervisord, in the directory of its group."""
 
-_START_TIMEOUT = 20.0  # seconds; it takes half of one
+_START_TIMEOUT = 20.0  # seconds; it takes half a second
 _MOST_HANDLES = 8192  # a program takes five; closing many more at each start costs time
 _TAIL_BYTES = 16_384
 _TAIL_CHARACTERS = 600
@@ -67,7 +67,7 @@ files=/proc/self/cwd/assets/*/*.ini
 
 
 class LogMark(msgspec.Struct, frozen=True):
-    """How long the logs were at a moment, to read later what was added."""
+    """Lengths of the logs at one moment, to read later additions."""
 
     stderr: int
     supervisord: int
@@ -91,7 +91,7 @@ class Supervisord:
     def ensure(self) -> None:
         """Start it unless it runs.
 
-        One that runs but cannot be reached any more (its socket was deleted) is ended first: two
+        One that runs but can no longer be reached (its socket was deleted) is ended first: two
         supervisords would start every program twice. Its programs live on and are replaced one
         by one, like those of a supervisord that was killed.
 
@@ -106,7 +106,7 @@ class Supervisord:
             self._start()
 
     def bury(self) -> None:
-        """End supervisords of this group that nobody can reach."""
+        """End unreachable supervisords of this group."""
         for process, environment in procfs.marked(self._root):
             if (
                 environment.get(procfs.SUPERVISOR) == str(self.directory)
@@ -117,8 +117,8 @@ class Supervisord:
     def define(self, key: AssetKey, replica: Replica, secrets: Mapping[str, SecretValue]) -> str:
         """Write a replica's files and make its program known, stopped. Returns the program's name.
 
-        Its variables that are secrets stand in the launcher's file from then on, with mode 0600: a
-        supervisord starts a program again without Lehr.
+        Its secret variables stay in the launcher's file from then on, with mode 0600: a supervisord restarts
+        a program without Lehr.
 
         Raises:
             StalledError: supervisord cannot read its configuration.
@@ -136,7 +136,7 @@ class Supervisord:
         launcher = (sys.executable, "-I", "-S", launch.__file__, f"{path}.json")
         record = self.directory / f"{path}.run"
         try:
-            record.unlink(missing_ok=True)  # what it tells of was ended, and is not counted as a crash
+            record.unlink(missing_ok=True)  # the run that it records was ended, and does not count as a crash
             self._write(
                 f"{path}.json", launch_document(replica, self._inherited, marks, str(record), secrets)
             )
@@ -170,7 +170,7 @@ class Supervisord:
                 raise
 
     def information(self, name: str) -> dict[str, Any] | None:
-        """What supervisord knows of a program; None if it knows none, or does not run."""
+        """Information of supervisord about a program; None if it has none, or does not run."""
         try:
             found: dict[str, Any] = rpc.call(self.directory, "getProcessInfo", name)
         except rpc.NotRunningError:
@@ -182,7 +182,7 @@ class Supervisord:
         return found
 
     def remove(self, key: AssetKey, index: int) -> None:
-        """Forget a program that has stopped, with its files and logs."""
+        """Remove a stopped program, with its files and logs."""
         with contextlib.suppress(rpc.NotRunningError):
             self._forget(program_name(key, index))
         folder = self.directory / "assets" / asset_name(key)
@@ -212,14 +212,14 @@ class Supervisord:
         return False
 
     def mark_logs(self, key: AssetKey, index: int) -> LogMark:
-        """How long the logs are now."""
+        """The current lengths of the logs."""
         stderr = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
         return LogMark(_size(stderr), _size(self.directory / "supervisord.log"))
 
     def complaint(
         self, key: AssetKey, index: int, since: LogMark, hidden: Hidden = NOTHING_HIDDEN
     ) -> tuple[str, str]:
-        """How the program last ended since `since`, and the last lines it wrote to stderr."""
+        """How the program last ended since `since`, and the last lines that it wrote to stderr."""
         end = last_end(self.directory, program_name(key, index), since.supervisord)
         log = self.directory / "assets" / asset_name(key) / f"{index}.stderr.log"
         return end, one_line(_tail(log, since.stderr, hidden))[-_TAIL_CHARACTERS:]
@@ -249,7 +249,7 @@ class Supervisord:
             raise TransientError(
                 f"supervisord did not start in {_START_TIMEOUT:.0f} s", code="PRO125"
             ) from error
-        if done.returncode:  # otherwise it is a daemon now, and listens already
+        if done.returncode:  # otherwise it is a daemon now, and already listens
             message = done.stderr.decode(errors="replace").strip()[-_TAIL_CHARACTERS:]
             if "No module named supervisor" in message:
                 raise StalledError(
@@ -298,10 +298,10 @@ class Supervisord:
 
 
 def last_end(directory: Path, name: str, since: int = 0) -> str:
-    """How a program of the group in `directory` ended last, in supervisord's words; empty if not known.
+    """How a program of the group in `directory` last ended, in supervisord's words; empty if unknown.
 
     Args:
-        since: how long supervisord's log was before the time that counts.
+        since: length of supervisord's log at the start of the relevant time.
     """
     log = _tail(directory / "supervisord.log", since)
     ends = re.findall(rf"exited: {re.escape(name)} \(([^;)]*)", log)
@@ -320,11 +320,11 @@ def _size(path: Path) -> int:
 
 
 def _tail(path: Path, since: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
-    """The end of a log, at most from `since` on, without what is `hidden`."""
+    """The end of a log, at most from `since` on, without `hidden` text."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
-            start = since if since <= size else 0  # shorter than it was: a new file took its place
+            start = since if since <= size else 0  # shorter than before: a new file took its place
             start = max(start, size - _TAIL_BYTES)
             before = max(0, start - hidden.longest)  # a secret that begins there is hidden to its end
             file.seek(before)

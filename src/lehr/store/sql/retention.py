@@ -275,7 +275,7 @@ def _remove_shares(db: Session, write: Prune) -> bool:
 
 
 def _remove_controls(db: Session, write: Prune) -> int:
-    """Controls that ended long ago. The audit trail keeps their purpose and author."""
+    """Remove controls that ended long ago. The audit trail keeps their purpose and author."""
     return db.execute(f"DELETE FROM control WHERE number IN ({_OLD_CONTROLS})", _wanted(write)).rowcount  # noqa: S608
 
 
