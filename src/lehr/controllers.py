@@ -1,7 +1,7 @@
-"""Controllers of your own: one function, run over the intent of one partition, wherever that is.
+"""Custom controllers: one function, run over the intent of one partition, local or remote.
 
-In: an async function (`lehr.client.Reconciler`), and where intent is to be read. Out: the function is asked
-about every asset when it changes, again after a failure, and whenever it wants to be. `lehr controller` does
+In: an async function (`lehr.client.Reconciler`), and where to read intent. Out: the function is called for
+every asset when it changes, again after a failure, and whenever it asks to be. `lehr controller` does
 this from a command line, `lehr.testing.controllers` in virtual time.
 """
 
@@ -25,10 +25,10 @@ _SERVERS = ("http://", "https://")
 
 
 async def run(reconciler: Reconciler, watch: Watchable, *, workers: int = 4) -> None:
-    """Ask `reconciler` about everything that `watch` has, about `workers` assets at a time, until cancelled.
+    """Call `reconciler` for every asset of `watch`, for `workers` assets at a time, until cancelled.
 
     Raises:
-        LehrError: it cannot be watched until somebody mends it.
+        LehrError: it cannot be watched until it is fixed.
     """
     try:
         await controller_of(reconciler, watch, SystemClock(), Chance(), workers=workers).run()
@@ -44,16 +44,16 @@ def open_watch(
     types: Sequence[str] = (),
     store: str | None = None,
 ) -> Iterator[Watchable]:
-    """The intent of a partition, to be listed and watched.
+    """The intent of a partition, for listing and watching.
 
     Args:
         place: the workspace or state folder of a `lehr run`, or the URL of a `lehr serve`.
-        partition: may be left out where there is only one. What has none yet may be watched by name.
-        types: of the assets that are wanted; all of them if there are none.
+        partition: optional if there is only one. One that does not exist yet may be watched by name.
+        types: of the assets to watch; empty for all.
         store: URL of the store, if it is not in the state folder.
 
     Raises:
-        LehrError: there is no state or server, or it is not clear which partition is meant.
+        LehrError: there is no state or server, or the partition is ambiguous.
     """
     if str(place).startswith(_SERVERS):
         yield _of_server(str(place), partition, types)
@@ -88,6 +88,6 @@ def _of_store(store: Store, partition: str | None, types: Sequence[str]) -> Watc
 
 
 def _first(group: BaseExceptionGroup[LehrError]) -> LehrError:
-    """Of errors in groups of groups, the first."""
+    """The first error in nested exception groups."""
     first = group.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first

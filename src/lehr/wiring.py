@@ -1,6 +1,6 @@
 """The one place that chooses concrete sources, stores, plugins and checks.
 
-Third parties add theirs with entry points, which `pip install` makes known:
+Third parties add theirs with entry points, which `pip install` registers:
 
 | group | names a function | that returns |
 |---|---|---|
@@ -8,7 +8,7 @@ Third parties add theirs with entry points, which `pip install` makes known:
 | `lehr.plugins` | `(lehr.wiring.Deployment) ->` | a `lehr.sdk.plugin.AssetPlugin` |
 | `lehr.checks` | `() ->` | a `lehr.sdk.check.CheckPlugin` |
 
-Imports stand inside the functions, because commands that only read must not pay for them.
+Imports are inside the functions, because commands that only read must not pay for them.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ MEMO_FILE = "generate/memo.sqlite"
 
 
 class Deployment(msgspec.Struct, frozen=True, kw_only=True):
-    """What is not intent: where things are on this machine.
+    """Settings that are not intent: where things are on this machine.
 
     Attributes:
         location: the source, as `lehr.sources.open_source` reads it.
-        state: folder for all that Lehr itself keeps.
+        state: folder for everything that Lehr itself keeps.
         base: folder that relative paths in intent are relative to.
-        kind, branch, path: of the source, where `location` leaves it open.
-        poll: longest seconds between two looks at the source; None for the kind's default.
-        lender: another state folder, which is only read: what it has of declared sources is not fetched.
+        kind, branch, path: of the source, if `location` does not set them.
+        poll: maximum seconds between two checks of the source; None for the kind's default.
+        lender: another state folder, which is only read: declared sources that it has are not fetched.
         exact: a commit that is checked out without a branch may be read, once.
-        signed_by: file of public keys, one of which must have signed the newest commit; None for no
-            such demand. It is no intent: who may change intent could change it along.
-        retain, retain_seconds: newest incarnations and age of what is not pruned in the course of a run; 0
-            seconds to prune nothing.
+        signed_by: file of public keys, one of which must have signed the newest commit; None to require no
+            signature. It is not intent: anyone who may change intent could change it too.
+        retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
+            nothing.
     """
 
     location: str
@@ -83,8 +83,8 @@ def registry() -> Registry:
     """All types that this installation knows.
 
     Raises:
-        StalledError: those of an installed package cannot be used. Without them nobody knows what
-            its assets mean.
+        StalledError: those of an installed package cannot be used. Without them the meaning of its assets is
+            unknown.
     """
     from lehr.checks import TYPES as CHECK_TYPES
     from lehr.model.addons import ADDONS
@@ -108,8 +108,7 @@ def registry() -> Registry:
 def plugins(deployment: Deployment) -> list[AssetPlugin]:
     """A plugin for every type that has production. Each has threads of its own (invariant I9).
 
-    An installed one that cannot be used is left out, and the log says so: its assets stall, and
-    delay no others.
+    An installed one that cannot be used is skipped and logged: its assets stall, and delay no others.
     """
     from lehr.base.blocking import Threads
     from lehr.base.clock import SystemClock
@@ -154,7 +153,7 @@ def checks() -> list[CheckPlugin]:
     """Every check, in the order in which verdicts are shown.
 
     Raises:
-        StalledError: an installed one cannot be used. Without it pushes might go that it holds back.
+        StalledError: an installed one cannot be used. Without it, pushes that it would hold back might start.
     """
     from lehr.checks import CHECKS
     from lehr.sdk.check import CheckPlugin
@@ -170,10 +169,10 @@ def checks() -> list[CheckPlugin]:
 
 
 def source(deployment: Deployment) -> CompositeSource:
-    """The source of truth, with those that its `lehr.yaml` declares.
+    """The source of truth, with the sources that its `lehr.yaml` declares.
 
     Raises:
-        StalledError: a file of keys that may sign cannot be read, or the source cannot be signed at all.
+        StalledError: a file of signing keys cannot be read, or the source does not support signatures.
     """
     import functools
 
@@ -196,7 +195,7 @@ def source(deployment: Deployment) -> CompositeSource:
 
 
 def primary_source(deployment: Deployment) -> GitSource | DirectorySource:
-    """The source of truth alone, in which `lehr.yaml` is.
+    """Only the source of truth, which holds `lehr.yaml`.
 
     Raises:
         StalledError: as `source`.
@@ -241,10 +240,10 @@ def _released(base: Path, place: PartitionPlace) -> list[Asset]:
 
 
 def require_location(location: str) -> None:
-    """See that a source on this machine is there.
+    """Check that a source on this machine exists.
 
     Raises:
-        TransientError: it is not.
+        TransientError: it does not exist.
     """
     from lehr.sources import require_location
 
@@ -252,17 +251,17 @@ def require_location(location: str) -> None:
 
 
 def interrupt_sources() -> None:
-    """Have fetches that are under way fail: this process is to end, and one that hangs would hold it."""
+    """Make running fetches fail: this process is ending, and one that hangs would hold it up."""
     from lehr.sources import interrupt
 
     interrupt()
 
 
 def past(state: Path, revision: SourceRevision) -> Past | None:
-    """What was kept in the state folder of a revision that an incarnation was made from; None if nothing.
+    """What the state folder keeps of a revision that an incarnation was made from; None if nothing.
 
     Raises:
-        StalledError: what was kept is damaged.
+        StalledError: the kept data is damaged.
     """
     from lehr.sources.past import past_revision
 
@@ -270,10 +269,11 @@ def past(state: Path, revision: SourceRevision) -> Past | None:
 
 
 def secrets(deployment: Deployment, user: str) -> Secrets:
-    """Reads what references to secrets in intent refer to.
+    """Reads the secrets that intent refers to.
 
     Args:
-        user: who reads. Each has threads of its own: a key service that hangs delays no other (invariant I9).
+        user: the reader. Each has threads of its own: a key service that hangs delays no other (invariant
+            I9).
     """
     import os
 
@@ -284,7 +284,7 @@ def secrets(deployment: Deployment, user: str) -> Secrets:
     folder = deployment.base / deployment.path
 
     def ciphertext(path: str, digest: str) -> bytes | None:
-        # A plan is made of files that nobody has published yet.
+        # A plan is made from files that are not published yet.
         return kept_content(deployment.state, digest) or content_at(folder / path, digest)
 
     threads = Threads(f"{user} secrets", 4)
@@ -296,7 +296,7 @@ def generation(environment: Mapping[str, str] | None = None, state: Path | None 
 
     Args:
         environment: variables in which its process differs from all other workers.
-        state: folder in which it keeps what it has made, for its successors; None to keep nothing.
+        state: folder in which it keeps its results, for its successors; None to keep nothing.
     """
     from lehr.base.blocking import Threads
     from lehr.generate.engine.client import GenerationWorker
@@ -307,7 +307,7 @@ def generation(environment: Mapping[str, str] | None = None, state: Path | None 
 
 
 def look_up(base: Path) -> LookUp:
-    """Asks databases on a thread of its own: one that hangs delays nothing else (invariant I9).
+    """Queries databases on a thread of its own: one that hangs delays nothing else (invariant I9).
 
     Args:
         base: what relative paths are relative to.
@@ -332,7 +332,7 @@ def open_store(state: Path, named: str | None = None, *, read_only: bool = False
 
 @contextlib.contextmanager
 def empty_store() -> Iterator[CheckableStore]:
-    """A store without anything in it, for what is asked where there is no state. It is gone afterwards."""
+    """An empty temporary store, for queries without a state."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="lehr-") as folder:
@@ -351,18 +351,18 @@ def has_store(state: Path) -> bool:
 
 
 def store_place(state: Path, named: str | None = None) -> str:
-    """Where the store of a state folder is, as it is told to people."""
+    """Where the store of a state folder is, for messages."""
     from lehr.store.opening import place_of
 
     return place_of(state / STATE_FILE, named)
 
 
 def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
-    """All that a control plane is made of. The caller holds the state folder's lock.
+    """The parts of a control plane. The caller holds the state folder's lock.
 
     Args:
-        store_address: where the store is, if the state folder does not say. It may hold a password, so
-            it is no part of the deployment, which plugins see.
+        store_address: where the store is, if the state folder does not say. It may hold a password, so it is
+            not part of the deployment, which plugins see.
 
     Raises:
         TransientError, StalledError: the store cannot be opened.
@@ -411,7 +411,7 @@ def _tidying(state: Path) -> Tidying:
 
 
 def claims(deployment: Deployment, store_address: str | None = None) -> HostClaims:
-    """What is claimed on this host, as the control plane of `deployment` sees it.
+    """Claims on this host, as seen by the control plane of `deployment`.
 
     Args:
         store_address: as in `parts`.
@@ -423,9 +423,9 @@ def claims(deployment: Deployment, store_address: str | None = None) -> HostClai
 
 
 def claims_to_look_at(deployment: Deployment, store_address: str | None = None) -> list[HostClaims]:
-    """The same for who publishes nothing: each register on its own, since others may not be there.
+    """The same for commands that publish nothing: each register separately, since some may not exist.
 
-    The first of them has none, and knows of paths what can be known without.
+    The first has no register, and knows only what paths themselves show.
     """
     from lehr.store.registers import Registers
 
@@ -451,7 +451,7 @@ def _claims(deployment: Deployment, store_address: str | None, register: Registe
 
 
 def protected(deployment: Deployment) -> Protected:
-    """Where no path of intent may lead; every git repository is found where it is, too."""
+    """Folders that no path of intent may lead into; git repositories are detected as well."""
     from lehr.control.state_folder import states
     from lehr.sdk.protected import Protected
 
@@ -463,8 +463,8 @@ def claim_registers(
 ) -> list[ClaimFile | ClaimTable]:
     """The registers of claims of this host, in the order in which they are asked.
 
-    That of this user comes first: it costs the least, and refuses most of what is refused. That in the
-    database of the store, if there is one, has the claims of other users and other state homes, too.
+    This user's is first: it is the cheapest, and makes most refusals. The one in the store's database, if
+    any, also has the claims of other users and other state homes.
 
     Args:
         state: the folder that may know where its store is; None for none.
@@ -490,7 +490,7 @@ def claim_registers(
 
 
 def _installed(group: str) -> list[EntryPoint]:
-    """What other packages have registered under `group`, by name."""
+    """Entry points of other packages under `group`, by name."""
     import importlib.metadata
 
     return sorted(importlib.metadata.entry_points(group=group), key=lambda item: item.name)
@@ -522,10 +522,10 @@ def _installed_plugins(deployment: Deployment, served: set[str]) -> Iterator[Ass
 
 @contextlib.contextmanager
 def _blaming(entry: EntryPoint) -> Iterator[None]:
-    """Say of whatever goes wrong which installed package is to blame.
+    """Name the installed package that caused an error.
 
     Raises:
-        StalledError: it went wrong.
+        StalledError: it failed.
     """
     try:
         yield

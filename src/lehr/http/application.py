@@ -1,4 +1,4 @@
-"""From a request to an answer."""
+"""From a request to a response."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lehr.sdk.store import Store
 log = structlog.get_logger()
 
 _WORTH_PACKING = 1400
-"""Bytes that go into one packet anyway."""
+"""Bytes that fit into one packet anyway."""
 
 _JSON = "application/json"
 _LOOPBACK = ("127.0.0.1", "::1")
@@ -48,7 +48,7 @@ class Application:
     """Answers requests to read.
 
     Attributes:
-        watches: all that are going on.
+        watches: all that are active.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Application:
         hook: Hook | None = None,
         names: frozenset[str] | None = None,
     ) -> None:
-        """With a `hook`, a request to look at the source is taken; `names` are as `serving` has them."""
+        """With a `hook`, requests to check the source are accepted; `names` as in `serving`."""
         self.watches = watches
         self._readers = readers
         self._installation = installation
@@ -76,7 +76,7 @@ class Application:
         self._names = names
 
     def routes(self, resources: Sequence[Resource] = (*RESOURCES, *RECORDS)) -> list[Route]:
-        """All that can be asked for."""
+        """All resources."""
         described = msgspec.Raw(msgspec.json.encode(openapi(resources)))
         everything = (*resources, *of_server(self._run_state, described))
         found = [Route(_route(item.path), self._endpoint(item), methods=["GET"]) for item in everything]
@@ -86,7 +86,7 @@ class Application:
         return found
 
     def asgi(self) -> ASGIApp:
-        """The application as an ASGI server runs it."""
+        """The application as called by an ASGI server."""
         handlers = {
             LehrError: _refused,
             HTTPException: _misdirected,
@@ -94,7 +94,7 @@ class Application:
             Exception: _defect,
         }
         starlette = Starlette(routes=self.routes(), exception_handlers=handlers)
-        starlette.router.redirect_slashes = False  # to whatever `Host` says; there is no such path
+        starlette.router.redirect_slashes = False  # to whatever `Host` names; the path does not exist
 
         async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
             refused = self._refused(scope)
@@ -104,14 +104,14 @@ class Application:
         return bounded
 
     def _refused(self, scope: Scope) -> Problem | None:
-        """Why a request is not looked at at all."""
+        """Why a request is rejected before it is processed."""
         line = len(scope["raw_path"]) + len(scope["query_string"])
-        if line > self._limits.head_bytes:  # it may have come in one piece
+        if line > self._limits.head_bytes:  # it may have arrived in one piece
             return problems.uri_too_long(self._limits.head_bytes)
         if line + sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.head_bytes:
             return problems.too_long(self._limits.head_bytes)
         host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), None)
-        signed = scope["path"] == HOOK_PATH  # which no page can do
+        signed = scope["path"] == HOOK_PATH  # which no web page can do
         if self._names is None or host is None or signed or host_is_known(host, self._names):
             return None
         return problem(
@@ -133,13 +133,13 @@ class Application:
             response = await readers.ask(
                 lambda store: self._answer(resource, asked, store, tags, packed=packed), client
             )
-            self._outgoing.require_room()  # for whoever waited together with others
+            self._outgoing.require_room()  # for requests that waited together
             return response
 
         return answer
 
     async def _pool(self, resource: Resource, asked: Any, client: str) -> Readers:
-        """Who answers, so that no question holds up those that take less."""
+        """The readers for a question, so that none holds up cheaper ones."""
         if resource.apart:
             return self._readers.apart
         if resource.whole and not getattr(asked, "asset", ""):
@@ -150,7 +150,7 @@ class Application:
         return self._readers.plain
 
     def _answer(self, resource: Resource, asked: Any, store: Store, tags: str, *, packed: bool) -> Response:
-        """In a thread: all that takes time, packing included."""
+        """Runs in a thread: all slow work, including encoding."""
         question = Question(store, self._clock, self._limits, self._installation, self._readers.sieves)
         answer = resource.answer(question, asked)
         headers = {"content-type": _JSON, "cache-control": "no-cache", "vary": "accept-encoding"}
@@ -169,7 +169,7 @@ class Application:
     async def _take_hook(self, request: Request) -> Response:
         assert self._hook is not None
         await self._hook.take(request.headers, request.stream())
-        # Of a body that was not read, more may come.
+        # More of an unread body may arrive.
         return Response(status_code=202, headers={"connection": "close"})
 
     async def watch(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -184,7 +184,7 @@ class Application:
 
 
 def is_heavy(text: str) -> bool:
-    """Whether a filter is asked in a process of its own. One that cannot be understood is none."""
+    """Whether a filter runs in a process of its own. One that cannot be parsed does not."""
     try:
         return Filter(text).heavy
     except LehrError:
@@ -192,7 +192,7 @@ def is_heavy(text: str) -> bool:
 
 
 def _client(request: Request) -> str:
-    """Who takes turns: an address; on this machine, a connection."""
+    """The unit that takes turns: an address; on this machine, a connection."""
     if request.client is None:
         return ""
     host, port = request.client
@@ -228,7 +228,7 @@ def given(request: Request) -> list[tuple[str, str]]:
 
 
 def _require_acceptable(request: Request, offered: tuple[str, ...]) -> None:
-    """Raises `ProblemError` if nothing that is offered would be taken."""
+    """Raises `ProblemError` if the client accepts none of the offered media types."""
     if not accepts(request.headers.get("accept", ""), offered):
         raise ProblemError(
             "NotAcceptable",
@@ -267,7 +267,7 @@ async def _misdirected(request: Request, error: Exception) -> Response:
 
 
 async def _gone(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=400)  # which nobody hears
+    return Response(status_code=400)  # which no client receives
 
 
 async def _defect(_request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""Questions to a server: one connection, which is kept."""
+"""Requests to a server, over one persistent connection."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SECONDS = 60.0
 
 
 class NotThereError(LehrError):
-    """The server has no such thing."""
+    """The server does not have the resource."""
 
 
 class _GoneError(PrunedError):
-    """As the server tells it."""
+    """As reported by the server."""
 
     def __init__(self, problem: Problem) -> None:
         StalledError.__init__(
@@ -41,13 +41,13 @@ class _GoneError(PrunedError):
 
 
 class Server:
-    """Where questions go."""
+    """The server that receives requests."""
 
     def __init__(self, url: str) -> None:
-        """`url` is where `lehr serve` answers (`http://127.0.0.1:8470`).
+        """`url` is the address of `lehr serve` (`http://127.0.0.1:8470`).
 
         Raises:
-            LehrError: it is no URL of a server.
+            LehrError: it is not the URL of a server.
         """
         place = urlsplit(url)
         if place.username is not None or place.password is not None:
@@ -67,11 +67,11 @@ class Server:
         self._connection = kind(place.netloc, timeout=_SECONDS)
 
     def ask(self, path: str, asked: Mapping[str, Any] | None = None) -> bytes:
-        """The content of an answer.
+        """The content of a response.
 
         Raises:
             TransientError: it cannot be reached, or cannot answer now.
-            LehrError: it has no answer to this.
+            LehrError: it cannot answer this request.
         """
         given = {name: value for name, value in (asked or {}).items() if value not in ("", None)}
         target = f"{self._root}{path}" + (f"?{urlencode(given)}" if given else "")
@@ -79,7 +79,7 @@ class Server:
             try:
                 return self._once(target)
             except (ConnectionError, http.client.HTTPException):
-                self._connection.close()  # one that was kept may be closed at the other end
+                self._connection.close()  # the server may have closed the persistent connection
                 return self._once(target)
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
@@ -91,7 +91,7 @@ class Server:
             ) from error
 
     def asked(self, path: str, kind: type[T], asked: Mapping[str, Any] | None = None) -> T:
-        """An answer as a value. Raises as `ask`."""
+        """A response as a value. Raises as `ask`."""
         try:
             return decode(self.ask(path, asked), kind)
         except msgspec.DecodeError as error:
@@ -103,11 +103,11 @@ class Server:
             ) from error
 
     def run_state(self) -> RunState:
-        """How the `lehr run` there is."""
+        """The state of the server's `lehr run`."""
         return self.asked("/v1/run", RunState)
 
     def attempt(self, partition: str) -> Attempt | None:
-        """What its last look at the source resulted in; None before the first."""
+        """The result of its last check of the source; None before the first."""
         found = self.asked(f"/v1/partitions/{quote(partition, safe='')}/attempt", list[Attempt])
         return found[0] if found else None
 
@@ -138,7 +138,7 @@ class Server:
 
 
 def _error(problem: Problem) -> LehrError:
-    """The error that a problem is, on this side."""
+    """The client-side error for a problem."""
     match problem.code, problem.status:
         case Reason.PRUNED, _:
             return _GoneError(problem)

@@ -1,7 +1,7 @@
-"""`POST /hooks/git`: somebody has pushed, so look at the source now.
+"""`POST /hooks/git`: check the source now, after a git push.
 
-What GitHub, GitLab and Gitea send. Of all that, one thing is believed, if it is signed: that it is worth a
-look. What is there is then read from the source itself, as at any other time.
+Accepts requests of GitHub, GitLab and Gitea. If one is signed, it triggers a check and nothing else: the
+content is then read from the source itself, as at any other time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOOK_PATH = "/hooks/git"
 MEDIA_TYPES = frozenset({"application/json", "application/x-www-form-urlencoded"})
 """What git servers send."""
 
-_MOST_BYTES = 25 * 2**20  # what GitHub sends at most
+_MOST_BYTES = 25 * 2**20  # the maximum that GitHub sends
 _LONGEST_LENGTH = 12
 _BODY_SECONDS = 10.0
 _BETWEEN_SECONDS = 1.0
@@ -34,10 +34,10 @@ _TOKEN = "x-gitlab-token"  # noqa: S105 - the name of a header
 
 
 class Hook:
-    """Has the source looked at when a signed request says so; however many come, never twice at a time.
+    """Triggers a check of the source on a signed request; never runs two at a time, however many arrive.
 
     Args:
-        secret: read for each request, so that a new one counts as soon as it is written; raises `LehrError`.
+        secret: read for each request, so that a new one applies as soon as it is written; raises `LehrError`.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Hook:
         self._looking: asyncio.Task[None] | None = None
 
     async def take(self, headers: Mapping[str, str], body: AsyncIterator[bytes]) -> None:
-        """Take a request; return when it is known to be genuine, and the look is arranged for.
+        """Accept a request; return when it is verified and the check is scheduled.
 
         Raises:
-            ProblemError: it is not signed with the secret, or too large, or does not come.
+            ProblemError: it is not signed with the secret, is too large, or does not arrive.
         """
         _require_moderate(headers)
         secret = self._secret()
@@ -64,7 +64,7 @@ class Hook:
             expected = await self._signature(secret, body)
             genuine = hmac.compare_digest(given.removeprefix("sha256=").encode(), expected.encode())
         else:
-            token = headers.get(_TOKEN, "").encode("latin-1")  # the bytes that were sent
+            token = headers.get(_TOKEN, "").encode("latin-1")  # the bytes as sent
             genuine = hmac.compare_digest(token, secret)
         if not genuine:
             raise ProblemError(
@@ -78,7 +78,7 @@ class Hook:
             self._looking = asyncio.create_task(self._look_while_asked(), name="hook")
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -96,7 +96,7 @@ class Hook:
         return found.encode()
 
     async def _signature(self, secret: bytes, body: AsyncIterator[bytes]) -> str:
-        """Nothing of the body is kept."""
+        """Discard the body."""
         signing = hmac.new(secret, digestmod=hashlib.sha256)
         size = 0
         try:
@@ -128,7 +128,7 @@ class Hook:
 
 
 def _require_moderate(headers: Mapping[str, str]) -> None:
-    """Raises `ProblemError` for what no git server sends."""
+    """Raises `ProblemError` for a request that no git server sends."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media and media not in MEDIA_TYPES:
         known = " or ".join(sorted(MEDIA_TYPES))

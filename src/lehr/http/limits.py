@@ -1,4 +1,4 @@
-"""How much anybody may ask for."""
+"""How much a client may ask for."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of the service.
 
     Attributes:
-        connections: open at a time; more are turned away.
+        connections: open at a time; more are rejected.
         watchers: watches at a time.
-        asked: requests that wait for a thread or are answered, at a time.
-        threads: that answer; one more for questions about everything, and one for watches.
-        answer_bytes: of answers that are on their way; while there are more, nothing is answered.
+        asked: requests that wait for a thread or are being answered, at a time.
+        threads: for answers; one more for questions about everything, and one for watches.
+        answer_bytes: of responses being sent; while there are more, nothing is answered.
         head_bytes: request line and headers.
         head_seconds: from the first byte of a request to the end of its headers.
         idle_seconds: without a request.
-        stall_seconds: that somebody may take to read a share of an answer.
-        line_seconds: that what one incarnation has changed may be filtered for who watches.
-        page_seconds: after which a page ends where it is, and goes on at its cursor.
-        page_work: operations of the filter of a page, over all assets; after them, the same.
-        filter_processes: that heavy filters of pages are asked in; one more for watches.
-        filter_seconds: that a heavy filter may take for one asset, which then does not match.
-        page_assets: the most in a page.
+        stall_seconds: that a client may take to read a share of a response.
+        line_seconds: for filtering one incarnation's changes for a watch.
+        page_seconds: after which a page ends early, to be continued at its cursor.
+        page_work: operations of a page's filter, over all assets; after them, the same.
+        filter_processes: for heavy filters of pages; one more for watches.
+        filter_seconds: for a heavy filter on one asset, which then does not match.
+        page_assets: maximum in a page.
         heartbeat_seconds: between signs of life of a watch.
     """
 

@@ -1,4 +1,4 @@
-"""What each incarnation has changed, as lines for who watches: each made once, in a thread."""
+"""The changes of each incarnation, as lines for watchers: each made once, in a thread."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from lehr.sdk.store import Row, Store
 from lehr.sdk.watch import ListAgainError
 
 _KEPT_BYTES = 64 * 2**20
-"""Of lines, for watchers that come by at about the same time."""
+"""Bytes of cached lines, for watchers that need them at about the same time."""
 
 _KEPT_CHANGES = 5000
-"""For watchers of other parts of the same."""
+"""For watchers of other parts of the same intent."""
 
 _KEPT_CONDITIONS = 256
 _LONGEST_NUMBER = 18
 
 
 class Wish(NamedTuple):
-    """What of a partition is watched: the parameters as they were given."""
+    """The watched part of a partition: the parameters as given."""
 
     partition: Partition
     filter: str
@@ -41,9 +41,9 @@ class Wish(NamedTuple):
 
 
 class Lines:
-    """Lines of all watches. Reads, filters and packs in a thread of its own, which has a store of its own.
+    """Lines of all watches. Reads, filters and encodes in a thread of its own, with a store of its own.
 
-    Invariant: what is kept is bounded over all watches, and so is the time that each line takes.
+    Invariant: cached bytes are bounded over all watches, as is the time for each line.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class Lines:
         """The sequence of the incarnation that `after` names; 0 is before the first.
 
         Raises:
-            ProblemError: there is none, or the wish cannot be understood.
+            ProblemError: it does not exist, or the request cannot be parsed.
         """
         return await self._blocking.run(self._begin, wish, after)
 
     async def line(self, wish: Wish, sequence: int) -> bytes:
-        """What an incarnation has changed of what is watched.
+        """The changes of an incarnation within the watched part.
 
         Raises:
-            ListAgainError: that is not known any more, or takes too long to find out.
+            ListAgainError: they are no longer known, or take too long to compute.
             TransientError: it cannot be read now.
         """
         key = (wish, sequence)
@@ -86,10 +86,10 @@ class Lines:
         if making is None:
             making = self._making[key] = asyncio.create_task(self._made(wish, sequence))
             making.add_done_callback(lambda done: self._forget(key, done))
-        return await asyncio.shield(making)  # others wait for it, too
+        return await asyncio.shield(making)  # others wait for it as well
 
     async def close(self) -> None:
-        """Make no more."""
+        """Stop making lines."""
         for making in self._making.values():
             making.cancel()
         await asyncio.gather(*self._making.values(), return_exceptions=True)
@@ -100,7 +100,7 @@ class Lines:
     def _forget(self, key: tuple[Wish, int], done: asyncio.Task[bytes]) -> None:
         del self._making[key]
         if not done.cancelled():
-            done.exception()  # whoever waited for it may have gone
+            done.exception()  # the client that waited for it may have gone
 
     async def _made(self, wish: Wish, sequence: int) -> bytes:
         line = await self._blocking.run(self._make, wish, sequence)
@@ -147,7 +147,7 @@ class Lines:
         except ListAgainError:
             raise
         except BaseException:
-            self._drop()  # whatever it was, the next one begins anew
+            self._drop()  # whatever it was, the next one starts fresh
             raise
 
     def _matches(self, wanted: Wanted, asset: Asset) -> bool:

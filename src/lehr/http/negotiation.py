@@ -1,4 +1,4 @@
-"""What a request says of the answers that it takes."""
+"""Content negotiation: which responses a request accepts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def accepts(header: str, offered: Collection[str]) -> bool:
-    """Whether an `Accept` header lets one of the media types through that are offered."""
+    """Whether an `Accept` header allows one of the offered media types."""
     given = _qualities(header)
     return not given or any(_quality(given, media) > 0 for media in offered)
 
@@ -23,10 +23,10 @@ def knows(header: str, tag: str) -> bool:
 
 
 def host_is_known(header: str, names: Collection[str]) -> bool:
-    """Whether a `Host` header says an address, localhost, or one of `names`.
+    """Whether a `Host` header holds an address, localhost, or one of `names`.
 
-    Invariant: a page from elsewhere whose name has been turned to this machine (DNS rebinding) is read to
-    nobody. Its browser sends that name; a page that has an address for its name comes from there.
+    Invariant: a foreign page whose name resolves to this machine (DNS rebinding) cannot read anything. Its
+        browser sends that name; a page under an address comes from that address.
     """
     host = header.strip().lower()
     if not host.endswith("]"):
@@ -41,7 +41,7 @@ def host_is_known(header: str, names: Collection[str]) -> bool:
 
 
 def _qualities(header: str) -> dict[str, float]:
-    """What is named, and how much it is wanted: 0 is not at all. What cannot be understood is left out."""
+    """Named values with their quality: 0 is not acceptable. Skips parts that cannot be parsed."""
     found = {}
     for item in header.split(","):
         name, *parameters = (part.strip().lower() for part in item.split(";"))
@@ -56,7 +56,7 @@ def _qualities(header: str) -> dict[str, float]:
 
 
 def _quality(given: dict[str, float], media: str) -> float:
-    """That of the closest that is named counts."""
+    """The quality of the most specific match."""
     kind = media.partition("/")[0]
     for name in (media, f"{kind}/*", "*/*"):
         if name in given:

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from what there is."""
+"""The OpenAPI document, made from the resources."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 RunStates = Callable[[], RunState]
-"""How the `lehr run` of the state that is served is now. Called in a thread."""
+"""The current state of the `lehr run` of the served state. Called in a thread."""
 
 
 def health(run_state: RunStates) -> Resource:
@@ -82,12 +82,12 @@ def description(document: msgspec.Raw) -> Resource:
 
 
 def of_server(run_state: RunStates, document: msgspec.Raw) -> tuple[Resource, ...]:
-    """What every server has beside the resources of its store; `document` describes them all."""
+    """Resources of every server besides those of its store; `document` describes them all."""
     return health(run_state), run_resource(run_state), description(document)
 
 
 def openapi(resources: Sequence[Resource]) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of `resources`, and of what every server has beside them."""
+    """The OpenAPI 3.1 document of `resources`, and of those that every server has."""
     everything = (*resources, *of_server(lambda: idle(0.0), msgspec.Raw(b"{}")))
     kinds = [*(item.answers for item in everything), BatchDocument, Problem]
     schemas, components = described(msgspec.json.schema_components(kinds, ref_template=_REF))
@@ -115,7 +115,7 @@ _OF_SOMETHING = (404, 410)
 
 
 def _responses_of_problems() -> Iterator[tuple[str, dict[str, Any]]]:
-    """One for each status, with the codes that come with it."""
+    """One response for each status, with its codes."""
     for status in sorted(set(STATUS.values())):
         codes = " or ".join(code for code, other in STATUS.items() if other == status)
         response = _content(f"{codes}: why there is no answer.", _PROBLEM, problems.MEDIA_TYPE)
@@ -125,7 +125,7 @@ def _responses_of_problems() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _refused(*statuses: int) -> dict[str, Any]:
-    """References to those."""
+    """References to those responses."""
     return {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses}
 
 

@@ -1,4 +1,4 @@
-"""Answers on their way to who asked."""
+"""Responses being sent to clients."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lehr.http.limits import Limits
 from lehr.http.problems import ProblemError
 
 Abort = Callable[[Scope, bytes], None]
-"""Closes the connection that a request came by, with the last that is sent to who still reads."""
+"""Closes the connection of a request, with a last message for a client that still reads."""
 
 _SHARE = 262_144
-"""Bytes that are sent at a time."""
+"""Bytes sent at a time."""
 
 
 class Outgoing:
-    """Sends answers share by share. Who takes none for a time is cut off, and who is many, waits.
+    """Sends responses share by share. Readers that stall are disconnected; total buffered bytes are bounded.
 
-    Invariant: what is held for those who do not read is bounded.
+    Invariant: buffers for clients that do not read are bounded.
     """
 
     def __init__(self, limits: Limits, abort: Abort) -> None:
@@ -30,7 +30,7 @@ class Outgoing:
         self._held = 0
 
     def require_room(self) -> None:
-        """Raises `ProblemError` while too much is on its way."""
+        """Raises `ProblemError` while too much is being sent."""
         if self._held > self._limits.answer_bytes:
             why = f"{self._held:,} bytes of answers are still to be read"
             raise ProblemError(

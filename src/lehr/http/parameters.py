@@ -1,4 +1,4 @@
-"""Parameters of a request: from text to typed values, with all that is wrong with them at once."""
+"""Parameters of a request: from text to typed values, reporting all problems at once."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Parameters = TypeVar("Parameters", bound=msgspec.Struct)
 
 
 def parameters_of(kind: type[Parameters], given: Iterable[tuple[str, str]]) -> Parameters:
-    """The parameters that were given, path and query alike.
+    """The given parameters, from path and query.
 
     Raises:
-        ProblemError: with whatever is wrong with any of them.
+        ProblemError: with all problems of the parameters.
     """
     fields = _fields_of(kind)
     found: dict[str, Any] = {}
@@ -64,10 +64,10 @@ def _not_right(wrong: Sequence[ParameterProblem]) -> ProblemError:
 
 
 def each_of(*asked: Callable[[], Any]) -> list[Any]:
-    """What each of these comes to, where each looks at another parameter.
+    """The results of these functions, each of which checks a different parameter.
 
     Raises:
-        ProblemError: with whatever is wrong with any of them.
+        ProblemError: with all problems of the parameters.
     """
     found: list[Any] = []
     refused: list[ProblemError] = []
@@ -80,25 +80,25 @@ def each_of(*asked: Callable[[], Any]) -> list[Any]:
     if len(wrong) > 1:
         raise _not_right(wrong)
     if refused:
-        raise min(refused, key=lambda error: not error.errors)  # what is not there can wait
+        raise min(refused, key=lambda error: not error.errors)  # a missing one can wait
     return found
 
 
 @functools.cache
 def _fields_of(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Fields by the names of parameters; to find them out takes as long as to read an asset."""
+    """Fields by the names of parameters; computing them takes as long as reading an asset."""
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def incarnation_at(reading: Reading, at: str, parameter: str = "at") -> Incarnation:
-    """The incarnation that `at` names, as `Reading.incarnation` understands it.
+    """The incarnation that `at` names, as parsed by `Reading.incarnation`.
 
     Args:
-        parameter: which said so.
+        parameter: that held `at`.
 
     Raises:
-        ProblemError: there is none, or the name cannot be understood.
-        PrunedError: it cannot be read any more.
+        ProblemError: it does not exist, or the name cannot be parsed.
+        PrunedError: it can no longer be read.
     """
     try:
         return reading.incarnation(at)
@@ -126,7 +126,7 @@ def moment_of(text: str, parameter: str) -> float:
 
 
 def understood(error: LehrError, parameter: str) -> ProblemError:
-    """An error in what one parameter says."""
+    """An error in one parameter."""
     problem = ParameterProblem(parameter, error.why or error.what, error.fix)
     return ProblemError(
         "BadRequest", error.what, code=error.code, why=error.why, fix=error.fix, errors=(problem,)

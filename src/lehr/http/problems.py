@@ -35,14 +35,14 @@ STATUS = {
     "Unavailable": 503,
     "Busy": 503,
 }
-"""All codes, and the status that each comes with."""
+"""All codes with their status."""
 
 _CLOSING = frozenset({400, 401, 408, 413, 414, 415, 431})
-"""Of what was sent, more may be still to come, and nobody reads it."""
+"""The rest of the request may still arrive, and is not read."""
 
 
 class ProblemError(LehrError):
-    """There is no answer.
+    """A request that is answered with a problem.
 
     Attributes:
         kind: one of `STATUS`.
@@ -66,7 +66,7 @@ class ProblemError(LehrError):
 
 @contextlib.contextmanager
 def meaning(kind: str, fix: str = "") -> Iterator[None]:
-    """Errors that say no more than what is wrong are of this kind, with `fix` where they have none."""
+    """Errors that only state what is wrong become this kind, with `fix` if they have none."""
     try:
         yield
     except LehrError as error:
@@ -76,7 +76,7 @@ def meaning(kind: str, fix: str = "") -> Iterator[None]:
 
 
 def problem_of(error: LehrError) -> Problem:
-    """The problem that an error is."""
+    """The problem for an error."""
     match error:
         case ProblemError():
             return problem(error.kind, error.what, error.why, error.fix, error.errors, error.code)
@@ -99,29 +99,29 @@ def problem(
     errors: Sequence[ParameterProblem] = (),
     error: str = "",
 ) -> Problem:
-    """The problem with this code; `error` is the code of the error that it comes from."""
+    """The problem with this code; `error` is the code of the underlying error."""
     return Problem(f"{PROBLEM_TYPE}{code}", what, STATUS[code], code, why, fix, tuple(errors), error)
 
 
 def too_long(most: int) -> Problem:
-    """The problem of headers of more than `most` bytes."""
+    """The problem for headers of more than `most` bytes."""
     why = f"request line and headers have more than {most:,} bytes"
     return problem("TooLong", "the headers are too long", why, "send fewer")
 
 
 def uri_too_long(most: int) -> Problem:
-    """The problem of a request line of more than `most` bytes."""
+    """The problem for a request line of more than `most` bytes."""
     why = f"the request line has more than {most:,} bytes"
     return problem("UriTooLong", "the request is too long", why, "ask for less at a time")
 
 
 def encoded(found: Problem) -> bytes:
-    """As it is sent."""
+    """The response body."""
     return msgspec.json.encode(found)
 
 
 def headers_of(found: Problem) -> dict[str, str]:
-    """The headers that it is sent with."""
+    """The response headers."""
     headers = {"cache-control": "no-store", "content-type": MEDIA_TYPE}
     if found.status in _CLOSING:
         headers["connection"] = "close"

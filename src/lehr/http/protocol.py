@@ -1,4 +1,4 @@
-"""A connection, bounded: by its head, by the time that takes, and by how many others there are."""
+"""A connection with limits: size and time of the request head, and number of connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lehr.http.problems import STATUS, problem
 
 
 class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it; whoever takes long over a request, or asks for too much, is told so."""
+    """uvicorn's HTTP/1.1; clients that are slow with a request, or ask for too much, get an error."""
 
     most_connections = 4096
     head_seconds = 10.0
@@ -66,10 +66,10 @@ class BoundedProtocol(H11Protocol):
             self._refuse(problems.uri_too_long(self.head_bytes))
 
     def cut_off(self, last: bytes) -> None:
-        """End the answer that is under way to who does not read it.
+        """End the current response to a client that does not read it.
 
         Args:
-            last: what a stream ends with, for who reads on after all; nothing just breaks off.
+            last: the end of a stream, in case the client still reads; nothing just breaks off.
         """
         if not last or self.conn.our_state is not h11.SEND_BODY:
             self.transport.abort()
@@ -89,12 +89,12 @@ class BoundedProtocol(H11Protocol):
         self._close_for_good()
 
     def _close_for_good(self) -> None:
-        """What closes waits until all was read, and that may be never."""
+        """Closing waits until everything was read, which may never happen."""
         if self._closing is None:
             self._closing = self.loop.call_later(self.stall_seconds, self.transport.abort)
 
     def _wait(self) -> None:
-        """For the headers of a request."""
+        """Time limit for the headers of a request."""
         self._waiting = self.loop.call_later(self.head_seconds, self._late)
 
     def _wait_no_more(self) -> None:
@@ -109,7 +109,7 @@ class BoundedProtocol(H11Protocol):
             self._refuse(problem("Timeout", "the request has not come", why, "send it at once"))
 
     def _refuse(self, found: Problem) -> None:
-        """Say why, and close."""
+        """Send the reason, and close."""
         content = problems.encoded(found)
         given = {**problems.headers_of(found), "content-length": str(len(content)), "connection": "close"}
         headers = list(given.items())

@@ -1,4 +1,4 @@
-"""What everything that can be asked for is made of."""
+"""The parts of a resource."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Fields = Annotated[
 
 
 class Installation(NamedTuple):
-    """What is known where the server runs, and not in its store.
+    """What the server's installation knows and its store does not.
 
     Attributes:
-        inert: of a partition, which assets have no production.
+        inert: of a partition, the assets that have no production.
         types: of an incarnation, by its sequence: those that it declares, and those installed.
         history: what incarnations were made from.
     """
@@ -53,7 +53,7 @@ class Installation(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a resource is asked with, beside its parameters."""
+    """The context of a question, besides its parameters."""
 
     store: Store
     clock: Clock
@@ -65,7 +65,7 @@ class Question(NamedTuple):
         """The partition.
 
         Raises:
-            ProblemError: there is none of this name.
+            ProblemError: no partition has this name.
         """
         with meaning("NotFound", "ask for /v1/partitions"):
             chosen = choose_partition(self.store.intent.partitions(), partition)
@@ -73,11 +73,11 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a resource answers.
+    """The answer of a resource.
 
     Attributes:
-        make: makes the content: a value, or JSON that is ready.
-        tag: stays the same as long as the content does; "" if nobody knows that.
+        make: makes the content: a value, or encoded JSON.
+        tag: stays the same as long as the content does; "" if unknown.
     """
 
     make: Callable[[], Any]
@@ -85,15 +85,15 @@ class Answer(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """Something that can be asked for.
+    """A resource.
 
     Attributes:
         path: below the server's address, with names of parameters in braces.
         name: unique.
         parameters: a struct, those of the path included.
-        answers: what comes, for the description.
-        whole: it is about everything there is, unless one asset is named.
-        apart: it is answered at once, whatever else is asked.
+        answers: type of the content, for the description.
+        whole: it is about everything, unless one asset is named.
+        apart: it is answered at once, whatever else is waiting.
     """
 
     path: str
@@ -107,7 +107,7 @@ class Resource(NamedTuple):
 
 
 class NoParameters(msgspec.Struct, frozen=True):
-    """There are none."""
+    """No parameters."""
 
 
 class OfPartition(msgspec.Struct, frozen=True):

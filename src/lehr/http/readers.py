@@ -1,4 +1,4 @@
-"""Stores to read from, and threads to do it in."""
+"""Stores and threads for reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Turns:
-    """A few places, and clients that take turns: whoever asks much waits for its own questions."""
+    """A few places, and clients that take turns: a client that asks much waits for its own questions."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -51,13 +51,13 @@ class _Turns:
 
 
 class Readers:
-    """Answers what is asked of a store, several at a time, clients by turns, and no more than that wait.
+    """Answers questions about a store, several at a time, clients by turns; the number that waits is bounded.
 
-    Each thread that reads has a store for itself while it does.
+    Each thread has a store to itself while it reads.
     """
 
     def __init__(self, open_store: Callable[[], Store], blocking: Blocking, most: int, places: int) -> None:
-        """At most `most` questions wait or are answered at a time.
+        """At most `most` questions wait or are being answered at a time.
 
         Args:
             places: threads of `blocking`.
@@ -71,10 +71,10 @@ class Readers:
         self._closed = False
 
     async def ask(self, question: Callable[[Store], T], client: str = "") -> T:
-        """What `question` makes of a store.
+        """The answer of `question` to a store.
 
         Args:
-            client: who asks; each has its turn after all others.
+            client: the asking client; each has its turn after all others.
 
         Raises:
             ProblemError: too many are waiting.
@@ -102,7 +102,7 @@ class Readers:
         try:
             answer = question(store)
         except BaseException:
-            store.close()  # whatever it was, the next one begins anew
+            store.close()  # whatever it was, the next one starts fresh
             raise
         if self._closed:
             store.close()
@@ -111,7 +111,7 @@ class Readers:
         return answer
 
     def close(self) -> None:
-        """Close the stores; those that are read from close when they are handed back."""
+        """Close the stores; those in use close when they are returned."""
         self._closed = True
         self._blocking.close()
         while self._idle:
@@ -119,14 +119,14 @@ class Readers:
 
 
 class Pools:
-    """Who answers which questions.
+    """The readers for each kind of question.
 
     Attributes:
-        plain: those that take little.
+        plain: cheap ones.
         filtering: pages whose filter is heavy.
         whole: questions about everything.
-        apart: whether the server is well.
-        sieves: what heavy filters of pages are asked in.
+        apart: whether the server is healthy.
+        sieves: run heavy filters of pages.
     """
 
     def __init__(self, open_store: Callable[[], Store], limits: Limits) -> None:

@@ -1,6 +1,6 @@
-"""What can be asked for of what was decided and done, and of the history of an asset.
+"""Resources of decisions and operations, and of the history of an asset.
 
-Values as the store keeps them, times in seconds since the epoch: `lehr.http.remote` makes a store of them.
+Values as the store keeps them, times in seconds since the epoch: `lehr.http.remote` builds a store from them.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def _answering(answer: Callable[[Reading, Any], Any]) -> Callable[[Question, Any], Answer]:
-    """An answer that nothing says how long it stays the same."""
+    """An answer without a tag: how long it stays the same is unknown."""
 
     def answering(question: Question, asked: Any) -> Answer:
         reading = question.reading(asked.partition)

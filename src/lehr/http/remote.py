@@ -1,7 +1,7 @@
-"""A store that is read over HTTP: what `lehr.http.server` serves, as a `lehr.sdk.store.Store`.
+"""A store read over HTTP: data served by `lehr.http.server`, as a `lehr.sdk.store.Store`.
 
-So every command that reads works elsewhere as it does here. One connection, which is kept; nothing is
-cached, and nothing is written.
+So every command that reads works remotely as it does locally. One persistent connection; nothing is cached or
+written.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONGEST_TYPES = _LONGEST_TEXT = 2000
 _LONGEST_QUOTED = 8000
 
 _IDS = 15
-"""In one question: a filter has 4,096 characters, an id 200."""
+"""Ids in one question: a filter has 4,096 characters, an id 200."""
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -179,7 +179,7 @@ class RemoteIntent:
 
 
 class RemoteRecords:
-    """`lehr.sdk.store.Records` over HTTP. What stands at a moment stands at the server's."""
+    """`lehr.sdk.store.Records` over HTTP. Controls are those active at the server's time."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -257,7 +257,7 @@ class RemoteStore:
     def page(
         self, reading: Reading, wanted: Wanted, *, incarnation: str, cursor: str, limit: int | None
     ) -> Page:
-        """As `lehr.query.asset_pages.page`, but filtered there: what does not match does not come."""
+        """As `lehr.query.asset_pages.page`, but filtered by the server: only matches are sent."""
         expression = "" if wanted.filter is None else wanted.filter.text
         selector = "" if wanted.selector is None else str(wanted.selector)
         if max(len(expression), len(selector)) > _LONGEST_TEXT or len(quote(expression)) > _LONGEST_QUOTED:
@@ -278,7 +278,7 @@ class RemoteStore:
             asked["cursor"] = ahead
 
     def blame(self, partition: Partition, asset: str, field: str | None, at: str) -> Blame:
-        """As `lehr.query.blame.blame`, which needs what is on the server's disk."""
+        """As `lehr.query.blame.blame`, which needs data on the server's disk."""
         asked = {"asset": asset, "field": field, "at": at}
         return self.server.asked(_of(partition, "blame"), Blame, asked)
 
@@ -297,10 +297,10 @@ class RemoteStore:
 
 
 def _newest(server: Server, path: str, kind: type[T], asset: AssetId | None, limit: int) -> list[T]:
-    """The newest of what is told newest first.
+    """The newest items of a list that is ordered newest first.
 
     Raises:
-        LehrError: there are more than come in one answer, and all are wanted.
+        LehrError: there are more than fit in one answer, and all were requested.
     """
     found = server.asked(path, list[kind], {"asset": asset, "limit": min(limit, _MOST)})  # type: ignore[valid-type]
     if len(found) == _MOST < limit:
@@ -313,7 +313,7 @@ def _newest(server: Server, path: str, kind: type[T], asset: AssetId | None, lim
 
 
 def _filters(span: Span) -> Iterator[str]:
-    """What a store finds by index, as filters that are looked up by index there; their answers in order."""
+    """Look-ups by index, as filters that the server answers by index; returns the answers in order."""
     beginning = "" if not span.prefix else f"id.startsWith({msgspec.json.encode(span.prefix).decode()})"
     if span.ids is None:
         yield beginning

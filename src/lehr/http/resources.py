@@ -1,4 +1,4 @@
-"""What can be asked for of intent, and how it is answered."""
+"""Resources of intent, and how they are answered."""
 
 from __future__ import annotations
 
@@ -339,10 +339,10 @@ RESOURCES: Sequence[Resource] = (
 
 
 def wanted_of(filter: str, types: str, selector: str) -> Wanted:
-    """What a filter, types and a selector select together.
+    """The selection of a filter, types and a selector together.
 
     Raises:
-        ProblemError: the filter or the selector cannot be understood.
+        ProblemError: the filter or the selector cannot be parsed.
     """
     among = tuple(name.strip() for name in types.split(",")) if types else None
     condition, selected = each_of(
@@ -353,7 +353,7 @@ def wanted_of(filter: str, types: str, selector: str) -> Wanted:
 
 
 def _understood(parameter: str, parse: Callable[[str], T], text: str) -> T | None:
-    """What one parameter says; None if it was not given."""
+    """The value of one parameter; None if it was not given."""
     try:
         return parse(text) if text else None
     except LehrError as error:

@@ -36,7 +36,7 @@ _SPARE_FILES = 128
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where to listen. Port 0 means any that is free."""
+    """Where to listen. Port 0 means any free one."""
 
     host: str
     port: int
@@ -46,7 +46,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can come there."""
+        """Whether only this machine can connect to it."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -57,7 +57,7 @@ def parse_address(text: str) -> Address:
     """`127.0.0.1:8470`, `[::1]:8470` or `:8470`, which is on loopback.
 
     Raises:
-        LehrError: it is none.
+        LehrError: the text is not an address.
     """
     host, _colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
@@ -72,19 +72,19 @@ def parse_address(text: str) -> Address:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it; ends when told to, and does not look for that ten times a second."""
+    """Leaves signals to its caller; ends on request, without polling for that ten times a second."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._ending = asyncio.Event()
 
     def end(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         self.should_exit = True
         self._ending.set()
 
     async def main_loop(self) -> None:
-        while not await self.on_tick(0):  # which writes the date of the second
+        while not await self.on_tick(0):  # which updates the date header every second
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_TICK_SECONDS):
                     await self._ending.wait()
@@ -95,7 +95,7 @@ class _Server(uvicorn.Server):
 
 
 class Running:
-    """A server that answers.
+    """A running server.
 
     Attributes:
         address: where it listens.
@@ -108,25 +108,25 @@ class Running:
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """The URL of the server."""
         return f"http://{self.address}"
 
     def told(self) -> None:
-        """There may be a new incarnation: those who watch hear of it at once."""
+        """Notify watchers at once of a possible new incarnation."""
         self._application.watches.told()
 
     @property
     def watchers(self) -> int:
-        """How many watch."""
+        """The number of watchers."""
         return self._application.watches.watchers
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._server.server_state.connections)
 
     def break_connections(self) -> None:
-        """Break every connection, as a machine that goes down does."""
+        """Break every connection, like a machine that goes down."""
         for connection in list(self._server.server_state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
@@ -147,14 +147,14 @@ async def serving(
 
     Args:
         open_store: opens the store for reading; called for each thread that reads.
-        installation: what is known here beside the store.
-        run_state: how the `lehr run` of this state is; None where there is none.
-        hook: takes requests to look at the source; without one, there is no such path.
-        names: that requests may come under, beside localhost and addresses. Where others can come, and none
-            is named, whatever name they come under is fine.
+        installation: what this installation knows besides the store.
+        run_state: the state of this state's `lehr run`; None if it has none.
+        hook: accepts requests to check the source; without one, the path does not exist.
+        names: host names that requests may use, besides localhost and addresses. If other machines can
+            connect, and no names are given, any name is allowed.
 
     Raises:
-        LehrError: the address cannot be had.
+        LehrError: the address is not available.
         TransientError, StalledError: the store cannot be opened.
     """
     limits = limits or Limits()
@@ -232,7 +232,7 @@ def _abort(server: _Server, scope: Scope, last: bytes) -> None:
 
 
 def _allowed(wanted: int) -> int:
-    """As many connections as this process may have files for; asks for more where it may."""
+    """As many connections as this process may open files for; raises that limit if it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _SPARE_FILES
     if soft < needed:

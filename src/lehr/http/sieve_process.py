@@ -1,7 +1,7 @@
 """The child process that heavy filters run in: `python -m lehr.http.sieve_process`.
 
 Reads questions from stdin and writes answers to stdout: a length in four bytes, then MessagePack. It ends
-with its parent: that is the end of stdin.
+with its parent, at the end of stdin.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sift(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         rows: id, type and body of each.
-        most_work, seconds: after which to answer with those that were looked at until then.
+        most_work, seconds: after which to answer with the rows checked so far.
         most_seconds: for one asset, which then has no answer.
     """
 
@@ -69,7 +69,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, _too_long)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # they are for the parent; its end is the end of stdin
+        signal.signal(number, signal.SIG_IGN)  # signals are for the parent; its end closes stdin
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     decoder, clock = msgspec.msgpack.Decoder(Sift), SystemClock()
     filter_of = lru_cache(maxsize=_KEPT)(Filter)

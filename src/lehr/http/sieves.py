@@ -1,4 +1,4 @@
-"""Heavy filters, asked in child processes: they take processor time from nobody who answers or heals."""
+"""Heavy filters, run in child processes: they take no processor time from answers or healing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Process:
         self._read(_START_SECONDS)
 
     def ask(self, question: Sift) -> Sifted:
-        """Its answer.
+        """The answer to a question.
 
         Raises:
             _EndedError: one asset has taken too long, or the process broke.
@@ -57,7 +57,7 @@ class _Process:
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # what was not written yet is lost, as it should be
+                with contextlib.suppress(OSError):  # unwritten data is lost, as it should be
                     pipe.close()
 
     def _read(self, seconds: float) -> bytes:
@@ -74,7 +74,7 @@ class _Process:
 
 
 class Sieves:
-    """A child process for each thread that asks, started when it is first needed.
+    """A child process for each asking thread, started when first needed.
 
     Implements `lehr.query.asset_pages.Sieve`.
     """
@@ -85,13 +85,13 @@ class Sieves:
         self._closed = False
 
     def sift(self, filter: Filter, rows: Sequence[Row], most_work: int) -> Sifted:
-        """What a heavy filter makes of the first of `rows`.
+        """The results of a heavy filter on the first of `rows`.
 
         An asset that takes too long has no answer. The process itself stops it, except inside the library:
-        a process that does not answer is ended, and the first asset is then asked of alone.
+        a process that does not answer is ended, and the first asset is then tried alone.
 
         Raises:
-            TransientError: there is no process to be had.
+            TransientError: no process can be started.
         """
         if not filter.heavy:
             return filter.sift(rows, most_work, lambda: False)
@@ -130,7 +130,7 @@ class Sieves:
             ) from error
 
     def close(self) -> None:
-        """End the processes; those that are asked end with their answer."""
+        """End the processes; busy ones end after their answer."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()

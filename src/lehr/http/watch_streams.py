@@ -1,7 +1,7 @@
 """Streams of batches, one line of JSON for each incarnation.
 
-However many watch the same, each line is made once. Nothing is kept for a watcher but its place: it is
-sent a share, and the next when that is taken; whoever does not take it for a time is cut off.
+However many clients watch the same, each line is made once. Only its position is kept for a watcher: it is
+sent a share, and the next when it has read that; a watcher that stalls is disconnected.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ log = structlog.get_logger()
 MEDIA_TYPE = "application/jsonl"
 
 _SHARE = 65_536
-"""Bytes that are sent at a time."""
+"""Bytes sent at a time."""
 
 
 class OfWatch(OfPartition, frozen=True):
-    """Changes of what, and from where on."""
+    """The part to watch, and where to start."""
 
     after: Annotated[
         str,
@@ -54,14 +54,14 @@ class OfWatch(OfPartition, frozen=True):
 
 
 class Watches:
-    """All watches of a server. Lives in the event loop, where nothing is done that takes long.
+    """All watches of a server. Lives in the event loop, so it does no slow work.
 
     Attributes:
-        watchers: how many there are.
+        watchers: their number.
     """
 
     def __init__(self, store: Store, lines: Lines, clock: Clock, limits: Limits) -> None:
-        """`store` is looked at for what is newest alone."""
+        """`store` is read only for the newest incarnation."""
         self._store = store
         self._lines = lines
         self._clock = clock
@@ -71,7 +71,7 @@ class Watches:
         self.watchers = 0
 
     def told(self) -> None:
-        """There may be a new incarnation."""
+        """Check for a new incarnation."""
         for feed in self._feeds.values():
             feed.told()
 
@@ -82,10 +82,10 @@ class Watches:
         send: Send,
         abort: Callable[[bytes], None],
     ) -> None:
-        """Answer a request to watch, until one of both sides ends it.
+        """Answer a request to watch, until either side ends it.
 
         Args:
-            abort: closes the connection, with a last line for who may still read it.
+            abort: closes the connection, with a last line in case the client still reads.
 
         Raises:
             LehrError: it cannot be watched; nothing was sent yet.
@@ -137,12 +137,12 @@ class Watches:
         abort(_TOO_SLOW)
 
     def end(self) -> None:
-        """End all watches; whoever watches comes again."""
+        """End all watches; clients reconnect."""
         for task in list(self._running):
             task.cancel()
 
     async def close(self) -> None:
-        """Close what they read from."""
+        """Close the stores that they read from."""
         await self._lines.close()
 
     async def _pump(self, feed: Feed, wish: Wish, after: int, send: Send) -> None:
@@ -173,7 +173,7 @@ class Watches:
 
 
 def _last(found: Problem, sequence: int = 0) -> bytes:
-    """The line that says why there are no more."""
+    """The last line, with the reason."""
     return msgspec.json.encode({"sequence": sequence, "problem": found}) + b"\n"
 
 
@@ -186,6 +186,6 @@ _HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-stor
 
 
 async def _left(receive: Receive) -> None:
-    """Until whoever asked has gone."""
+    """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Service models: from a few lines about a service to all the assets that it takes.
+"""Service models: from a few lines about a service to all the assets that it needs.
 
 In: a source file of the workspace, in words about a service. Out: assets of the types that ship
 with Lehr, with the references, orders and affected clusters that belong to them.
@@ -10,11 +10,11 @@ with Lehr, with the references, orders and affected clusters that belong to them
     def services(file):
         yield from modelled(file)
 
-The first key of such a file, `model`, says which: `service`, `web-service`, `database` or `files`. Each is
+The first key of such a file, `model`, selects one: `service`, `web-service`, `database` or `files`. Each is
 a function as well, for files that belong to one model alone.
 
-Architecture invariant: a model only yields what a generator written by hand could. It is a shorthand,
-never a way round: whoever outgrows it writes the generator out.
+Architecture invariant: a model only yields what a generator written by hand could. It is a shorthand, never a
+bypass: users who outgrow it write the generator themselves.
 """
 
 from lehr.service_models.database import Database, database

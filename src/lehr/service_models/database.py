@@ -69,7 +69,7 @@ class DatabaseServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
 
 class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the rows of a table come about, once the table is there.
+    """How the rows of a table are created, once the table exists.
 
     Attributes:
         check: a program that exits with 0 if the rows are there, and with 1 if not.
@@ -84,7 +84,7 @@ class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write of a database.
+    """What people write about a database.
 
     Attributes:
         name: the first part of its assets' ids.
@@ -94,10 +94,10 @@ class Database(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         schema: PostgreSQL's schema.
         tables: by name.
         create: make the database if there is none.
-        server: None where somebody else runs it.
+        server: None if it is run elsewhere.
         rows: by table.
         needs: ids of assets that go before the schema.
-        owner: team that answers for it.
+        owner: team that is responsible for it.
     """
 
     model: Literal["database"] = "database"

@@ -23,7 +23,7 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """One file.
 
     Attributes:
-        path: where it is to be, absolute or relative to the base directory of the deployment.
+        path: absolute or relative to the base directory of the deployment.
         content: its text. In both, `{{name}}` stands for a value.
         mode: permissions.
     """
@@ -34,14 +34,14 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Files(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write of files.
+    """What people write about files.
 
     Attributes:
         name: the first part of their assets' ids.
         files: by the last part of their assets' ids.
-        values: for all, beside `name` and `place`.
-        places: by name, the values that are other ones there. Without any, each file is made once.
-        owner: team that answers for them.
+        values: for all, besides `name` and `place`.
+        places: by name, the values that differ there. Without any, each file is made once.
+        owner: team that is responsible for them.
     """
 
     model: Literal["files"] = "files"

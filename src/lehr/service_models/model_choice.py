@@ -1,4 +1,4 @@
-"""Which model a file is for, by its own word."""
+"""Selects the model that a file names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MODELS: Mapping[str, Callable[[SourceFile], Iterator[DeclaredAsset]]] = {
     "database": database,
     "files": files,
 }
-"""All models, by the word that a file says."""
+"""All models, by name in a file."""
 
 
 def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
     """The assets of what `file` describes, in the words of the model that it names with `model`.
 
     Raises:
-        UnreadableFileError: it names none, or does not describe it; has all problems, each with its place.
+        UnreadableFileError: it names none, or does not match it; has all problems, each with its place.
     """
     value = document_of(file).value
     named = value.get("model") if isinstance(value, dict) else None

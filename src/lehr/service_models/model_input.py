@@ -1,4 +1,4 @@
-"""Reads what people write for a service model, and finds all that is wrong with it at once."""
+"""Reads what people write for a service model, and finds all its problems at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def document_of(file: SourceFile) -> Document:
     """The one document in `file`, whose name says whether it is YAML, JSON or TOML.
 
     Raises:
-        UnreadableFileError: it is none of them.
+        UnreadableFileError: it is in none of these formats.
         ValueError: there are several, or none.
     """
     loaded = load(file.path, file.bytes())
@@ -48,10 +48,10 @@ def document_of(file: SourceFile) -> Document:
 
 
 def read(file: SourceFile, kind: type[T], noun: str) -> T:
-    """What `file` says, as a `kind`.
+    """The content of `file`, as a `kind`.
 
     Args:
-        noun: what the file is to describe, with its article.
+        noun: what the file should describe, with its article.
 
     Raises:
         UnreadableFileError: it does not; has all problems, each with its place.
@@ -65,7 +65,7 @@ def read(file: SourceFile, kind: type[T], noun: str) -> T:
 
 
 def refused(file: SourceFile, noun: str, problems: list[Problem]) -> UnreadableFileError:
-    """What to raise of a file that does not describe `noun`."""
+    """The error for a file that does not describe `noun`."""
     document = document_of(file)
     return UnreadableFileError(
         [
@@ -87,7 +87,7 @@ def _said(error: msgspec.ValidationError) -> str:
 
 
 def _problems(value: Any, kind: Any, pointer: str) -> Iterator[Problem]:
-    """All problems of the parts of `value`; only where there are none, that of the whole."""
+    """All problems of the parts of `value`; that of the whole only if the parts have none."""
     inner = list(_of_parts(value, _bare(kind), pointer))
     if inner:
         yield from inner
@@ -128,7 +128,7 @@ def _of_fields(value: Mapping[str, Any], kind: type[msgspec.Struct], pointer: st
 
 
 def _bare(kind: Any) -> Any:
-    """`kind` without what is said about it, and without None."""
+    """`kind` without its annotations, and without None."""
     if typing.get_origin(kind) is Annotated:
         return _bare(typing.get_args(kind)[0])
     if typing.get_origin(kind) in (typing.Union, types.UnionType):

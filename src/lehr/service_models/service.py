@@ -24,11 +24,11 @@ Path = Annotated[str, msgspec.Meta(pattern="^/")]
 
 
 class ServicePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is different in one place; what is left out is as in the service.
+    """Differences in one place; fields left out are as in the service.
 
     Attributes:
         environment, values: put over those of the service, one by one.
-        turndown: why the service is to leave the place.
+        turndown: why the service should leave the place.
     """
 
     command: Words | None = None
@@ -41,7 +41,7 @@ class ServicePlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write of a service.
+    """What people write about a service.
 
     Attributes:
         name: the first part of its assets' ids.
@@ -53,11 +53,11 @@ class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         health: path that answers 200 while a replica is well; without it, running is enough.
         environment: variables; references to secrets among them.
         files: by name, texts with `{{name}}` for a value. A change rolls the replicas.
-        values: for the files, beside `name`, `place`, `version` and `port`.
+        values: for the files, besides `name`, `place`, `version` and `port`.
         needs: ids of assets that go first.
-        restart_on: ids of assets whose change rolls the replicas, beside the files.
+        restart_on: ids of assets whose change rolls the replicas, besides the files.
         versions: by id of an asset, the lowest version of it that this one works with.
-        owner: team that answers for it.
+        owner: team that is responsible for it.
         places: by name. Without any, it runs once, in no place.
     """
 
@@ -90,7 +90,7 @@ _NONE = ServicePlace()
 
 
 class _Here(msgspec.Struct, frozen=True):
-    """The service as it is in one place; `at` is where the place is written."""
+    """The service in one place; `at` is where the place is written."""
 
     prefix: str
     place: str

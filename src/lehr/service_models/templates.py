@@ -14,7 +14,7 @@ def rendered(text: str, values: Mapping[str, Value]) -> str:
     """`text` with each `{{name}}` replaced by that value; true and false as YAML writes them.
 
     Raises:
-        LookupError: with the name that there is no value for.
+        LookupError: with the name that has no value.
     """
 
     def one(match: re.Match[str]) -> str:

@@ -15,7 +15,7 @@ from lehr.service_models.model_input import Problem, read, refused
 NOUN = "a web service"
 
 GLOBAL = "global"
-"""Stands for all clusters, so none has this name."""
+"""Reserved for all clusters together, so none has this name."""
 
 MOST_REPLICAS = 90
 
@@ -95,7 +95,7 @@ def web_service(
     """The assets of the `WebService` that `file` describes.
 
     Ids are `NAME/CLUSTER/job`, `.../envoy` and `.../balancer`, and `NAME/global/envoy` and
-    `.../balancer`. What is not given here, the file says.
+    `.../balancer`. The file provides arguments that are not given here.
 
     Args:
         command: the program; `{version}` and `{cluster}` stand for those of the replica, and
@@ -134,10 +134,10 @@ def assets_of(
     envoy: list[str],
     envoy_restart_on: list[str],
 ) -> Iterator[DeclaredAsset]:
-    """The assets of `service`, for those who read it from elsewhere than a file.
+    """The assets of `service`, for callers that do not read it from a file.
 
     Args:
-        job: fields of each job's payload that the service does not say.
+        job: fields of each job's payload that the service does not set.
         needs: the jobs' `lehr.DependsOn`.
         envoy, envoy_restart_on: as for `web_service`.
     """
@@ -199,7 +199,7 @@ def _balancer(
         "listen": f"127.0.0.1:{ports + _BALANCER}",
         "backends": backends,
     }
-    # Its Envoy runs first. Between it and what it sends requests to, the order follows the change.
+    # Its Envoy runs first. The order between it and its backends follows the change.
     order = {"assets": [f"{service.name}/{place}/envoy"], "capacity": capacity}
     addons = {**addons, DEPENDS_ON: order}
     return asset(f"{service.name}/{place}/balancer", "lehr.LoadBalancer", payload, addons)
