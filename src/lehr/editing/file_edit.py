@@ -106,7 +106,7 @@ class _Edit:
         holder, number = spot.holders[-1]
         inside = parts(spot.value, value) if spot.node.entries else None
         if inside is not None:
-            with contextlib.suppress(EditError):  # what is impossible inside it is possible for it as a whole
+            with contextlib.suppress(EditError):  # if changes inside fail, replace it as a whole
                 return Applied(self._in_parts(spot, inside), spot.value)
         return self._made(spot, spot.value, value, lambda: self._splicer.replace(holder, number, value))
 

@@ -136,7 +136,7 @@ def _fits_single(text: str, forbidden: str) -> bool:
 def _yaml_number(value: Any) -> str:
     written = _json_text(value)
     if isinstance(value, float) and "e" in written and "." not in written:
-        return written.replace("e", ".0e")  # what YAML 1.1 asks for
+        return written.replace("e", ".0e")  # required by YAML 1.1
     return written
 
 

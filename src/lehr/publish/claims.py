@@ -42,7 +42,7 @@ def claims_of(changes: Iterable[AssetChange], registry: Registry) -> Claimed:
 
 
 def claim_anything(changes: Iterable[AssetChange], registry: Registry) -> bool:
-    """Whether an asset that changes has or had claims: only then does an unusable register block."""
+    """Whether a changing asset has or had claims: only then does an unusable register block publication."""
     both = (asset for change in changes for asset in (change.before, change.after))
     return any(asset is not None and registry.claims(asset) for asset in both)
 
@@ -55,7 +55,7 @@ async def conflicts_of(
 ) -> Sequence[Conflict]:
     """Problems that prevent taking `claimed`.
 
-    A claim that another asset of this partition has moved away from does not: it may pass on within a
+    A claim that another asset of this partition has moved away from is not one: it may pass on within a
     partition.
 
     Args:

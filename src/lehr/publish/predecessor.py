@@ -39,7 +39,7 @@ class StoredPredecessor:
     def asset(self, id: AssetId) -> Asset | None:
         """An asset of the predecessor."""
         if self._newest is None:
-            return None  # a first candidate asks for each of its assets
+            return None  # a first candidate looks up each of its assets
         return self._intent.asset(AssetKey(self._partition, id), self.sequence)
 
     def leaving(self, id: AssetId) -> Asset | None:

@@ -44,7 +44,7 @@ class Locator:
 def with_excerpts(diagnostics: Iterable[Diagnostic], snapshot: Snapshot) -> tuple[Diagnostic, ...]:
     """`diagnostics`, each with the line of `snapshot` that it points to, unless that is confidential.
 
-    Generation searches values for secrets only if everything else is correct. So this checks each line, and
+    Validation searches values for secrets only if everything else is correct. So this checks each line, and
     the quotes in problems. If there are more problems than anyone would read, the last diagnostic says so.
     """
     found = reported(tuple(diagnostics))

@@ -25,7 +25,8 @@ class BranchMemory:
     """Records the followed branch in the state folder, independent of the workspace.
 
     Args:
-        path: the file. It is that of the one source of a state that has `lehr.yaml`, wherever that is.
+        path: the file. It belongs to the one source of a state that has `lehr.yaml`, regardless of its
+            location.
     """
 
     def __init__(self, path: Path) -> None:

@@ -96,7 +96,7 @@ class Mirror:
         """The full name of the default branch of the repository at `location`; None if it has none.
 
         Raises:
-            TransientError, StalledError: it cannot be asked.
+            TransientError, StalledError: it cannot be queried.
         """
         arguments = [f"--git-dir={self._path}", "ls-remote", "--symref", "--", location, "HEAD"]
         _ = self.repository
@@ -124,7 +124,7 @@ class Mirror:
             ) from err
 
     def kept(self, revision: str) -> str | None:
-        """Id of what `revision` names if it was kept; else None."""
+        """Id of the object that `revision` names if it was kept; else None."""
         return self._lookup(KEPT + revision)
 
     def root(self, target: str, path: str = "") -> bytes:

@@ -100,7 +100,7 @@ def validate(proposal: DeltaProposal) -> list[Diagnostic]:
 
 
 def run(validators: Iterable[Validator], proposal: DeltaProposal) -> Iterator[Diagnostic]:
-    """The findings of `validators`: those that judge assets together, in order, then the others at once."""
+    """Findings of `validators`: those that judge assets together, in order, then the others in one pass."""
     alone = []
     for validator in validators:
         if isinstance(validator, OfAsset):

@@ -224,7 +224,7 @@ def _listening(subject: str, at: Position, problems: list[Diagnostic]) -> Iterat
 
 
 class _Caught(io.TextIOBase):
-    """Notes that something was written, and keeps none of it."""
+    """Records that something was written, and discards it."""
 
     anything = False
 

@@ -46,7 +46,7 @@ class Remote:
         """As `lehr.generate.sandbox.forks.run`. Everything that `work` holds is sent.
 
         Args:
-            interrupt: descriptor; the fork is ended as soon as it can be read from.
+            interrupt: descriptor; the fork is killed as soon as it is readable.
 
         Raises:
             EOFError, OSError: the forker has died.

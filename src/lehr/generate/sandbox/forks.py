@@ -82,7 +82,7 @@ def run(work: Work, limits: SandboxLimits, clock: Clock, take: Take, interrupt: 
 
     Args:
         take: called with each frame as it arrives.
-        interrupt: descriptor; the fork is ended as soon as it can be read from.
+        interrupt: descriptor; the fork is killed as soon as it is readable.
     """
     confinement = _confinement()
 
@@ -110,7 +110,7 @@ def supervise(
         start: forks a process that sends and prints to these two descriptors; returns its id.
         reap: waits for the process with that id, and returns its status.
         take: called with each frame as it arrives.
-        interrupt: descriptor; the fork is ended as soon as it can be read from.
+        interrupt: descriptor; the fork is killed as soon as it is readable.
     """
     answers, send_to = os.pipe()
     output, print_to = os.pipe()
@@ -176,8 +176,8 @@ class _Collector:
         """Read until then.
 
         Args:
-            handle: descriptor that can be read from once the fork has ended.
-            interrupt: descriptor; given up as soon as it can be read from.
+            handle: descriptor that is readable once the fork has ended.
+            interrupt: descriptor; reading stops as soon as it is readable.
         """
         poll = select.poll()
         if interrupt is not None:

@@ -93,7 +93,7 @@ class _Declared(NamedTuple):
     """Validator for values of a declared type.
 
     Attributes:
-        pattern_bytes: as `lehr.generate.typing.schema_cost.pattern_bytes` has it.
+        pattern_bytes: as returned by `lehr.generate.typing.schema_cost.pattern_bytes`.
     """
 
     validator: Any
