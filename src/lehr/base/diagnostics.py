@@ -47,7 +47,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         code: stable, with a page in `docs/reference/diagnostics.md` (`GEN004`).
-        what: what is wrong.
+        what: the problem.
         why: why that is a problem, or how it came about.
         fix: what to do about it.
         subject: the asset id or file it is about.

@@ -141,7 +141,7 @@ def _of_struct(node: inspect.StructType, each: _Change, known: dict[type, Any]) 
         if not _holds(node, set()):
             return None
         changes: dict[str, _Change] = {}
-        known[node.cls] = changes  # before its fields, for it may hold itself
+        known[node.cls] = changes  # before its fields, because it may hold itself
         for field in node.fields:
             change = _within(field.type, each, known)
             if change is not None:

@@ -11,7 +11,7 @@ def escaped(key: object) -> str:
 
 
 def unescaped(part: str) -> str:
-    """The key that one part of a pointer stands for."""
+    """The key that one part of a pointer represents."""
     return part.replace("~1", "/").replace("~0", "~")
 
 
@@ -21,5 +21,5 @@ def pointer(parts: Iterable[str | int]) -> str:
 
 
 def parts_of(pointer: str) -> tuple[str, ...]:
-    """The keys that a pointer follows, unescaped; indexes are text, too."""
+    """The keys that a pointer follows, unescaped; indexes are also text."""
     return tuple(unescaped(part) for part in pointer.split("/")[1:])

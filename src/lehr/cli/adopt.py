@@ -150,7 +150,7 @@ def _serving(type_name: str, plugins: Sequence[AssetPlugin]) -> AssetPlugin:
 
 
 def _file(drafts: Sequence[Draft], name: str, call: str) -> str:
-    """The whole file: what is adopted as documents, and everything else as comments behind them."""
+    """The whole file: adopted assets as documents, and everything else as comments after them."""
     adopted = [draft for draft in drafts if not draft.obstacle]
     documents = [_observed([draft.id for draft in adopted], name)] if adopted else []
     documents += [_document(draft) for draft in adopted]

@@ -1,4 +1,4 @@
-"""`lehr claims`: what partitions hold in production on this host."""
+"""`lehr claims`: claims of partitions on production of this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lehr completion`: what a shell needs to complete commands, options and asset ids."""
+"""`lehr completion`: shell completion of commands, options and asset ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lehr diff`: what differs between two states of intent."""
+"""`lehr diff`: differences between two states of intent."""
 
 from __future__ import annotations
 

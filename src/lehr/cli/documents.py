@@ -30,7 +30,7 @@ def of_operation(operation: Operation) -> dict[str, Any]:
 
 
 def of_ledger(entry: LedgerEntry) -> dict[str, Any]:
-    """What was last applied or adopted."""
+    """The state last applied or adopted."""
     return dict(plain(entry))
 
 

@@ -223,7 +223,7 @@ def _named(sources: dict[str, Any], partition: str) -> str | None:
 def _written(before: Any, chosen: Chosen, workspace: Path | None) -> str:
     """Its location, as the file spells it: as before if that is the same, else relative to the workspace."""
     place = chosen.place.expanduser().absolute()
-    if workspace is None:  # what a relative path means is known there, not here
+    if workspace is None:  # a relative path has its meaning there, not here
         return before if isinstance(before, str) and chosen.field == "state" else str(place)
     if isinstance(before, str) and (workspace / Path(before).expanduser()).resolve() == place.resolve():
         return before

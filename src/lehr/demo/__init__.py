@@ -11,7 +11,7 @@ and the reason if one does not come out as it should.
 It is part of the wheel, because it must play after `pip install lehr`, without a copy of the
 repository.
 
-Architecture invariants: the control plane is a `lehr run` of its own, and changes are commits in a
-git repository, as for all users; everything is below one folder, so that concurrent demos do not
-meet; every process is ended by its own pid.
+Architecture invariants: the control plane is its own `lehr run`, and changes are commits in a git
+repository, as for all users; everything is below one folder, so that concurrent demos do not meet;
+every process is ended by its own pid.
 """

@@ -1,4 +1,4 @@
-"""What scenes play on: a folder with a repository, and a control plane over it."""
+"""The stage of scenes: a folder with a repository, and a control plane over it."""
 
 from __future__ import annotations
 

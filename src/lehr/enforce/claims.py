@@ -31,7 +31,7 @@ class Kept(NamedTuple):
 async def take_before_push(
     claims: Claims, key: AssetKey, claimed: Sequence[str], still_holds: Callable[[Conflict], bool]
 ) -> Kept | None:
-    """Claim what a push is about to change; or say why it must not: it is held elsewhere, or protected.
+    """Claim what a push is about to change; or return why it must not: it is held elsewhere, or protected.
 
     Publication has taken it already, as a rule. But where a path leads may have changed since, older content
     may be pinned, and the register may have been lost.

@@ -91,7 +91,7 @@ def broken(
     Args:
         state: as it was when it failed, with or without a turn.
         governing, now, cause: of the turn.
-        error: what could not be read; or what failed, on one line.
+        error: the failure, on one line.
     """
     condition = _condition_of(error)
     delay: float | None = None

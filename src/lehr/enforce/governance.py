@@ -1,4 +1,4 @@
-"""What governs a partition now: the newest incarnation's checks, and people's controls."""
+"""Governance of a partition now: the newest incarnation's checks, and people's controls."""
 
 from __future__ import annotations
 

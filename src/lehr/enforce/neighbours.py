@@ -159,8 +159,8 @@ class Neighbours:
     def circle(self, slot: Slot, verdicts: tuple[Verdict, ...]) -> tuple[AssetId, ...]:
         """Assets of which each waits for the next and the last for `slot`, which is the first.
 
-        Empty if there is no such circle. Only assets at rest that have seen the same checks count:
-        their answers are final.
+        Empty without such a circle. Only assets at rest that have seen the same checks count: their
+        answers are final.
         """
         came_from: dict[AssetId, AssetId] = {
             id: slot.key.id for verdict in verdicts if not verdict.allow for id in verdict.wait_for

@@ -57,7 +57,7 @@ TRANSITIONS: dict[Activity, frozenset[Activity]] = {
     Activity.PUSHING: frozenset({Activity.PUSHED}),
     Activity.PUSHED: frozenset({Activity.TURN}),
 }
-"""What may follow each activity."""
+"""Activities that may follow each activity."""
 
 
 class Slot:

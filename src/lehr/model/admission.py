@@ -1,4 +1,4 @@
-"""Whether a push may start: what admission asks, whoever answers. Pure.
+"""Whether a push may start: admission's questions, whoever answers. Pure.
 
 The store answers inside the transaction that starts the push; a dry run answers for an incarnation
 that was never published, and with the shares of supposed pushes.

@@ -17,7 +17,7 @@ from lehr.model.selector import Selector
 
 
 class ControlKind(enum.StrEnum):
-    """What a control does to the assets it selects.
+    """Effect of a control on the assets it selects.
 
     PAUSE: no turn at all. FREEZE: everything but the push. PIN: content stays at one
     incarnation. APPROVAL: one exact diff may be carried out. OVERRIDE: a check that allows

@@ -27,7 +27,7 @@ class Damage(msgspec.Struct, frozen=True):
     """One thing that is not as it was written, or contradicts another.
 
     Attributes:
-        what: what is wrong, naming the row.
+        what: the damage, naming the row.
         why: what was found, and what was expected.
         fix: what to do about it.
     """

@@ -1,4 +1,4 @@
-"""What a plugin finds when it compares intent with production."""
+"""The result of a plugin's comparison of intent with production."""
 
 from __future__ import annotations
 

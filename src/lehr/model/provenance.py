@@ -9,7 +9,7 @@ import msgspec
 from lehr.base.moments import Moment
 
 Reads = Literal["file", "files", "asset", "assets"]
-"""What one call of a generator is given: a file or an asset, or all files or assets that fit."""
+"""The input of one call of a generator: a file or an asset, or all files or assets that match."""
 
 
 class Derivation(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -75,7 +75,7 @@ class Annotated(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fal
 
     @property
     def what(self) -> str:
-        """What was put there, for people."""
+        """The value that was put there, for people."""
         return self.addon or self.path
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 
 class Keeper(enum.StrEnum):
-    """Who keeps a secret.
+    """The backend that keeps a secret.
 
     ENV: Lehr's own environment. FILE: a file of the machine. AGE, SOPS: an encrypted file of the
     workspace, of which intent holds the content's digest.
@@ -73,7 +73,7 @@ class Secret(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def keeper(self) -> Keeper:
-        """Who keeps it."""
+        """The backend that keeps it."""
         return Keeper(self.secret.partition(":")[0])
 
     @property

@@ -103,7 +103,7 @@ class Registry:
 
     Attributes:
         types: all of them.
-        addons: addon types by name; what an addon has to be.
+        addons: addon types by name, each with its requirements.
     """
 
     def __init__(self, types: Iterable[AnyType] = (), addons: Mapping[str, Kind] | None = None) -> None:

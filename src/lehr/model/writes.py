@@ -189,7 +189,7 @@ class Prune(msgspec.Struct, frozen=True):
 
     Attributes:
         keep: number of newest incarnations that stay in any case; at least one does.
-        before: wall-clock seconds; what is younger stays.
+        before: wall-clock seconds; anything younger stays.
         most: rows of a share, about.
         decisions_above, operations_above: how far the shares before this one have come.
         operations_verified: up to which number operations were verified, which comes before all else.

@@ -75,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         filter: as it was written.
-        by_index: what is looked up, one line for each bound; empty if every asset is looked at.
+        by_index: the index look-ups, one line for each bound; empty if every asset is looked at.
         fast: False if the library has to be asked of each asset.
         looked_at: assets that came out of the index, and that the filter was asked of.
         matched: how many of those it holds of.

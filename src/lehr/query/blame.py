@@ -1,4 +1,4 @@
-"""Where an asset, or one of its fields, comes from: generators, files, lines, and who wrote them."""
+"""Origin of an asset, or of one of its fields: generators, files, lines, and their authors."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ class Maker(msgspec.Struct, frozen=True):
     Attributes:
         by: the call.
         code: the line that yielded.
-        addon: what it put on the asset; empty if it made the asset.
+        addon: the one that it put on the asset; empty if it made the asset.
         path: JSON pointer to the field that it, a policy, put; empty for any other.
-        files, assets: what it read; the first of them.
+        files, assets: its inputs; the first of them.
         inputs: number of files and assets that it read.
     """
 

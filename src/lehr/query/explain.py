@@ -46,7 +46,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         controls: those that are active on it now.
         operation: the push under way, or else the last one.
         story: the decisions that led here, newest first, back to the one before the last push.
-        ledger: what production was last brought to, or found at.
+        ledger: the state that production was last brought to, or found in.
         came_with: sequence in which intent last changed it.
     """
 

@@ -1,4 +1,4 @@
-"""Whether production matches an incarnation: what is promoted has proved itself."""
+"""Whether production matches an incarnation: a promoted incarnation has proved itself."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Referrer(msgspec.Struct, frozen=True):
 
     Attributes:
         path: JSON pointer into its document, to where it does.
-        to: what it refers to.
+        to: the target.
         depth: 1 for what refers to the asset that was asked about, 2 for what refers to that, and so on.
     """
 

@@ -11,7 +11,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     """The history that an active `lehr run` keeps when it prunes automatically, besides what is needed.
 
     Attributes:
-        seconds: what is younger is kept.
+        seconds: anything younger is kept.
         incarnations: the newest so many are kept.
         pruned_at: when it last removed something; None if it has removed nothing since it started.
     """
@@ -29,7 +29,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         now: wall-clock seconds of this answer, by the clock of that machine.
         process: its process id; with `active` False, a process that starts or ends and does not
             answer yet.
-        partition: what it keeps as intended.
+        partition: the one that it keeps as intended.
         seen_at: wall-clock seconds of the last sign of life; None if there never was one.
         source_looked_at: when its last completed look at the source began.
         production_looked_at: when it last compared an asset with production.

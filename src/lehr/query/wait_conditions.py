@@ -27,7 +27,7 @@ _SHOWN = 12
 
 
 class Unmet(msgspec.Struct, frozen=True):
-    """What a wait still waits for.
+    """The remaining obstacles of a wait.
 
     Attributes:
         what: one line for each thing; empty once nothing is left.

@@ -66,7 +66,7 @@ class Referrer(msgspec.Struct, frozen=True):
 
 
 class CheckReader(Protocol):
-    """What checks may look at."""
+    """Everything that checks may look at."""
 
     @property
     def registry(self) -> Registry:

@@ -1,7 +1,8 @@
 """Which assets may change what in production, among all control planes of a host.
 
-A claim names a thing in production (`file:/etc/motd`, `port:8080`). Within a partition validation sees to it
-that each thing has one asset; between partitions a register does that all control planes of the host share.
+A claim names a thing in production (`file:/etc/motd`, `port:8080`). Within a partition, validation
+ensures that each thing has one asset; between partitions a register does that all control planes of
+the host share.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Claims(Protocol):
         """Take all `claims`, or, if another partition or another asset of ours holds one of them, none.
 
         Args:
-            only: whether these are all claims of the assets; what else they held is then released.
+            only: whether these are all claims of the assets; their other claims are then released.
             over: assets of ours that do not keep what they hold.
         """
         ...

@@ -1,4 +1,4 @@
-"""What generation hands to publishing."""
+"""The results of generation for publishing."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class AssetView(msgspec.Struct, frozen=True):
 
 
 class Reads(enum.Enum):
-    """What a generator is called with."""
+    """The argument of a generator."""
 
     FILE = "file"
     FILES = "files"

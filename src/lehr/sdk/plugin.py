@@ -70,7 +70,7 @@ def version_read(understands: Mapping[str, int], type: str, kind: type[Any]) -> 
 
     Args:
         understands: as `AssetPlugin.versions`.
-        kind: what it is read as.
+        kind: the type it is read as.
     """
     return understands.get(type, FIRST if kind is dict else None)
 
@@ -92,7 +92,7 @@ class Push(Protocol):
         ...
 
     def progress(self, message: str) -> None:
-        """Say how far it has come, in one line, for people who watch."""
+        """Report progress, in one line, for people who watch."""
         ...
 
 

@@ -38,7 +38,7 @@ class Protected:
         Args:
             entry: whether what is replaced is the entry at `path` itself, and not something in the folder
                 `path`. Replacing a link on the way to a protected folder replaces what is found there.
-            seen: what was found of folders by earlier calls, to look at each only once.
+            seen: findings of earlier calls about folders, to look at each only once.
         """
         for place, name in self._folders:
             if is_inside(path, place) or (entry and is_inside(place, path)):

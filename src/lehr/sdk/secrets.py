@@ -38,7 +38,7 @@ _LEAST = 4
 class SecretValue:
     """A secret. Neither printed, formatted, logged, pickled nor encoded does it show what it is.
 
-    Python cannot wipe memory: what was read stays there until that memory is used again.
+    Python cannot wipe memory: a secret stays there until that memory is used again.
     """
 
     __slots__ = ("_content",)

@@ -154,7 +154,7 @@ class Source(Protocol):
         ...
 
     def keep(self, revision: SourceRevision) -> None:
-        """An incarnation was made from `revision`: see to it that it can be read for ever."""
+        """An incarnation was made from `revision`: ensure that it can be read for ever."""
         ...
 
     def changes(self) -> AsyncIterator[None]:

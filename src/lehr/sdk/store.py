@@ -224,7 +224,7 @@ class StoredIntent(Protocol):
         ...
 
     def imported(self) -> list[Imported]:
-        """What was imported, by name."""
+        """Imported incarnations, by name."""
         ...
 
     def imported_assets(self, name: str, after: str = "") -> Iterator[Asset]:
@@ -257,7 +257,7 @@ class Records(Protocol):
         ...
 
     def ledger(self, key: AssetKey) -> LedgerEntry | None:
-        """What was last applied or adopted."""
+        """The state last applied or adopted."""
         ...
 
     def ledgers(self, partition: Partition) -> Iterator[LedgerEntry]:

@@ -20,7 +20,7 @@ from lehr.model.types import Mention, Registry
 
 
 class Scope(enum.StrEnum):
-    """What a validator looks at, and with that what it costs.
+    """A validator's scope, and with it its cost.
 
     ASSET: one changed asset, before and after. NEIGHBOURHOOD: changed assets, and those that refer
     to them or claim what they claim. AGGREGATE: sums over the changed assets, next to the
@@ -94,7 +94,7 @@ class Blank(Guard, frozen=True, forbid_unknown_fields=True):
 
 
 class Jump(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Numbers that change much at once.
+    """Sizes of changes that are probably mistakes.
 
     Attributes:
         factor: by which a number may grow or fall.

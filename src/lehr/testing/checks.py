@@ -1,4 +1,4 @@
-"""What a check is handed, as fixed values: for tests of checks."""
+"""A check's inputs, as fixed values: for tests of checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FixedCheckReader:
         Args:
             governing: all assets of the governing incarnation that configure checks.
             diffs: diff by id of every other asset there is; an error is raised.
-            referrers: who refers, or once referred, to the asset of the push.
+            referrers: assets that refer, or once referred, to the asset of the push.
             assets: other assets, as far as a check looks at more of them than their diffs.
             usages: answer by the reservation's key; a key that is missing is unused.
         """
@@ -82,13 +82,13 @@ class FixedCheckReader:
         return found
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
-        """Nothing is looked at ahead: `diff` answers at once."""
+        """Nothing is looked at ahead: `diff` answers immediately."""
 
     def referrers(self) -> Sequence[Referrer]:
         return self._referrers
 
     def contents(self) -> Digest:
-        """Equal as long as nothing that the reader answers with has changed."""
+        """Equal while nothing that the reader answers with has changed."""
         diffs = {id: str(found) for id, found in self._diffs.items()}
         return digest([self._governing, self._controls, diffs, self._usages, self._referrers, self._assets])
 

@@ -1,7 +1,7 @@
 """Controllers under virtual time: intent changes, hours pass, the controller dies, and a test looks on.
 
-In: the function that is to be tested (`lehr.client.Reconciler`), a story, and a seed. Out: nothing, or what
-went wrong, the same every time. What the function does to production it does to whatever the test gives it.
+In: the tested function (`lehr.client.Reconciler`), a story, and a seed. Out: nothing, or what went
+wrong, the same every time. The function changes the production that the test gives it.
 
 Architecture invariant: it runs the same informer, queue and controller as in production.
 """
@@ -23,7 +23,7 @@ _KEPT_BATCHES = 100
 
 
 class Intent:
-    """What is published, in memory. Implements `lehr.sdk.watch.Watchable`.
+    """Published intent, in memory. Implements `lehr.sdk.watch.Watchable`.
 
     Attributes:
         sequence: of the newest incarnation; 0 before the first.
@@ -38,7 +38,7 @@ class Intent:
         self._news = asyncio.Event()
 
     def publish(self, *changed: Asset, gone: tuple[str, ...] = ()) -> None:
-        """Publish one incarnation, in which these are new or differ, and those are not any more."""
+        """Publish one incarnation, with these assets new or changed, and those removed."""
         self.sequence += 1
         self._batches[self.sequence] = Batch(self.sequence, changed, tuple(map(AssetId, gone)))
         self._batches.pop(self.sequence - _KEPT_BATCHES, None)
@@ -86,7 +86,7 @@ class Stage:
 
     Attributes:
         intent: what it watches.
-        clock: virtual; the controller's, too.
+        clock: virtual; also the controller's.
     """
 
     def __init__(self, reconciler: Reconciler, loop: virtual.VirtualLoop, seed: int, workers: int) -> None:
@@ -106,14 +106,14 @@ class Stage:
         self.intent.publish(make_asset(AssetId(id), type, payload, addons or {}))
 
     def withdraw(self, *ids: str) -> None:
-        """Publish an incarnation that does not have these assets any more."""
+        """Publish an incarnation that no longer has these assets."""
         self.intent.publish(gone=ids)
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass, which takes none."""
         await self.clock.sleep(seconds)
         if self._controller is not None and self._lives[-1][1].done():
-            await self._lives[-1][1]  # raises what it died of
+            await self._lives[-1][1]  # raises its last error
 
     def failures(self, id: str) -> int:
         """How often the function has failed in a row, asked about this asset."""
@@ -143,7 +143,7 @@ class Stage:
 
 
 Story = Callable[[Stage], Awaitable[None]]
-"""What happens, and what is to come of it."""
+"""What happens, and the expected result."""
 
 
 def play(reconciler: Reconciler, story: Story, *, seed: int = 1, workers: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""What an asset plugin is handed, as fixed values: for tests of plugins."""
+"""An asset plugin's inputs, as fixed values: for tests of plugins."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def push_of(
     """A push of `target` under way as operation `id`.
 
     Args:
-        diff: what it was admitted with, and approved if need be.
+        diff: the one it was admitted with, and approved if necessary.
         epoch: of the lease under which it was admitted.
     """
     operation = Operation(

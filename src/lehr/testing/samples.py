@@ -49,7 +49,7 @@ class Route(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that governs, and has no production."""
+    """A governing asset, without production."""
 
     text: str = ""
 

@@ -1,4 +1,4 @@
-"""The seal around a virtual run: what would let the real world in raises instead.
+"""The seal around a virtual run: whatever would let the real world in raises instead.
 
 In: nothing but the thread that runs. Out: `NotVirtualError` from every door below, until the run
 has ended; then everything is as it was.
@@ -41,7 +41,7 @@ _CHANCE = "draw from a lehr.base.chance.Chance that was given a seed"
 
 
 class NotVirtualError(LehrError):
-    """The code under test used what has no virtual time."""
+    """The code under test used something without virtual time."""
 
 
 def refuse_outside(name: str) -> NoReturn:
@@ -82,7 +82,7 @@ _sealed: dict[int, int] = {}
 _lock = threading.Lock()
 
 _EXCUSED = frozenset({"hypothesis", "logging", "structlog", "tempfile"})
-"""Packages whose use of clock and chance does not reach what the run does."""
+"""Packages whose use of clock and chance does not affect the run."""
 
 
 @contextlib.contextmanager
@@ -146,7 +146,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _excused(frame: FrameType | None) -> bool:
-    """Whether the caller at `frame` may go on: another thread's, or one that does no harm."""
+    """Whether the caller at `frame` may continue: another thread's, or one that does no harm."""
     if threading.get_ident() not in _sealed:
         return True
     while frame is not None and frame.f_globals.get("__name__") == "random":

@@ -70,7 +70,7 @@ class UnhandledError(LehrError):
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float = EPOCH) -> T:
-    """Run `main()` in a loop of its own under virtual time, and return what it returns.
+    """Run `main()` in its own loop under virtual time, and return its result.
 
     Tasks that are left when it ends are cancelled, as in `asyncio.run`.
 
@@ -97,7 +97,7 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], *, seed: int, start: float =
 
 
 class Host:
-    """A simulated machine or process: what runs on it can be held, and ended, as one.
+    """A simulated machine or process: everything that runs on it can be held, and ended, as one.
 
     Tasks belong to the host on which they were begun; `run_on` begins the first.
     """
@@ -153,15 +153,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._seconds
 
     def tasks_of(self, host: Host) -> list[asyncio.Task[Any]]:
-        """Tasks begun on `host`, oldest first; those that have ended as long as anybody holds them."""
+        """Tasks begun on `host`, oldest first; including ended ones that are still referenced."""
         return [task for task in self._known() if task.host is host]
 
     def hold(self, host: Host) -> None:
-        """Let nothing of `host` go on, as a stopped process: what becomes ready or due waits."""
+        """Stop everything of `host`, as a stopped process: what becomes ready or due waits."""
         self._held.setdefault(host, [])
 
     def release(self, host: Host) -> None:
-        """Let `host` go on where it was held; what had waited comes in the order it became ready."""
+        """Resume `host` where it was held; what had waited runs in the order it became ready."""
         self._ready.extend(self._held.pop(host, ()))
 
     def raise_unhandled(self) -> None:
@@ -276,7 +276,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return task
 
     def _known(self) -> list[_Task]:
-        """Tasks, oldest first; those that have ended as long as anybody holds them."""
+        """Tasks, oldest first; including ended ones that are still referenced."""
         return [task for known in self._tasks if (task := known()) is not None]
 
     def _on_exception(self, loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
@@ -290,14 +290,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are none: nothing outside the loop can happen."""
 
     def _write_to_self(self) -> None:
-        """No selector has to be woken."""
+        """There is no selector to wake."""
 
 
 class VirtualClock:
     """`lehr.base.clock.Clock` on a virtual loop.
 
-    Each clock has a wall time of its own, so that two processes of one simulation can
-    disagree about it; monotonic time is the loop's.
+    Each clock has its own wall time, so that two processes of one simulation can disagree about it;
+    monotonic time is the loop's.
     """
 
     def __init__(self, loop: VirtualLoop | None = None) -> None:

@@ -66,7 +66,7 @@ def thing(id: str, value: str = "", addons: Mapping[str, Any] | None = None, **f
 
 
 Behaviour = Callable[[Target, Push], Outcome | None]
-"""Decides what a push comes to; None lets it succeed. May raise."""
+"""Decides the result of a push; None lets it succeed. May raise."""
 
 
 class World:
@@ -77,7 +77,7 @@ class World:
         pushes: how often each (asset id, value or goal) was carried out.
         seconds: how long a push takes.
         looking: how long a diff takes, by asset id.
-        behave: what the next pushes come to, by asset id.
+        behave: results of the next pushes, by asset id.
         forgetful: ids whose production takes no notice of pushes that end well.
     """
 
@@ -94,7 +94,7 @@ class World:
         self.two_at_once: list[str] = []
 
     def plugin(self, clock: Clock, traits: Traits | None = None) -> WorldPlugin:
-        """A plugin of its own for each control plane; production is shared."""
+        """Each control plane has its own plugin; production is shared."""
         return WorldPlugin(self, clock, traits)
 
 
@@ -191,7 +191,7 @@ class WorldPlugin(AssetPlugin):
 
 
 def registry(types: Iterable[AssetType] = ()) -> Registry:
-    """Things, what Lehr itself understands, and `types`."""
+    """Things, types that Lehr itself understands, and `types`."""
     return Registry((AssetType(THING, Thing), *GOVERNANCE_TYPES, *types), ADDONS)
 
 
@@ -296,12 +296,12 @@ class Plane:
         return incarnation
 
     async def control(self, control: Control) -> None:
-        """Give a person's word."""
+        """Set a control."""
         await self.or_crash(self.committer.ask(SetControl(control)))
         self.enforcer.controls_changed(control.selector, control.kind)
 
     async def lift(self, control: Control) -> None:
-        """Take it back."""
+        """Lift it."""
         await self.or_crash(self.committer.ask(LiftControl(PARTITION, control.id, self.clock.now())))
         self.enforcer.controls_changed(control.selector, f"{control.kind} lifted")
 
@@ -331,7 +331,7 @@ class Plane:
         return task.result()
 
     async def kill(self) -> None:
-        """End at once, as a process that is killed: nothing more is written."""
+        """End immediately, as a killed process: nothing more is written."""
         if self._committing is not None:
             self._committing.cancel()
             with contextlib.suppress(asyncio.CancelledError, Crash):

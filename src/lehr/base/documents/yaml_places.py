@@ -64,7 +64,7 @@ class _Anchored(msgspec.Struct):
 def yaml_places(content: bytes) -> list[Place]:
     """The place of each document of a file, up to the first syntax error.
 
-    An alias's target has the position of its anchor, for that is where it can be fixed.
+    An alias's target has the position of its anchor, because that is where it can be fixed.
     """
     survey = _Survey(placing(content))
     try:

@@ -6,7 +6,7 @@ framework.
 
 `asset_plugin`, `check_plugin`, `source` and `store` each have `RULES`.
 
-Architecture invariants: a suite knows the protocol and no implementation of it; whatever goes
-wrong in an implementation comes out as a broken rule; every rule has an implementation among the
-tests that breaks it.
+Architecture invariants: a suite knows the protocol and no implementation of it; any fault of an
+implementation is reported as a broken rule; every rule has an implementation among the tests that
+breaks it.
 """

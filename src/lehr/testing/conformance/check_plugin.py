@@ -117,7 +117,7 @@ async def answers_as_expected(subject: Subject) -> None:
 
 @named
 async def changes_nothing(subject: Subject) -> None:
-    """What it looks at is the same afterwards."""
+    """The inputs are the same afterwards."""
     before = subject.reader.contents()
     await subject.verdicts()
     hold(subject.reader.contents() == before, "a check changes nothing")
@@ -135,7 +135,7 @@ async def can_be_repeated(subject: Subject) -> None:
 
 @named
 async def asked_at_once_it_answers_apart(subject: Subject) -> None:
-    """One instance serves many assets at once: what it is asked in between changes no answer."""
+    """One instance serves many assets concurrently: questions in between change no answer."""
     plugin = subject.make()
     readers = (subject.reader, subject.reader.ungoverned(), subject.reader)
     alone = [await subject.make().check(subject.request, reader) for reader in readers]
@@ -145,7 +145,7 @@ async def asked_at_once_it_answers_apart(subject: Subject) -> None:
 
 @named
 async def no_answer_is_no_permission(subject: Subject) -> None:
-    """When what it looks at cannot be read, it raises or waits; it never allows, and is never silent."""
+    """When its inputs cannot be read, it raises or waits; it never allows, and is never silent."""
     for question in _QUESTIONS:
         for error in (TransientError("it cannot be read now"), RuntimeError("a bug")):
             reader = _FailingReader(subject.reader, question, error)
@@ -203,7 +203,7 @@ async def until_is_in_the_future(subject: Subject) -> None:
 
 @named
 async def reservations_come_with_permission(subject: Subject) -> None:
-    """Only a verdict that allows sets something aside; only one that waits waits for assets."""
+    """Only a verdict that allows reserves something; only one that waits waits for assets."""
     for verdict in await subject.verdicts():
         hold(verdict.allow or not verdict.reservations, "a verdict that waits sets nothing aside")
         hold(not (verdict.allow and verdict.wait_for), "a verdict that allows waits for nothing")
@@ -240,7 +240,7 @@ async def overrides_are_words_of_people(subject: Subject) -> None:
 
 @named
 async def is_governed_by_the_governing_incarnation(subject: Subject) -> None:
-    """Without its governing assets and controls it has no word, even if it had one just before."""
+    """Without its governing assets and controls it gives no verdict, even if it gave one just before."""
     if not subject.governed:
         return
     plugin = subject.make()

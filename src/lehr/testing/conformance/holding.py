@@ -16,7 +16,7 @@ def hold(condition: bool, rule: str) -> None:
 
 
 def named(rule: Callable[[S], Coroutine[Any, Any, None]]) -> Callable[[S], Coroutine[Any, Any, None]]:
-    """`rule`, whose `AssertionError` begins with its name; any other exception becomes one, too."""
+    """`rule`, whose `AssertionError` begins with its name; any other exception also becomes one."""
 
     @functools.wraps(rule)
     async def run(subject: S) -> None:

@@ -118,7 +118,7 @@ async def unknown_paths_are_key_errors(subject: Subject) -> None:
 
 @named
 async def snapshots_never_change(subject: Subject) -> None:
-    """Whatever is edited later: a snapshot lists and reads as on its first day, also what is gone."""
+    """Whatever is edited later, a snapshot lists and reads as on its first day, including deleted files."""
     source, snapshot = subject.filled()
     before = _contents(snapshot)
     revision = snapshot.revision
@@ -132,7 +132,7 @@ async def snapshots_never_change(subject: Subject) -> None:
 
 @named
 async def edits_are_seen(subject: Subject) -> None:
-    """The newest snapshot has what was edited last: changed, added and deleted."""
+    """The newest snapshot has the latest edits: changed, added and deleted."""
     source, _ = subject.filled()
     subject.edit({"assets/a.yaml": b"id: z\n", "new/file": b"new", "empty": None})
     wanted = {**_FIRST, "assets/a.yaml": b"id: z\n", "new/file": b"new"}
@@ -142,7 +142,7 @@ async def edits_are_seen(subject: Subject) -> None:
 
 @named
 async def revisions_differ_with_the_content(subject: Subject) -> None:
-    """A changed file, a new one, a moved one and one that is gone make another revision each."""
+    """A changed file, a new one, a moved one and a deleted one make another revision each."""
     source, first = subject.filled()
     revisions = [first.revision]
     for edit in (

@@ -71,7 +71,7 @@ async def a_listing_is_whole(subject: Subject) -> None:
 
 @named
 async def batches_are_the_incarnations_in_order(subject: Subject) -> None:
-    """From whichever place, each later incarnation comes once, whole; also those that are still to come."""
+    """From any place, each later incarnation arrives once, whole; future ones included."""
     subject.publish([asset("a"), asset("b")], [])
     for value in range(1, 5):
         subject.publish([asset("a", value), asset(f"new-{value}")], [])
@@ -232,7 +232,7 @@ class _Reader:
             del self.assets[id]
 
     def _compare(self, history: dict[int, Assets]) -> None:
-        if self.sequence in history:  # published this moment, perhaps, and not yet written down here
+        if self.sequence in history:  # published just now, perhaps, and not yet recorded here
             hold(self.assets == history[self.sequence], f"a reader has what incarnation {self.sequence} has")
 
 

@@ -1,4 +1,4 @@
-"""What must hold between one write and another, which no single write shows.
+"""Rules between one write and another, which no single write shows.
 
 The witness judges a write by the state when it is written. This module remembers what was looked
 at, what failed and when things began, and judges by that.
@@ -97,12 +97,12 @@ class Conduct:
             judge(write, answer)
 
     def forget_failures(self) -> None:
-        """Something has changed that may let failed pushes be tried again at once."""
+        """Something has changed that may let failed pushes be tried again immediately."""
         self._failures.clear()
         self._stalled.clear()
 
     def retried(self) -> None:
-        """A person asks that failed pushes be tried again at once, also those that have yet to fail."""
+        """A person asks that failed pushes be tried again immediately, including those yet to fail."""
         self.forget_failures()
         self._pardoned = {*self._witness.decisions, *self._witness.assets()}
 
@@ -169,7 +169,7 @@ class Conduct:
             self._stalled[decision.asset] = decision.diff.digest(), content, decision.goal
 
     def _pauses(self, operation: Operation) -> None:
-        """I9: what fails is tried ever less often."""
+        """I9: a failing push is tried ever less often."""
         key = (operation.asset, operation.content_digest, str(operation.goal))
         times = self._failures[key]
         if not times:
@@ -214,7 +214,7 @@ class Conduct:
         return any((found := item.assets.get(id)) is None or found != began for item in newer)
 
     def _comes_in_time(self, decision: Decision) -> None:
-        """I7: who has failed but a few times is tried again soon."""
+        """I7: an asset that has failed only a few times is tried again soon."""
         condition = decision.condition
         if condition.reason != Reason.PUSH_FAILED or condition.next_at is None or self._witness.jumped:
             return
@@ -241,7 +241,7 @@ class Conduct:
     # --- the ledger ---------------------------------------------------------------------------
 
     def _found(self, entry: LedgerEntry) -> None:
-        """I12: what the ledger holds without a push was seen in production."""
+        """I12: a ledger's state without a push was seen in production."""
         if (entry.asset, entry.content, str(entry.goal)) not in self._matched:
             self._broken("I12", f"the ledger says {entry.content} of {entry.asset}, which nobody has seen")
         self._failures = Counter({key: n for key, n in self._failures.items() if key[0] != entry.asset})
@@ -269,7 +269,7 @@ class Conduct:
             self._broken("I4", f"{operation.asset} is removed {self._now - since:.1f} s after it was fenced")
 
     def _stands(self, operation: Operation) -> None:
-        """I4: a turndown has stood its time before anything is touched."""
+        """I4: a turndown is old enough before anything is touched."""
         last = self._witness.last(operation.asset)
         addon = None if last is None else self._witness.turndown(last)
         if operation.goal is Goal.PRESENT or addon is None:
@@ -322,7 +322,7 @@ class Conduct:
         latest = max(operation.started_at, *(at for at, _then in self._removals.values()), 0.0)
         others = [item for id, item in self._removals.items() if id != operation.asset]
         for removals, seconds in budgets:
-            # What counted for less long, before there was this budget, may be forgotten.
+            # Starts counted for less time, before this budget existed, may be forgotten.
             since = latest - seconds + _ROUNDING
             if sum(1 for at, then in others if at > since and (removals, seconds) in then) >= removals:
                 budget = f"{removals} in {seconds:g} s"
@@ -348,7 +348,7 @@ class Conduct:
                 self._seen(operation, id, began, lambda diff: not _changes(diff, -1))
 
     def _senders(self, operation: Operation) -> list[AssetId]:
-        """Who sends load to the asset, and is neither removed nor pinned to something else."""
+        """Assets that send load to the asset, and are neither removed nor pinned to something else."""
         found = []
         now = operation.started_at
         for asset in self._witness.assets(operation.governing).values():
@@ -380,7 +380,7 @@ class Conduct:
             self._broken("I3", f"{operation.asset} is pushed although {id} has to go first")
 
     def _goal(self, id: AssetId, content: int) -> Goal:
-        """How far the turndown of an asset has come, which is what its production is compared with."""
+        """How far the turndown of an asset has progressed; its production is compared with that."""
         asset, entry = self._witness.assets(content).get(id), self._witness.ledger.get(id)
         turned_down = asset is not None and TURNDOWN in addon_names(asset)
         return entry.goal if turned_down and entry is not None else Goal.PRESENT

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """What a history leaves to chance. The same seed makes the same choices."""
+    """A history's random choices. The same seed makes the same choices."""
 
     def __init__(self, seed: int) -> None:
         self._chance = Chance(seed)

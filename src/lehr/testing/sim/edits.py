@@ -50,7 +50,7 @@ def blank_file(contents: Contents, dice: Dice) -> Contents:
 
 
 def dangling(contents: Contents, dice: Dice) -> Contents:
-    """Something refers to what is not there."""
+    """Something refers to a missing asset."""
     asset = b'{"id": "dangling", "type": "test.Thing", "payload": {"value": "1", "reads": ["nowhere"]}}'
     return {**contents, "assets/dangling.json": asset}
 
@@ -62,7 +62,7 @@ def empty_selector(contents: Contents, dice: Dice) -> Contents:
 
 
 def named_but_gone(contents: Contents, dice: Dice) -> Contents:
-    """What is turned down is gone, and something still names it."""
+    """A turned-down asset is gone, and another one still names it."""
     things = _things(contents)
     for gone, asset in things.items():
         if TURNDOWN in asset["addons"] and any(asset["id"] in _named(other) for other in things.values()):

@@ -24,7 +24,7 @@ _TOLD_SECONDS = 4.0
 """After so long, a push knows of newer content, and has come to its next step."""
 
 _SAID_SECONDS = 15.0
-"""After so long, what a pass over the source comes to is written down."""
+"""After so long, the result of a pass over the source is written down."""
 
 _RIVAL_SECONDS = 90
 _MOST_REPAIRS = 12
@@ -67,7 +67,7 @@ class Encounters:
     # --- between a turn's beginning and its end -------------------------------------------
 
     async def _thaw_during_a_look(self) -> None:
-        """What holds an asset leaves intent while a turn that still goes by it looks at production."""
+        """The asset that holds another leaves intent while a turn still relying on it looks at production."""
         scene = self._scene
         id = self._at_rest()
         if id is None:
@@ -153,7 +153,7 @@ class Encounters:
         await self._lull.pass_by()
 
     async def _refer_while_reads_lag(self) -> None:
-        """Something refers to what is about to be removed, and what is read does not show that yet."""
+        """Something refers to an asset about to be removed, and what is read does not show that yet."""
         scene, intent = self._scene, self._scene.intent
         id = intent.retire()
         later = [other for other, spec in intent.things.items() if id and other > id and not spec.turndown]
@@ -307,7 +307,7 @@ class Encounters:
         await self._lull.pass_by()
 
     async def _recover(self) -> None:
-        """What there is of an asset crashes, and production itself starts it again."""
+        """The production of an asset crashes, and starts itself again."""
         scene = self._scene
         id = self._at_rest()
         if id is None:

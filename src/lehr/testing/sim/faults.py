@@ -9,7 +9,7 @@ GARBLED = "a mistake: caf\udce9 \ud800 and NUL \0"
 
 
 class PushFault(enum.StrEnum):
-    """What becomes of a push.
+    """Outcome of a push.
 
     Attributes:
         FAIL, STALL: it reports the failure, and has changed nothing.
@@ -37,7 +37,7 @@ class PushFault(enum.StrEnum):
 
 
 class LookFault(enum.StrEnum):
-    """What becomes of a look at production.
+    """Outcome of a look at production.
 
     Attributes:
         TRANSIENT, STALL: it reports the failure.

@@ -48,7 +48,7 @@ class InlineGeneration:
         return self._dreaming(self._memory.take(snapshot, told, self._build.build(told)))
 
     def _dreaming(self, generated: Generated) -> Generated:
-        """What comes of it when a part of what was remembered is wrong."""
+        """Result when a part of the memo is wrong."""
         asset = None if self.dreams is None else generated.assets.get(self.dreams)
         if asset is not None and TURNDOWN in addon_names(asset):
             asset = None  # it is awake
@@ -67,7 +67,7 @@ class InlineGeneration:
 
 
 def _run_here(work: Work, limits: SandboxLimits, clock: Clock, take: Take) -> Ended:
-    """Call `work` in this process, and leave no trace of what it has imported."""
+    """Call `work` in this process, and undo its imports."""
     modules, finders = dict(sys.modules), list(sys.meta_path)
     handler = signal.getsignal(signal.SIGPROF)
     try:

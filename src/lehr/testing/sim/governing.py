@@ -120,7 +120,7 @@ class Governing:
         self.assets["rate-2"] = self._made("rate-2", {"ids": ["t[4-7]"]}, **fields)
 
     def hold_team(self, team: str) -> None:
-        """Hold back what has the label of a team, one way or another."""
+        """Hold back assets with the label of a team, one way or another."""
         name = self._dice.pick(("freeze-1", "observe", "calendar-1"))
         self.assets[name] = self._made(name, {"labels": {"team": team}})
 

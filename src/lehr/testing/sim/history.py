@@ -55,7 +55,7 @@ class History:
         return [*self._scene.witness.violations, *self._scene.production.broken]
 
     def play(self) -> None:
-        """Play it to its end, and judge what has become of everything."""
+        """Play it to its end, and judge the final state."""
         run(self._bounded, seed=self.seed)
 
     async def _bounded(self) -> None:

@@ -1,4 +1,4 @@
-"""Intent that changes at random, and stays valid: what a person may publish, and no more."""
+"""Intent that changes at random, and stays valid: only what a person may publish."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Intent:
         }
 
     def kept(self) -> list[str]:
-        """Things that may not just be gone."""
+        """Things that may not just disappear."""
         return [id for id, spec in self.things.items() if spec.turndown is None]
 
     def change(self, *, let_go: bool = True) -> None:
@@ -126,13 +126,13 @@ class Intent:
                 kind()
 
     def renew(self, *ids: str) -> None:
-        """Give the things `ids` other values; now and then all the same one, so that they differ alike."""
+        """Give the things `ids` other values; sometimes the same one for all, so that they differ alike."""
         same = self._next() if self._dice.happens(0.2) else None
         for id in ids:
             self.things[id].value = self._next() if same is None else same
 
     def remember(self) -> None:
-        """What is declared now can be gone back to."""
+        """The present declarations can be returned to."""
         past = _Past(self.things, self.governing.assets, self.let_go, self._moved)
         self._past.append(copy.deepcopy(past))
 
@@ -167,7 +167,7 @@ class Intent:
         return id not in self.things
 
     def come_back(self) -> str | None:
-        """Declare a thing again that is not declared any more, with what it still can refer to; which one."""
+        """Declare a removed thing again, with the references still possible; returns its id."""
         gone = {id: past.things[id] for past in self._past for id in past.things if id not in self.things}
         if not gone:
             return None
@@ -206,7 +206,7 @@ class Intent:
         self.guard, self.acknowledged = UNGUARDED, None
 
     def _revert(self) -> None:
-        """Everything is declared as it once was; what has come since is let go."""
+        """Everything is declared as it once was; later things are let go."""
         if not self._past:
             return
         past = copy.deepcopy(self._dice.pick(self._past))
@@ -293,7 +293,7 @@ class Intent:
             self.things[other].turndown = self.things[other].turndown or Turndown("retired", 0.0, 0.0)
 
     def _comes_back(self, id: str) -> bool:
-        """Whether it is to be brought back, not published yet: it may be gone, and be named again."""
+        """Whether it should be brought back, unpublished: it may be gone, and be named again."""
         published = self._published(id)
         return published is not None and TURNDOWN in addon_names(published)
 
@@ -301,7 +301,7 @@ class Intent:
         return any(id in spec.names() for spec in self.things.values())
 
     def _delete(self, *, let_go: bool = True) -> None:
-        """Take lines out, with the references to them; what is not turned down is let go."""
+        """Take lines out, with the references to them; things without a turndown are let go."""
         gone = [id for id, spec in self.things.items() if let_go or spec.turndown is not None]
         if not gone:
             return
@@ -322,7 +322,7 @@ class Intent:
         """Whether its lines may go: not before its turndown has been published."""
         published = self._published(id)
         turned_down = published is None or TURNDOWN in addon_names(published)
-        # What was written last may still be published before what is written next.
+        # The last write may still be published before the next one.
         pending = [past.things[id] for past in self._past[-_PENDING:] if id in past.things]
         turned_down = turned_down and all(spec.turndown is not None for spec in pending)
         return turned_down or self.things[id].turndown is None

@@ -1,4 +1,4 @@
-"""Now and then, nothing happens in a random history: who is then held is held by something."""
+"""Sometimes, nothing happens in a random history: every held asset is then held by something."""
 
 from __future__ import annotations
 

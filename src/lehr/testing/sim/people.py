@@ -41,7 +41,7 @@ class People:
         self._seen: dict[str, Digest] = {}
 
     def steps(self) -> Sequence[Step]:
-        """What they do, each as often as it is likely."""
+        """Their actions, each as often as it is likely."""
         return [
             *[self._scene.publish] * 5,
             *[self._edit_one_after_the_other] * 2,
@@ -68,7 +68,7 @@ class People:
     # --- intent ------------------------------------------------------------------------
 
     async def _edit_one_after_the_other(self) -> None:
-        """An asset is edited, and while that is taken up, what it depends on."""
+        """An asset is edited, and while that is taken up, one that it depends on."""
         scene, things = self._scene, self._scene.intent.things
         pairs = [(id, ahead) for id, spec in things.items() for ahead in sorted(spec.names())]
         if not pairs:
@@ -81,9 +81,9 @@ class People:
         scene.edit()
 
     async def _edit_all(self) -> None:
-        """More is to be pushed than there are places, and looked at while what it depends on changes.
+        """More pushes are due than there are places, and their dependencies change while they are looked at.
 
-        Some of it is not to be pushed any more when its turn comes. Then, nothing happens.
+        Some of them are no longer due when their turn comes. Then, nothing happens.
         """
         scene, things = self._scene, self._scene.intent.things
         scene.trace.note("person", "everything is edited")
@@ -154,7 +154,7 @@ class People:
             self._scene.edit()
 
     async def _come_back_frozen(self) -> None:
-        """A thing that had left comes back, and cannot be pushed yet: what it needs now is turned down."""
+        """A removed thing returns, and cannot be pushed yet: what it needs now is in turndown."""
         scene, intent = self._scene, self._scene.intent
         id = intent.come_back()
         other = None if id is None else intent.lean_on(id)
@@ -169,7 +169,7 @@ class People:
         await self._lull.pass_by()
 
     async def _make_needless(self, id: str) -> None:
-        """Whatever the asset waits for, it does not need it any more."""
+        """Whatever the asset waits for, it no longer needs it."""
         scene = self._scene
         assets = scene.witness.assets()
         if id in assets and self._dice.happens(0.5):
@@ -199,7 +199,7 @@ class People:
             scene.edit()
 
     async def _dream(self) -> None:
-        """What an incremental build remembers is wrong: it asks for a turndown."""
+        """An incremental build's memo is wrong: it asks for a turndown."""
         scene = self._scene
         never = [id for id in sorted(scene.intent.things) if not scene.intent.was_turned_down(id)]
         if not never:
@@ -233,7 +233,7 @@ class People:
         await self._scene.command(Retry(selector=self._dice.pick(IDS)))
 
     async def _insist(self) -> None:
-        """A retry of what has stalled, in the midst of hints, which must not take its place."""
+        """A retry of stalled assets, amid hints, which must not take its place."""
         stalled = [
             id
             for id, decision in sorted(self._scene.witness.decisions.items())
@@ -266,7 +266,7 @@ class People:
             await self._scene.command(kind(selector=selector, reason="because", seconds=seconds))
 
     async def _override(self) -> None:
-        """An emergency: pushes are to go although a calendar is closed."""
+        """An emergency: pushes should go although a calendar is closed."""
         declared = [name for name in CALENDARS if name in self._scene.intent.governing.assets]
         check = self._dice.pick(declared or CALENDARS)
         seconds = self._dice.seconds(5.0, 120.0) if self._dice.happens(0.5) else None
@@ -334,7 +334,7 @@ class People:
         return Pin(selector=selector, reason="because", seconds=seconds, incarnation=incarnation)
 
     async def _lift_control(self) -> None:
-        """Take one back; now and then by a selector that may take back more, or nothing."""
+        """Lift one; sometimes by a selector that may lift more, or nothing."""
         standing = self._scene.controls()
         if not standing:
             return
@@ -352,7 +352,7 @@ class People:
         await self._scene.command(Lift(kind=str(control.kind), selector=str(control.selector)))
 
     async def approve(self) -> None:
-        """Approve what waits for it."""
+        """Approve a waiting diff."""
         for id, decision in sorted(self._scene.witness.decisions.items()):
             waits = decision.condition.reason in (Reason.APPROVAL_NEEDED, Reason.APPROVAL_MISSING)
             if waits and decision.diff is not None:

@@ -41,7 +41,7 @@ Observer = Callable[[Sequence[Write], Sequence[Any]], None]
 
 
 class Site(msgspec.Struct, frozen=True, eq=False):
-    """What control planes run on, and what they share.
+    """The world of control planes, and what they share.
 
     Attributes:
         checks: makes the checks of one control plane.
@@ -174,7 +174,7 @@ class Process:
             self.store.died.set()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` comes to when it is done by this process.
+        """Result of `work` when this process does it.
 
         Raises:
             Crash: the process died before it was done.
@@ -215,7 +215,7 @@ class Process:
             await asyncio.wait(tasks)
         for task in loop.tasks_of(self.host):
             if not task.cancelled():
-                task.exception()  # what it died of is known
+                task.exception()  # its error is known
         self.store.close()
         self.site.trace.note("process", f"{self.name} is gone")
 

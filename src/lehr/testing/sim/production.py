@@ -29,14 +29,14 @@ LOOK_TIMEOUT = 5.0
 _PART_SECONDS = 1.0
 _SIGHTS = 16
 MOST_LOOKS = 100
-"""Looks at an asset within a second, of its own turns and of those that depend on it."""
+"""Looks at an asset within a second, by its own turns and those of its dependents."""
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What production of one asset type is like.
+    """Production of one asset type.
 
     Attributes:
-        wish: what production is to hold for a target that is to be PRESENT; plain data.
+        wish: intended production for a target that should be PRESENT; plain data.
         effects: of going to `intended` from `observed`, which may both be None for absent:
             `effects(target, read, intended, observed)`.
     """
@@ -61,7 +61,7 @@ def _payload(target: Target, read: Reader) -> Any:
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What production held from a moment on, in seconds of the loop."""
+    """Production's content from a moment on, in seconds of the loop."""
 
     since: float
     value: Any
@@ -81,7 +81,8 @@ class Production:
         asked: when each asset was last looked at, with or without an answer, in the event loop's seconds.
         mute: ids whose pushes have no known status.
         hidden: seconds after which a change can be seen, by asset id.
-        returning: what comes back without a push, by asset id, and when, in the event loop's seconds.
+        returning: values that return without a push, by asset id, and when, in the event loop's
+            seconds.
         unreachable: True while no control plane can reach it.
         running: operations under way, by id.
         closed: operations that a provider which keeps late writers out has reported ended, and lets
@@ -156,7 +157,7 @@ class Production:
         self.values.pop(id, None)
 
     def break_down(self, id: str, seconds: float) -> None:
-        """What there is crashes, and is started again by production itself after `seconds`."""
+        """Production crashes, and restarts itself after `seconds`."""
         loop = asyncio.get_running_loop()
         back = Sight(loop.time() + seconds, self.values.get(id))
         self.take(id)
@@ -170,7 +171,7 @@ class Production:
         loop.call_later(seconds, come_back, context=contextvars.Context())
 
     def recovery(self, id: str, intended: Any) -> float | None:
-        """Seconds until production holds `intended` without a push; None if a push has to see to it."""
+        """Seconds until production holds `intended` without a push; None if it needs a push."""
         back = self.returning.get(id)
         if back is None or back.value != intended:
             return None
@@ -182,7 +183,7 @@ class Production:
         sights.append(Sight(asyncio.get_running_loop().time(), self.values.get(id)))
 
     def seen(self, id: str) -> Any:
-        """What a look finds now: what there was some time ago, where changes show late."""
+        """The result of a look now: past values, where changes show late."""
         delay = self.hidden.get(id)
         if delay is not None:
             now = asyncio.get_running_loop().time()
@@ -396,7 +397,7 @@ def blinded_by(other: str) -> str:
 
 
 def _wish(kind: Kind, target: Target, read: Reader) -> Any:
-    """What production is to hold for the goal of `target`; None for nothing."""
+    """Intended production for the goal of `target`; None for nothing."""
     if target.goal is Goal.ABSENT:
         return None
     value = kind.wish(target, read)
@@ -413,7 +414,7 @@ def compare(intended: Any, observed: Any, path: str = "") -> list[Change]:
 
 
 def half(value: Any, before: Any) -> Any:
-    """What is there when going to `value` from `before` broke off in the middle."""
+    """The value when a change from `before` to `value` broke off in the middle."""
     if isinstance(value, dict) and isinstance(before, dict) and len(value) > 1:
         new = sorted(value)[: len(value) // 2]
         return {**before, **{key: value[key] for key in new}}

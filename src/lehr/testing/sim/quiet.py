@@ -91,7 +91,7 @@ class Quiet:
         await scene.alive(lambda: scene.process.pass_time(5.0))
 
     def _standing(self) -> list[Control]:
-        """What would hold assets for ever."""
+        """Anything that would hold assets for ever."""
         jumps = self._scene.manners.jumps
         held = [item for item in self._scene.controls() if item.kind is not ControlKind.APPROVAL]
         return [item for item in held if item.expires_at is None or jumps]
@@ -110,7 +110,7 @@ class Quiet:
             self._scene.lost |= {id}
 
     async def _retry(self, renewed: bool) -> None:
-        """What has stalled gets a retry, or newer content, where there can be any."""
+        """A stalled asset gets a retry, or newer content, where possible."""
         scene = self._scene
         gone = [id for id in IDS if id not in scene.intent.things]
         self._hint_all()

@@ -66,7 +66,7 @@ RARE_PATHS: Mapping[str, str] = {
     "refused Pruned": "a pin named an incarnation that had been pruned",
     "lease lost": "a control plane found that another one had taken over",
 }
-"""Names, and what they mean."""
+"""Names, and their meaning."""
 
 _FOUND = {
     "found applied after its outcome was unknown": "unknown found applied",
@@ -75,7 +75,7 @@ _FOUND = {
 
 
 def paths_of(write: Write, answer: object) -> Iterator[str]:
-    """Names of the paths that a write, and what the store answered, give away."""
+    """Names of the paths that a write, and the store's answer, reveal."""
     match write:
         case Admit():
             if isinstance(answer, Refused):

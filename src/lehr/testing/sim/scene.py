@@ -31,11 +31,11 @@ from lehr.testing.virtual import VirtualClock
 from lehr.testing.world import PARTITION, Crash, registry
 
 Step = Callable[[], object]
-"""One thing that happens; what it returns is awaited if that can be."""
+"""One event; its result is awaited if possible."""
 
 
 class Scene:
-    """What a history plays with.
+    """The setting of a history.
 
     Use: make it, and within the virtual loop `open` it, before anything else.
 
@@ -153,7 +153,7 @@ class Scene:
             await self.restart()
 
     async def restart(self) -> None:
-        """The control plane is gone; another one begins, at once or some time later."""
+        """The control plane is gone; another one begins, immediately or some time later."""
         out_of_order = self.process.store.out_of_order
         await self.process.kill()
         if self.dice.happens(0.5):
@@ -171,7 +171,7 @@ class Scene:
     # --- what many do ------------------------------------------------------------------
 
     def edit(self) -> None:
-        """Write what the intent is into the source."""
+        """Write the intent into the source."""
         if self.intent.guard is not UNGUARDED and self.witness.incarnations:
             newest = max(self.witness.incarnations)
             self.intent.acknowledged = self.dice.pick((None, newest, newest, max(1, newest - 1)))

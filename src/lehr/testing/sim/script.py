@@ -1,4 +1,4 @@
-"""Scenarios as text: commands, and below each `----` the output that they are to have.
+"""Scenarios as text: commands, and below each `----` their expected output.
 
     # Nothing is pushed while a freeze stands.
     commit
@@ -192,7 +192,7 @@ class _Reading:
 
 
 def words(line: Line) -> Iterator[Word]:
-    """The words of a line; what is quoted is one word."""
+    """The words of a line; a quotation is one word."""
     for found in _WORD.finditer(line.text):
         text = found.group()
         if text.startswith('"') and text.endswith('"') and len(text) > 1:

@@ -1,4 +1,4 @@
-"""What the words in capitals of a command's usage may be, and what becomes of them."""
+"""Allowed values for the words in capitals of a command's usage, and their conversion."""
 
 from __future__ import annotations
 

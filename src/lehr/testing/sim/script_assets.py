@@ -36,7 +36,7 @@ class Entry(msgspec.Struct):
     Attributes:
         payload: fields in YAML below it, or of the short form.
         gone: its file is taken out.
-        let_go: ... and Lehr no longer cares for it.
+        let_go: ... and Lehr no longer manages it.
     """
 
     id: str
@@ -172,7 +172,7 @@ def _take(entry: Entry, clause: str, line: Line, column: int, misuses: list[Misu
 
 
 def _below(entry: Entry, lines: Sequence[Line], misuses: list[Misuse]) -> None:
-    """Take the fields of the payload that stand below an asset in YAML."""
+    """Take the fields of the payload that are below an asset in YAML."""
     if not lines:
         return
     # Empty lines before it make the loader count lines as the script does.

@@ -53,8 +53,8 @@ class Command(msgspec.Struct, frozen=True):
 
     Attributes:
         usage: see above.
-        carry_out: `carry_out(stage, *arguments, **options)`, an argument that is left out being None. Its
-            docstring says what it does.
+        carry_out: `carry_out(stage, *arguments, **options)`, an argument that is left out being
+            None. Its docstring describes it.
         body: reads what is indented below; None where nothing may be.
     """
 
@@ -64,7 +64,7 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def summary(self) -> str:
-        """What it does, for the reference."""
+        """Its description, for the reference."""
         return " ".join((self.carry_out.__doc__ or "").split())
 
     @property

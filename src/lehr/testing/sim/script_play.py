@@ -24,7 +24,7 @@ _LONGEST = 40 * 86_400.0
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What came of a script.
+    """Result of a script.
 
     Attributes:
         outputs: the output of each block.

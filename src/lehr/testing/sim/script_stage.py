@@ -40,7 +40,7 @@ from lehr.testing.virtual import EPOCH, VirtualClock
 from lehr.testing.world import PARTITION, Crash, registry
 
 _TOLD = ("source", "push", "decision", "fault", "recovery", "process")
-"""Kinds of events that a script shows. What people and editors did stands in the script itself."""
+"""Kinds of events that a script shows. The actions of people and editors are in the script itself."""
 
 _IDENTIFIER = re.compile(r"\b\d[0-9a-z]{14,23}\b")
 _EVIDENT = (
@@ -60,7 +60,7 @@ _PATIENCE = 60.0
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What a script is played with.
+    """The setting of a script.
 
     Attributes:
         start: wall-clock seconds at its beginning.
@@ -231,7 +231,7 @@ class Stage:
         trouble.before = before
 
     def damage(self, id: str) -> None:
-        """Change what the state file holds of an asset."""
+        """Change the state file's record of an asset."""
         damage(self.site.folder / "state.sqlite", id)
 
     async def reap(self) -> None:
@@ -242,12 +242,12 @@ class Stage:
                 await process.kill()
 
     async def kill(self, process: Process) -> None:
-        """End a control plane at once."""
+        """End a control plane immediately."""
         self._reaped.add(process.name)
         await process.kill()
 
     async def command(self, request: AnyRequest, actor: str = "ana") -> list[str]:
-        """Give the newest control plane a command; returns what it answers."""
+        """Give the newest control plane a command; returns its answer."""
         process = self.answering
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -265,7 +265,7 @@ class Stage:
     # --- time ------------------------------------------------------------------------
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass; control planes that die are cleared away at once."""
+        """Let time pass; control planes that die are cleared away immediately."""
         until = self.clock.monotonic() + seconds
         passed = asyncio.ensure_future(self.clock.sleep(seconds))
         try:
@@ -350,7 +350,7 @@ class Stage:
             self.trace.note("source", f"nothing is published: {str(error) or 'no answer'}")
 
     async def _declared(self, snapshot: Files) -> dict[str, str] | None:
-        """What a revision declares, as a clean build finds it; None if it is not whole."""
+        """A revision's declarations, from a clean build; None if it is not whole."""
         generated = await InlineGeneration(self.site.registry, self.clock).generate(snapshot)
         if errors(generated.diagnostics) or not generated.assets:
             return None
@@ -383,7 +383,7 @@ class Stage:
         return _IDENTIFIER.sub(number, text)
 
     def reading(self) -> Reading:
-        """The state file, as commands that only look read it. Its store is to be closed."""
+        """The state file, as commands that only look read it. The caller closes its store."""
         store = SqliteStore(self.site.folder / "state.sqlite", read_only=True)
         return Reading(store, PARTITION, self.clock.now(), self._governs)
 

@@ -100,7 +100,7 @@ class Repository:
         self._readers.append(reader)
 
     def leave(self, reader: asyncio.Event) -> None:
-        """Do not any more."""
+        """Stop setting `reader`."""
         self._readers.remove(reader)
 
 

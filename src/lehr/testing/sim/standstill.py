@@ -1,4 +1,4 @@
-"""What holds an asset must be there: judged while nothing happens, by what production and people are like.
+"""The obstacle of an asset must exist: judged while nothing happens, by production and people.
 
 An asset that nothing wakes any more looks well: it reports what it waits for. Whether that has long
 happened is seen from outside. So this needs no end of the history, at which the last publication
@@ -30,7 +30,7 @@ _OUT_OF_CARE = (Status.TURNED_DOWN, Status.ORPHANED)
 
 
 def complaints(scene: Scene) -> set[str]:
-    """What seems to be forgotten now, one line each, with the rule's id.
+    """Assets that seem to be forgotten now, one line each, with the rule's id.
 
     A turn may be about to notice: only a complaint that remains for some time counts.
     """
@@ -173,7 +173,7 @@ def _asked_in_vain(scene: Scene, id: str, condition: Condition) -> bool:
 
 
 def _is_over(scene: Scene, last: Asset, decision: Decision, verdict: Verdict) -> bool:
-    """Whether what a check waited for has come."""
+    """Whether what a check waited for has happened."""
     witness, now = scene.witness, scene.clock.now()
     content = witness.assets(decision.content).get(last.id, last)
     if verdict.reason == Reason.FROZEN:
@@ -242,7 +242,7 @@ def _intent(scene: Scene, last: Asset, condition: Condition) -> Iterator[Complai
 
 
 def _pinned(scene: Scene, pin: Control, last: Asset, condition: Condition) -> Iterator[Complaint]:
-    """I7: who is done is done with what its pin names."""
+    """I7: a settled asset is done with what its pin names."""
     witness, id = scene.witness, last.id
     assets = {} if pin.incarnation is None else witness.assets(pin.incarnation)
     if condition.status is not Status.CONVERGED or not scene.manners.gentle or not _whole(assets, id):

@@ -165,7 +165,7 @@ class _Full:
 
 
 class _Reads:
-    """One part of what is read of a store that now and then cannot be read, or lags."""
+    """One part of the reads of a store that sometimes cannot be read, or lags."""
 
     def __init__(self, part: str, store: SimulatedStore) -> None:
         self._part = part
@@ -194,7 +194,7 @@ def damage(path: Path, id: str) -> None:
 
 
 def _copied(path: Path) -> SqliteStore:
-    """The store at `path` as it is now, in a file of its own."""
+    """The store at `path` as it is now, in its own file."""
     copy = path.with_suffix(".lagging")
     for suffix in ("", "-wal", "-shm"):
         Path(f"{copy}{suffix}").unlink(missing_ok=True)

@@ -25,7 +25,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of one's own is made in it
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What came of a history.
+    """Result of a history.
 
     Attributes:
         violations: of invariants, one line each; none if all is well.
@@ -78,7 +78,7 @@ def spread(
     """Call `function` for each seed in `jobs` processes, in whatever order they end, until it is `over`."""
     size = jobs * _ROUND if jobs > 1 else 1
     rounds = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    # Not forked: what a fork inherits of threads and locks is not to be relied on.
+    # Not forked: inherited threads and locks are not reliable.
     pool = multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else None
     with pool or contextlib.nullcontext():
         for some in rounds:

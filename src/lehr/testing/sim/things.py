@@ -19,7 +19,7 @@ def _wish(target: Target, read: Reader) -> str:
 
 
 def wished(assets: Mapping[str, Asset], id: str, registry: Registry) -> str:
-    """What production of a thing is to hold by an incarnation's `assets`, without asking the program."""
+    """Intended production of a thing for an incarnation's `assets`, without asking the program."""
     payload = registry.payload(assets[id], Thing)
     return "+".join(
         [payload.value, *(registry.payload(assets[other], Thing).value for other in payload.reads)]

@@ -1,4 +1,4 @@
-"""What goes wrong in a random history: production, source, store, network, clocks and processes."""
+"""Faults in a random history: production, source, store, network, clocks and processes."""
 
 from __future__ import annotations
 

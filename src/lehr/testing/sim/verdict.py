@@ -1,4 +1,4 @@
-"""What must be true at the end of a history, when nothing has gone wrong for long enough."""
+"""Rules for the end of a history, when nothing has gone wrong for long enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lehr.testing.world import PARTITION
 
 
 class Judged(Protocol):
-    """What is judged: a random history, or whatever else has come to its end.
+    """The subject: a random history, or anything else that has reached its end.
 
     Attributes:
         process: the newest control plane; aside: those in whose place another one has come.
@@ -47,7 +47,7 @@ class Judged(Protocol):
 
 
 def judge(history: Judged) -> list[str]:
-    """What is wrong now, one line each."""
+    """Everything wrong now, one line each."""
     return [
         *_published(history),
         *_left_open(history),
@@ -58,7 +58,7 @@ def judge(history: Judged) -> list[str]:
 
 
 def whole(history: Judged) -> Iterator[str]:
-    """What is wrong with the state as a whole, at the very end."""
+    """Everything wrong with the state as a whole, at the very end."""
     store, witness = history.process.store, history.witness
     for damage in store.check(lambda partition: history.site.registry):
         yield f"I2: {damage.what}: {damage.why}"
@@ -73,7 +73,7 @@ def whole(history: Judged) -> Iterator[str]:
             yield f"I2: incarnation {sequence} does not read as on its first day"
     applied = {entry.content for entry in witness.ledger.values() if entry.goal is not Goal.ABSENT}
     pins = [item for item in witness.controls.values() if item.stands(history.clock.now())]
-    # What has run out is pruned, and a clock that goes back does not bring it back.
+    # Expired controls are pruned, and a clock that goes back does not bring them back.
     pinned = {item.incarnation for item in pins if not (witness.jumped and item.expires_at)}
     for sequence in pruned & {*applied, *pinned, max(witness.incarnations, default=0)}:
         yield f"I12: incarnation {sequence} is pruned, although it is needed"
@@ -84,7 +84,7 @@ def _digests(assets: Mapping[str, Asset]) -> dict[str, str]:
 
 
 def _published(history: Judged) -> Iterator[str]:
-    """I7 of publishing: what the source declares is in force."""
+    """I7 of publishing: the source's declarations are in force."""
     newest, revision = history.witness.newest, history.repository.newest.revision.revision
     wanted = history.witness.revisions.get(revision)
     found = {} if newest is None else {id: asset.digest for id, asset in newest.assets.items()}
@@ -119,8 +119,8 @@ def _as_intended(history: Judged) -> Iterator[str]:
 def _connected(history: Judged, ids: Iterable[str]) -> set[str]:
     """`ids`, and everything that is or was joined with one of them by references, in any direction.
 
-    Order among dependencies and dependants, and turndowns that wait for referrers, may keep these from
-    converging as long as one of them is in trouble; nothing else may (I9).
+    Order among dependencies and dependants, and turndowns that wait for referrers, may keep these
+    from converging while one of them is in trouble; nothing else may (I9).
     """
     joined = history.witness.joined()
     found, ahead = set(ids), list(ids)

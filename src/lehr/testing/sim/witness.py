@@ -73,7 +73,7 @@ class Published(msgspec.Struct):
 
 
 class Witness:
-    """What was written, and what was wrong with it.
+    """The writes so far, and everything wrong with them.
 
     Attributes:
         violations: one line each, with the rule's id.
@@ -141,7 +141,7 @@ class Witness:
         return {} if found is None else found.assets
 
     def last(self, id: str) -> Asset | None:
-        """How the asset last stood in intent."""
+        """The last version of the asset in intent."""
         for sequence in sorted(self.incarnations, reverse=True):
             if (asset := self.incarnations[sequence].assets.get(id)) is not None:
                 return asset
@@ -195,7 +195,7 @@ class Witness:
         return self._registry.addon(asset, TURNDOWN, Turndown)
 
     def joined(self) -> dict[str, set[str]]:
-        """Who refers, or once referred, to whom, both ways."""
+        """Referrers and targets of each asset, present and past."""
         found: dict[str, set[str]] = {}
         versions = {
             asset.digest: asset for item in self.incarnations.values() for asset in item.assets.values()
@@ -215,7 +215,7 @@ class Witness:
         ]
 
     def stays(self, id: str) -> bool:
-        """Whether something that is to stay refers to `id`, directly or through what is turned down."""
+        """Whether something that will stay refers to `id`, directly or through assets in turndown."""
         return any(
             self.turndown(asset) is None or self.stays(asset.id)
             for asset in self._cared_for()
@@ -229,7 +229,7 @@ class Witness:
             asset = self.last(id)
             assert asset is not None
             entry = self.ledger.get(id)
-            # What has come back into intent is cared for before anybody has looked at it.
+            # An asset back in intent is managed before any look at it.
             leaves = id not in self.assets() or self.turndown(asset) is not None
             removed = leaves and entry is not None and entry.goal is Goal.ABSENT
             if not removed and (id in self.assets() or self.turndown(asset) is not None):
@@ -468,9 +468,9 @@ class Witness:
         for id, payload in self.payloads("lehr.RateLimit").items():
             if not selected(payload["select"], asset) or any("/" in term for term in payload["group_by"]):
                 continue
-            # By when the turn began, which may have been before one that was admitted already.
+            # From the time when the turn began, which may be before one that was admitted already.
             latest = max(operation.started_at, *(item.at for item in self._starts), 0.0)
-            # What counted for less long, before the limit was another one, may be forgotten.
+            # Starts counted for less time, before the limit changed, may be forgotten.
             if self._used(asset, id, payload, latest, payload) >= payload["pushes"]:
                 self._broken("I3", f"{operation.asset} is admitted beyond the rate limit {id}")
             self._starts.append(_Start(operation.started_at, _counted_for(asset, id, payload), payload))
@@ -542,12 +542,12 @@ def _minutes(time: str) -> int:
 
 
 def _key(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
-    """What a rate limit counts a push of an asset for."""
+    """The rate limit's key for a push of an asset."""
     return limit, *(_group(asset, term) for term in payload["group_by"])
 
 
 def _counted_for(asset: Asset, limit: str, payload: dict[str, Any]) -> tuple[str, ...]:
-    """What a rate limit counts a push of an asset for."""
+    """The rate limit's key for a push of an asset."""
     return limit, *(_group(asset, term) for term in payload["group_by"])
 
 
@@ -563,5 +563,5 @@ def things(assets: Iterable[Asset]) -> list[Asset]:
 
 
 def _told(write: Write, answer: object) -> str:
-    """What distinguishes a write, in a line: equal runs write the same."""
+    """The distinguishing part of a write, in a line: equal runs write the same."""
     return f"{short(digest(write))} {type(answer).__name__}"

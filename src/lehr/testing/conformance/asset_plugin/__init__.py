@@ -1,7 +1,7 @@
 """The rules of `lehr.sdk.plugin`, for any asset plugin.
 
-In: a plugin with a small production of its own. Out: `AssertionError` naming the rule that it
-breaks. A test makes a fresh `Subject` for each rule and runs it:
+In: a plugin with its own small production. Out: `AssertionError` naming the rule that it breaks. A
+test makes a fresh `Subject` for each rule and runs it:
 
     @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
     def test_keeps_the_contract(rule, tmp_path):

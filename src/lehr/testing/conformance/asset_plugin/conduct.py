@@ -106,7 +106,7 @@ async def _every_way(subject: Subject) -> None:
 
 
 async def _tried(subject: Subject, aim: Aim, reader: FixedReader | None = None) -> None:
-    # Of any kind: what the exceptions are is another rule's; what they show has been noted.
+    # Of any kind: another rule judges the exceptions; what they show has been noted.
     with contextlib.suppress(Exception):
         await subject.diff(*aim, reader=reader)
     with contextlib.suppress(Exception):

@@ -73,7 +73,7 @@ async def late_writers_are_fenced_out(subject: Subject) -> None:
 
 @rule
 async def finished_operations_have_ended(subject: Subject) -> None:
-    """`status` is ENDED of an operation that ended, that raised, or that the plugin never heard of."""
+    """`status` is ENDED of an operation that ended, that raised, or that the plugin never received."""
     await subject.apply(subject.asset)
     for id in ("operation-1", "never-heard-of"):
         operation = push_of(target_of(subject.asset), id).operation

@@ -1,4 +1,4 @@
-"""What is logged while a rule is held against a plugin."""
+"""Log lines while a rule is checked against a plugin."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ async def output_of_production_is_safe_to_show(subject: Subject) -> None:
 
 
 def _talks(secret: bytes) -> Iterator[tuple[bytes, ...]]:
-    """What production prints, each in parts that are written one after the other."""
+    """Production's output, each in parts that are written one after the other."""
     half = len(secret) // 2
     yield (
         *(secret[:half], secret[half:], b" is what I know\n"),
@@ -70,7 +70,7 @@ def _cut_at_likely_limits(secret: bytes, half: int) -> bytes:
     for limit in _LIKELY_LIMITS:
         for middle in (limit, len(output) - limit):
             place = slice(middle - half, middle - half + len(secret))
-            if not output[place].strip():  # what lies half over another secret would be none
+            if not output[place].strip():  # a value half over another secret would not be one
                 output[place] = secret
     return bytes(output)
 

@@ -27,7 +27,7 @@ async def push_is_idempotent(subject: Subject) -> None:
 
 @rule
 async def disturbance_is_seen_and_healed(subject: Subject) -> None:
-    """A change behind the plugin's back is a difference, and a push takes it back."""
+    """A change behind the plugin's back is a difference, and a push reverts it."""
     await subject.apply(subject.asset)
     before = subject.observe()
     subject.disturb()

@@ -1,4 +1,4 @@
-"""What the rules of asset plugins are held against."""
+"""Subjects of the rules of asset plugins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Aim(NamedTuple):
-    """What production is to be brought to."""
+    """The intended state of production."""
 
     asset: Asset
     goal: Goal = Goal.PRESENT
@@ -40,13 +40,13 @@ class Journey(NamedTuple):
 
 @dataclass
 class Subject:
-    """An asset plugin with a small production of its own, in which nothing was applied yet.
+    """An asset plugin with its own small production, in which nothing was applied yet.
 
     Attributes:
         make: makes the plugin as it is shipped; called again, the plugin of a new process over the
             same production. Each rule closes what it made.
         registry: with the plugin's types.
-        asset: what is intended.
+        asset: the intended asset.
         changed: the same id and type with other content.
         disturb: changes production, applied from `asset`, behind the plugin's back.
         crash: kills what runs, applied from `asset`, as a crash would, where production starts it again
@@ -65,8 +65,8 @@ class Subject:
         linger: seconds for which the suite looks whether something still happens.
         patience: seconds in which an operation that was broken off must have ended, and production must
             have recovered from a crash.
-        clock: what the suite waits with.
-        plugin: the one that was made last.
+        clock: the clock with which the suite waits.
+        plugin: the latest one made.
         shown: every diff, message and exception that came out of the plugin.
     """
 
@@ -113,13 +113,13 @@ class Subject:
         return FixedReader([asset, *self.others], self.registry)
 
     def begin(self, aim: Aim, *, superseded: bool = False) -> FixedPush:
-        """A new push to `aim`, with an operation of its own, under a newer lease than all before."""
+        """A new push to `aim`, with its own operation, under a newer lease than all before."""
         self._pushes += 1
         id = f"operation-{self._pushes}"
         return push_of(target_of(*aim), id, superseded=superseded, epoch=self._pushes)
 
     async def diff(self, asset: Asset, goal: Goal = Goal.PRESENT, reader: FixedReader | None = None) -> Diff:
-        """What the plugin finds for `asset`."""
+        """The plugin's diff for `asset`."""
         call = self.plugin.diff(target_of(asset, goal), reader or self.reader(asset))
         found = await self._noted(call)
         self.shown.append(msgspec.json.encode(found, enc_hook=repr).decode())
@@ -132,7 +132,7 @@ class Subject:
         push: FixedPush | None = None,
         reader: FixedReader | None = None,
     ) -> Outcome:
-        """What came of pushing `asset`."""
+        """Result of pushing `asset`."""
         push = push or self.begin(Aim(asset, goal))
         try:
             call = self.plugin.push(target_of(asset, goal), reader or self.reader(asset), push)

@@ -1,4 +1,4 @@
-"""The rules of pushes: admission re-validates what a turn rested on, and nothing started is forgotten."""
+"""The rules of pushes: admission re-validates a turn's basis, and nothing started is forgotten."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def pushed_dependency_refuses(subject: Subject) -> None:
 
 @named_plain
 def unrelated_content_does_not_refuse(subject: Subject) -> None:
-    """What the verdicts did not rest on may change."""
+    """Facts outside of the verdicts' basis may change."""
     with subject.opened() as store:
         governed(store)
         asked = request(store, "o1")
@@ -207,7 +207,7 @@ def unknown_keeps_an_operation_open(subject: Subject) -> None:
 
 @named_plain
 def an_operation_ends_once(subject: Subject) -> None:
-    """Finishing what is not open, or was never heard of, changes nothing: not even the ledger."""
+    """Finishing an operation that is closed, or unknown, changes nothing: not even the ledger."""
     with subject.opened() as store:
         governed(store)
         admitted(store, request(store, "o1"))
@@ -280,7 +280,7 @@ def what_is_tried_again_counts_once(subject: Subject) -> None:
 
 @named_plain
 def one_share_counts_against_several_limits(subject: Subject) -> None:
-    """Limits of one key count the same starts, each over a window of its own."""
+    """Limits of one key count the same starts, each over its own window."""
     soon, long = Reservation("removals", 1, 10.0), Reservation("removals", 2, 60.0)
     with subject.opened() as store:
         governed(store)

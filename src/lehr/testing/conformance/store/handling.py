@@ -1,4 +1,4 @@
-"""The rules of handles: what is committed is there for all, whole, at once, and whatever goes wrong."""
+"""The rules of handles: commits are there for all, whole, immediately, and whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def what_was_committed_needs_no_close(subject: Subject) -> None:
 
 @named_plain
 def handles_see_each_others_commits(subject: Subject) -> None:
-    """What one has committed, another that is open already reads at once."""
+    """A commit of one handle is immediately readable by another open one."""
     with subject.opened() as writer:
         published(writer, 0, asset("a", "1"))
         with subject.opened() as reader:

@@ -115,7 +115,7 @@ def standings_come_by_id(subject: Subject) -> None:
 
 @named_plain
 def the_ledger_keeps_the_last_word(subject: Subject) -> None:
-    """One entry for each asset: what was last applied or adopted."""
+    """One entry for each asset: the last applied or adopted."""
     with subject.opened() as store:
         commit(store, Adopt(entry("b")))
         commit(store, Adopt(entry("a", content=1)))

@@ -77,7 +77,7 @@ def a_damaged_file_imports_nothing(subject: Subject) -> None:
 
 @named_plain
 def another_of_the_same_name_replaces_only_when_told(subject: Subject) -> None:
-    """Two states may have numbered their incarnations alike."""
+    """Two states may use the same numbers for their incarnations."""
     with subject.opened() as store, _exported(store) as path:
         commit(store, Import(path, NOW))
         before = list(store.intent.imported_assets(f"{PARTITION}@1"))

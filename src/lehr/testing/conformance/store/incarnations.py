@@ -178,7 +178,7 @@ def digests_can_be_recomputed(subject: Subject) -> None:
 
 @named_plain
 def equal_contents_have_equal_digests(subject: Subject) -> None:
-    """Whatever came and went before, in whatever order."""
+    """Whatever was added and removed before, in any order."""
     with subject.opened() as store:
         first = published(store, 0, asset("a", "1"), asset("b", "1"))
         published(store, 1, asset("a", "2"), asset("c", "1"), removals=["b"])
@@ -190,7 +190,7 @@ def equal_contents_have_equal_digests(subject: Subject) -> None:
 
 @named_plain
 def governance_is_of_governing_assets_alone(subject: Subject) -> None:
-    """It changes exactly when one of them comes, goes or changes."""
+    """It changes exactly when one of them is added, removed or changed."""
     with subject.opened() as store:
         none = published(store, 0, asset("a", "1"))
         some = published(store, 1, asset("rule", "1", type=RULE))

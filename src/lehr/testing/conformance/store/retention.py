@@ -246,7 +246,7 @@ def old_records_are_pruned(subject: Subject) -> None:
 
 @named_plain
 def a_pruned_version_vouches_for_no_addon(subject: Subject) -> None:
-    """Whether the addon stood all the time is not known any more: what hangs on it waits longer, not less."""
+    """Whether the addon was there all the time is no longer known: its dependents wait longer, not less."""
     with subject.opened() as store:
         for sequence, has in enumerate((True, False, True)):
             version = asset("a", str(sequence), {_ADDON: {}} if has else {})

@@ -1,4 +1,4 @@
-"""What the rules of stores are held against, and the sample values that they write."""
+"""Subjects of the rules of stores, and the sample values that they write."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def contents(store: Store, sequence: int, partition: Partition = PARTITION) -> l
 
 
 def basis(store: Store, id: str) -> Basis:
-    """What verdicts about an asset rest on now."""
+    """The current basis of verdicts about an asset."""
     newest = store.intent.newest(PARTITION)
     heads = list(store.intent.heads(PARTITION, [AssetId(id)]))
     version, _ = store.records.controls(PARTITION, NOW)
@@ -196,7 +196,7 @@ def finish(id: str, outcome: Any, *, at: float = NOW + 1, ledger: LedgerEntry | 
 
 
 def entry(id: str, *, content: int = 1, operation: str | None = None, at: float = NOW) -> LedgerEntry:
-    """What production holds for an asset."""
+    """Production's state of an asset."""
     return LedgerEntry(
         PARTITION, AssetId(id), digest(f"content {content}"), content, Goal.PRESENT, operation, at
     )

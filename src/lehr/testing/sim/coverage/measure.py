@@ -1,4 +1,4 @@
-"""Histories played with a recorder, and what they reach together."""
+"""Histories played with a recorder, and the lines that they reach together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Lines = dict[str, frozenset[int]]
 
 
 class Module(msgspec.Struct, frozen=True):
-    """What histories reach of a module.
+    """Lines that histories reach in a module.
 
     Attributes:
         name: as it is imported.

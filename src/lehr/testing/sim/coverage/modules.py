@@ -9,7 +9,7 @@ from pathlib import Path
 from lehr.base.errors import LehrError
 
 DECIDING = ("lehr.checks", "lehr.enforce", "lehr.publish", "lehr.store.sql", "lehr.store.sqlite")
-"""What a simulation is for: the packages that decide, and write down what was decided."""
+"""The subject of a simulation: the packages that decide, and record decisions."""
 
 
 def sources(names: Iterable[str]) -> dict[str, Path]:

@@ -46,7 +46,7 @@ class Tracing(Recorder):
         sys.settrace(self._before)
 
     def _at_calls(self) -> Callable[[FrameType, str, Any], Any]:
-        """What is called at each call in the program: nothing here costs as much."""
+        """Called at each call in the program: nothing else here costs as much."""
         wanted, reached = self.wanted, self.reached
         known: dict[int, _Lines] = {}  # by id, as to hash a code object is to hash all of it
 
@@ -63,7 +63,7 @@ class Tracing(Recorder):
 
 
 class _Lines:
-    """What was not yet seen of one code object, which is kept so that its id stays its own."""
+    """Unseen lines of one code object, which is kept so that its id stays its own."""
 
     def __init__(
         self, code: CodeType, wanted: Mapping[str, AbstractSet[int]], reached: Mapping[str, set[int]]

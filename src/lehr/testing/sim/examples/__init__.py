@@ -1,4 +1,4 @@
-"""Scenarios over the workspaces that are shipped: what fault plans are made for.
+"""Scenarios over the shipped workspaces, made for fault plans.
 
 In: the files of the examples. Out: `SCENARIOS`, by name.
 

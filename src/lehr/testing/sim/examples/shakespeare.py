@@ -40,7 +40,7 @@ def _file(target: Target, read: Reader) -> Any:
 
 
 def _command(target: Target, read: Reader) -> Any:
-    """What counts is whether the rows are there: those of a newer schema do for an older one, too."""
+    """It only matters whether the rows are there: those of a newer schema also do for an older one."""
     return {"applied": read.payload(target.id, Command).apply[:2]}
 
 
@@ -104,7 +104,7 @@ def _schema_effects(target: Target, read: Reader, intended: Any, observed: Any) 
 
 
 def _present(value: Any) -> Mapping[str, Any]:
-    """What serves of a value of production: nothing of what is absent, half made, drained or fenced."""
+    """The serving part of a value of production: nothing of what is absent, half made, drained or fenced."""
     if not isinstance(value, dict) or value.keys() <= {str(goal) for goal in Goal}:
         return {}
     return value

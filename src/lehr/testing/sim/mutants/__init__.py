@@ -1,4 +1,4 @@
-"""Planted bugs: does the simulation find what it is there to find?
+"""Planted bugs: does the simulation find the bugs it should?
 
 In: mutations of the program, each a unified diff with a few words about it. Out: for each, the first
 history or scenario that breaks a rule because of it, or that none does.
@@ -26,16 +26,16 @@ copy in processes of its own: the random histories from seed 0 up, then, where t
 scenarios of the tests. A history that does not end is a finding, too. What is found is found again by
 its seed alone:
 
-    lehr sim mutant NAME --seed 17            play it, and say which rule it breaks
-    lehr sim mutant NAME --seed 17 --show     tell it as a story
+    lehr sim mutant NAME --seed 17            play it, and report which rule it breaks
+    lehr sim mutant NAME --seed 17 --show     narrate it
 
 | module | what |
 |---|---|
 | `patch` | unified diffs: read, and applied to code that may have moved a little |
-| `mutation` | a mutation and what is said of it; those that come with Lehr |
+| `mutation` | a mutation and its description; those that come with Lehr |
 | `judge` | copies, changes, plays and finds |
 | `player` | the process that plays against a copy |
 
-Architecture invariant: what judges is never changed. A mutation that touches `lehr.testing` is
+Architecture invariant: the judge is never changed. A mutation that touches `lehr.testing` is
 refused.
 """

@@ -41,7 +41,7 @@ _LAST_WORDS = 3
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What came of a mutation.
+    """Result for a mutation.
 
     Attributes:
         case: the first that goes wrong, such as `seed 17`; None if none does.
@@ -90,7 +90,7 @@ def hinted(mutation: Mutation) -> list[str]:
 
 
 def hint(case: str) -> str:
-    """How a case is written into the header of what it has found."""
+    """How a case is written into the header of the mutation that it has found."""
     kind, _, argument = case.partition(" ")
     return f"scenario {Path(argument).stem}" if kind == "scenario" else case
 
@@ -165,7 +165,8 @@ def mutated(mutation: Mutation) -> Iterator[Path]:
 def copied() -> Iterator[Path]:
     """A folder with a copy of the package."""
     with scratch() as folder:
-        # With what is compiled, which is right as long as a file's time is: most files stay as they are.
+        # Including compiled files, which are valid while a file's time is: most files stay as they
+        # are.
         shutil.copytree(_PACKAGE, folder / _PACKAGE.name)
         yield folder
 
@@ -186,7 +187,7 @@ class _Hunt:
     def __init__(
         self, folder: Path, played: Sequence[str], longest: float, *, to_the_end: bool = False
     ) -> None:
-        """Play in the copy in `folder`; `to_the_end`: go on when something has gone wrong."""
+        """Play in the copy in `folder`; `to_the_end`: continue after a failure."""
         self.broken: dict[int, tuple[str, ...]] = {}
         self.tried = 0
         self._folder = folder
@@ -230,7 +231,7 @@ class _Hunt:
         """Read the process's output to its end; returns the case that it began last, None for nothing.
 
         Raises:
-            _Over: what it would play now is of no interest any more.
+            _Over: its next case is of no interest any more.
         """
         assert process.stdin is not None
         assert process.stdout is not None

@@ -22,10 +22,10 @@ class Mutation(msgspec.Struct, frozen=True):
     Attributes:
         bug: the class of bugs that it represents; empty if not given.
         thought: what its author may have had in mind.
-        breaks: the invariant that does not hold any more.
-        outside: what no history simulates and the bug lies in; empty if histories should find it.
+        breaks: the invariant that is broken.
+        outside: the area of the bug that no history simulates; empty if histories should find it.
         found: the case that last found it, played first: `seed 17`, `scenario NAME`, `test tests/...`.
-        files: what it changes; paths begin with `lehr/`.
+        files: its changes; paths begin with `lehr/`.
     """
 
     name: str

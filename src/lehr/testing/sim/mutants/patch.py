@@ -1,4 +1,4 @@
-"""Unified diffs, applied to text that may have drifted from what they were made of."""
+"""Unified diffs, applied to text that may have drifted from the original."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _unchanged(lines: Sequence[tuple[str, str]]) -> int:
 
 
 class FilePatch(msgspec.Struct, frozen=True):
-    """What changes in one file."""
+    """The changes in one file."""
 
     path: str
     hunks: tuple[Hunk, ...]

@@ -35,7 +35,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """The result of one case, by its number among those that were read.
 
     Attributes:
-        violations: None when it begins; when it is over, what went wrong.
+        violations: None when it begins; when it is over, everything that went wrong.
     """
 
     number: int
@@ -80,14 +80,14 @@ def _scenario(path: str) -> Sequence[str]:
 
 
 def _plans(argument: str) -> Sequence[str]:
-    """What the first plan of a share raises an alarm about."""
+    """Alarms of the first plan of a share that raises any."""
     scenario, _, share = argument.partition(" ")
     number, _, shares = share.partition("/")
     return _first_alarm(scenario, lambda found: found.plans.played[int(number) :: int(shares)])
 
 
 def _plan(argument: str) -> Sequence[str]:
-    """What one plan raises an alarm about."""
+    """Alarms of one plan."""
     scenario, _, name = argument.partition(":")
     return _first_alarm(scenario, lambda found: found.selected(name)[:1])
 
@@ -127,7 +127,7 @@ _PLAY: Mapping[str, Callable[[str], Sequence[str]]] = {
     "plan": _plan,
     "test": _test,
 }
-"""How each kind of case is played: with what argument, and what is wrong."""
+"""How each kind of case is played: its argument, and its problems."""
 
 
 if __name__ == "__main__":

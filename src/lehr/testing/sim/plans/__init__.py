@@ -1,6 +1,6 @@
 """Fault plans: a run without faults, and then the same run with one fault at each point in turn.
 
-In: a `Scenario`. Out: for each plan, the alarms: what is not as it was without the fault.
+In: a `Scenario`. Out: for each plan, the alarms: differences from the run without the fault.
 
 After Sieve (OSDI 2022), which found 46 bugs in ten Kubernetes controllers this way. Random histories
 (`lehr.testing.sim.history`) try deep combinations and may miss a particular place; plans try every
@@ -9,17 +9,17 @@ place, one fault at a time, and say exactly which one.
 A scenario is a deterministic course of commits, commands and drift, each left to come to rest before
 the next. The *reference* is the scenario played once without any fault. It passes *points*: every
 commit of the store, every look at production, every begin of a push, every write of production, every
-event that wakes (a word of the source, a publication, a word of a person, a hint), every read of the
+event that wakes (a notification of the source, a publication, a command, a hint), every read of the
 source; each with a digest of the state around it. A *plan* is one fault at one point:
 
 | at | faults |
 |---|---|
-| a commit | crash before, crash after; another control plane starts, or the first is held meanwhile |
-| a commit | the scenario's next step comes at once, into the middle of this one |
+| a commit | crash before, crash after; another control plane starts, or does so while the first is held |
+| a commit | the scenario's next step comes immediately, in the middle of this one |
 | an admission | reads of the store are stale; further back before what removes or destroys |
 | a look before what removes or destroys | fails; finds what was there before |
-| a push | fails, applied but failed, applied in part, answer lost, hangs, goes on by itself; held |
-| a write | crash before, crash after; what was written shows late; held |
+| a push | fails, applied but failed, applied in part, answer lost, hangs, runs on; held |
+| a write | crash before, crash after; the write shows late; held |
 | an event | lost; doubled, the second time late |
 | a read | unreadable; truncated, blank, repeated files; half of the source; all but its first file gone |
 
@@ -39,10 +39,10 @@ and a test plays pruned plans to see that they are right.
 
 | module | what |
 |---|---|
-| `scenario` | scenarios, and how to write one; two stand in `lehr.testing.sim.examples` |
+| `scenario` | scenarios, and how to write one; two are in `lehr.testing.sim.examples` |
 | `plan` | points, faults, plans, the reference: values |
 | `planning`, `pruning`, `oracles`, `damage` | which plans there are, which are played, what must be equal |
-| `saboteur` | stands at every point of a run, counts it, and strikes |
+| `saboteur` | waits at every point of a run, counts it, and strikes |
 | `written` | the state that is compared, kept up write by write |
 | `play`, `campaign` | one run; all of them, over all processors |
 

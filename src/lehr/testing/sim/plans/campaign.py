@@ -23,10 +23,10 @@ _CHUNK = 4
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What came of a plan.
+    """Result of a plan.
 
     Attributes:
-        alarms: what is not as without the fault, one line each; none if all is well.
+        alarms: differences from the run without the fault, one line each; empty if all is well.
         seconds: of virtual time.
     """
 
@@ -53,7 +53,7 @@ def campaign(scenario: str, fencing: Fencing = Fencing.NATIVE) -> Campaign:
     """Play the reference of a scenario of `SCENARIOS`, with a provider of this fencing, and plan.
 
     Raises:
-        LehrError: the scenario does not come to its end even without a fault.
+        LehrError: the scenario does not reach its end even without a fault.
     """
     reference = _reference(scenario, fencing)
     plans = plans_of(reference, SCENARIOS[scenario]().declaring)
@@ -79,7 +79,7 @@ def judge_all(campaign: Campaign, plans: Sequence[Plan], jobs: int) -> Iterator[
     if jobs == 1 or len(plans) <= _CHUNK:
         yield from (judge(campaign, plan) for plan in plans)
         return
-    # Not forked: what a fork inherits of threads and locks is not to be relied on.
+    # Not forked: inherited threads and locks are not reliable.
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs, _begin_worker, (campaign,)) as pool:
         yield from pool.imap_unordered(_judge_here, plans, chunksize=_CHUNK)

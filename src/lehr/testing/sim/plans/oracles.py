@@ -1,4 +1,4 @@
-"""What must be equal with a fault and without: the end, and the way to it. Pure.
+"""Equalities with a fault and without: the end, and the way to it. Pure.
 
 After Sieve (OSDI 2022). Its second oracle counts creates and deletes; here it is the values that
 production of each asset went through, so that it also finds the right number of wrong updates. That

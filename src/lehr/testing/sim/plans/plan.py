@@ -1,4 +1,4 @@
-"""Values: where a fault can strike, what strikes there, and what a run without faults was like."""
+"""Values: where a fault can strike, which one, and how a run without faults went."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Where(enum.StrEnum):
 
 
 class Fault(enum.StrEnum):
-    """What strikes at a point.
+    """The fault at a point.
 
     Attributes:
         CRASH_BEFORE, CRASH_AFTER: the control plane is killed; at a commit or a production write.
@@ -33,7 +33,7 @@ class Fault(enum.StrEnum):
             first continues.
         EARLY: at a commit, the scenario's next step does not wait until this one has come to rest.
         OUTDATED: a look at production finds what it held before its last change.
-        LATE: what was written cannot be seen for some seconds.
+        LATE: a write cannot be seen for some seconds.
         LOST, DOUBLED: an event never comes, or comes once more, late.
         FAIL: of a look, or of a push.
         APPLIED, PARTIAL, UNHEARD, HANG, DETACHED: what becomes of a push, as in `PushFault`.
@@ -96,10 +96,10 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """One fault at one point: what a run is played with.
+    """One fault at one point: the input of a run.
 
     Attributes:
-        since: for STALE, the commit that reads do not find any more; it and all later ones.
+        since: for STALE, the first commit that reads do not find any more, nor any later one.
         path: for damage to one file of the source, that file.
     """
 
@@ -127,10 +127,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """How everything stood when a step had come to rest.
+    """State of everything when a step had come to rest.
 
     Attributes:
-        production: what there is, by asset.
+        production: its values, by asset.
         ledger: (content digest, goal) by asset.
         standing: (status, reason) by asset.
         incarnation: digest of the newest one.

@@ -76,7 +76,7 @@ def _early(reference: Reference) -> Iterator[Plan]:
 
 
 def _stale(reference: Reference) -> Iterator[Plan]:
-    """Before every admission, reads miss what was written last; before what takes away, more of it."""
+    """Before every admission, reads miss the last writes; before removals, more of them."""
     commits = reference.of(Where.COMMIT)
     for place, point in enumerate(commits):
         if not point.admits:

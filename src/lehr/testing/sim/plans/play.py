@@ -37,7 +37,7 @@ from lehr.testing.virtual import VirtualClock, run
 from lehr.testing.world import Crash
 
 SEED = 1
-"""Of every run: what differs from the reference is what the fault has done."""
+"""Of every run: any difference from the reference is then the fault's effect."""
 
 _TRAITS = Traits(
     goals=frozenset({Goal.DRAINED, Goal.FENCED, Goal.ABSENT}),
@@ -71,8 +71,8 @@ class Play:
 
     Attributes:
         trace: what happened.
-        alarms: one line each; what is wrong.
-        rests: how everything stood after each step.
+        alarms: problems, one line each.
+        rests: state of everything after each step.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Play:
         self.alarms[:0] = dict.fromkeys([*self._witness.violations, *self._production.broken])
 
     def as_reference(self) -> Reference:
-        """What other runs of the scenario are compared with, after `play`."""
+        """The basis of comparison for other runs of the scenario, after `play`."""
         seconds = self.trace.events[-1].at
         points, way = tuple(self._saboteur.points), self._way()
         declared = {name: item or {} for name, item in self._witness.revisions.items()}
@@ -153,7 +153,7 @@ class Play:
         await self._end()
 
     async def _declare(self) -> None:
-        """What each revision declares, from a build of its own; the reference knows it for all runs."""
+        """Each revision's declarations, from a build of its own; the reference knows it for all runs."""
         if self.reference is not None:
             self._witness.revisions.update(self.reference.declared)
             self._slow_down()
@@ -187,7 +187,7 @@ class Play:
 
     @property
     def _process(self) -> Process:
-        """The one that people talk to."""
+        """The control plane that people give commands to."""
         return self._processes[-1]
 
     async def _begin(self) -> None:
@@ -316,7 +316,7 @@ class Play:
         return False
 
     async def _hurried(self, seconds: float) -> bool:
-        """Let time pass. True at once if the next step is to come early."""
+        """Let time pass. True immediately if the next step should come early."""
         hurry = self._saboteur.hurry
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

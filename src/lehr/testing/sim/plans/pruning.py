@@ -24,7 +24,7 @@ class Pruned(msgspec.Struct, frozen=True):
     Attributes:
         played: those that are left.
         pruned: (plan, reason) of the others.
-        states: how many different states the faults of those that are left strike in.
+        states: number of different states in which the faults of those strike.
     """
 
     played: tuple[Plan, ...]
@@ -54,14 +54,14 @@ Key = Callable[[Plan, Points], Hashable | None]
 
 
 def nobody_beside(plan: Plan, points: Points) -> str | None:
-    """Where the provider keeps no late writer out, another control plane starts when the first has ended."""
+    """Without native fencing, another control plane starts only when the first has ended."""
     if plan.fault not in (Fault.SECOND, Fault.HELD) or points.fencing is Fencing.NATIVE:
         return None
     return "two control planes at once need a provider with native fencing"
 
 
 def nothing_missed(plan: Plan, points: Points) -> str | None:
-    """Stale reads miss nothing if nothing was written that anybody reads."""
+    """Stale reads miss nothing if the unseen writes are never read."""
     if plan.fault is not Fault.STALE:
         return None
     window = points.commits(plan.since, plan.number - 1)

@@ -58,7 +58,7 @@ class Saboteur:
         step: of the scenario.
         way: values that production of each asset went through, without what the fault itself left there.
         revisions: of the source that the fault has left, and which one was damaged.
-        hurry: set once the next step is to come.
+        hurry: set once the next step should happen.
         replace: starts another control plane; called with whether the first should be stopped
             first.
     """
@@ -85,7 +85,7 @@ class Saboteur:
     # --- counting ----------------------------------------------------------------------
 
     def _pass(self, where: Where) -> Fault | None:
-        """Count a point; what strikes there, if anything does."""
+        """Count a point; returns the fault that strikes there, if any."""
         self._counts[where] += 1
         plan = self.plan
         if plan is None or self.struck or (plan.where, plan.number) != (where, self._counts[where]):

@@ -1,4 +1,4 @@
-"""Scenarios: what people do, step by step, each left to come to rest before the next."""
+"""Scenarios: people's actions, step by step, each left to come to rest before the next."""
 
 from __future__ import annotations
 
@@ -81,5 +81,5 @@ class Editor:
         self.write(path, text.replace(old, new))
 
     def save(self, what: str) -> Edit:
-        """What has been edited so far, as a step."""
+        """The edits so far, as a step."""
         return Edit(what, dict(self.files))

@@ -1,4 +1,4 @@
-"""What of the state counts when two runs are compared: all of it but identifiers and times."""
+"""The compared part of the state of two runs: all of it but identifiers and times."""
 
 from __future__ import annotations
 
