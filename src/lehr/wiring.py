@@ -361,8 +361,8 @@ def parts(deployment: Deployment, store_address: str | None = None) -> Parts:
     """The parts of a control plane. The caller holds the state folder's lock.
 
     Args:
-        store_address: where the store is, if the state folder does not say. It may hold a password, so it is
-            not part of the deployment, which plugins see.
+        store_address: where the store is, if not recorded in the state folder. It may hold a password, so it
+            is not part of the deployment, which plugins see.
 
     Raises:
         TransientError, StalledError: the store cannot be opened.

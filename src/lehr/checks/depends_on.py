@@ -38,7 +38,7 @@ _BY_CAPACITY = f"/addons/{DEPENDS_ON}/capacity/"
 _BY_VERSION = f"/addons/{DEPENDS_ON}/versions/"
 
 MOST = 1000
-"""Assets that are looked at because they go first, directly or through others."""
+"""Maximum number of assets that are checked because they go first, directly or through others."""
 
 Judge = Callable[[Diff], str | None]
 """Why another asset's diff makes the asset wait; None when it does not."""
@@ -48,7 +48,7 @@ class _Question(msgspec.Struct, frozen=True):
     """Another asset to check, and how to judge its diff.
 
     Attributes:
-        through: for people, which other asset it is looked at for; empty for the one that asks.
+        through: for messages, the other asset that it is checked for; empty for the asset to push.
     """
 
     id: AssetId
@@ -97,7 +97,7 @@ def _questions(request: CheckRequest, read: CheckReader) -> Iterator[_Question]:
 async def _beyond(
     request: CheckRequest, read: CheckReader, obstacles: list[_Obstacle]
 ) -> AsyncIterator[_Obstacle]:
-    """What goes before those that go first and have nothing to do, and so on: breadth first."""
+    """Obstacles further ahead: the dependencies of idle dependencies, and so on, breadth first."""
     first, waits = read.registry.dependencies(request.asset), {obstacle.id for obstacle in obstacles}
     met = {request.asset.id, *first}
     ahead = [id for id in first if id not in waits]

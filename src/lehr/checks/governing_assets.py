@@ -1,4 +1,4 @@
-"""What governs a push: the assets and controls of one kind that select it."""
+"""The assets and controls of one kind that govern a push."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _ROUTINE_SHARE = 8
 
 
 class TurnQueue(Generic[T]):
-    """First in, first out, in two classes: urgent turns before routine ones, but not for ever.
+    """First in, first out, in two classes: urgent turns before routine ones, but not forever.
 
     Items are hashable; a routine one that has become urgent moves up.
     """

@@ -29,7 +29,7 @@ class _Head(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AssetDocument(_Head, frozen=True, omit_defaults=True):
-    """An asset as it stands in an incarnation.
+    """An asset in an incarnation.
 
     Attributes:
         digest: of id, type and body. Where it comes from does not count.

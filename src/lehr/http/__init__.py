@@ -6,9 +6,10 @@ problem+json with what, why, and how to fix it.
 Architecture invariants:
 
 * Nothing is written, and no commands are accepted: clients are not authenticated. One exception: a client
-with a secret can trigger a check of the source. * Requests are bounded in time and space before they are
-processed; waiting ones are bounded in number. Nothing is buffered for clients that do not read. * The only
-place that knows HTTP; `lehr.query` computes the answers.
+  with a secret can trigger a check of the source.
+* Requests are bounded in time and space before they are processed; waiting ones are bounded in number.
+  Nothing is buffered for clients that do not read.
+* The only place that knows HTTP; `lehr.query` computes the answers.
 
 | module | what |
 |---|---|

@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         idle_seconds: without a request.
         stall_seconds: that a client may take to read a share of a response.
         line_seconds: for filtering one incarnation's changes for a watch.
-        page_seconds: after which a page ends early, to be continued at its cursor.
+        page_seconds: after which a page ends early; the next continues at its cursor.
         page_work: operations of a page's filter, over all assets; after them, the same.
         filter_processes: for heavy filters of pages; one more for watches.
         filter_seconds: for a heavy filter on one asset, which then does not match.

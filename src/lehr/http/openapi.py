@@ -32,7 +32,7 @@ class Health(msgspec.Struct, frozen=True):
 
     Attributes:
         partitions: how many there are.
-        running: whether a `lehr run` answers beside this server.
+        running: whether a `lehr run` answers next to this server.
     """
 
     status: str

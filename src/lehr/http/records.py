@@ -85,7 +85,7 @@ class OfClaim(OfPartition, frozen=True):
 
 
 class OfUsage(msgspec.Struct, frozen=True):
-    """Of which limit, `but` for one holder; without a `window`, starts count until they have ended."""
+    """Of which limit, except holder `but`; without a `window`, starts count until they have ended."""
 
     key: Annotated[str, Meta(max_length=2000)]
     window: Annotated[float, Meta(ge=0)] | None = None
@@ -94,7 +94,7 @@ class OfUsage(msgspec.Struct, frozen=True):
 
 
 class OfPrunable(OfPartition, frozen=True):
-    """With how many that are kept, and what is kept because it is younger (before a time)."""
+    """How many are kept, and the time after which younger ones are kept."""
 
     keep: Annotated[int, Meta(ge=1, le=2**53)]
     before: Annotated[
@@ -118,7 +118,7 @@ class Since(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """How many count against a limit, and when the oldest stops to; null: when it has ended."""
+    """How many count against a limit, and when the oldest stops counting; null: when it has ended."""
 
     used: int
     frees_at: Moment | None
@@ -132,7 +132,7 @@ class NumberedDecision(msgspec.Struct, frozen=True):
 
 
 class Controls(msgspec.Struct, frozen=True):
-    """What people have said and still stands, and the version of all that."""
+    """The active controls, and the version of the whole set."""
 
     version: int
     controls: list[Control]

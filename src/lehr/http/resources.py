@@ -251,7 +251,7 @@ def _compare(question: Question, asked: OfComparison) -> Answer:
 
 
 class OfRows(OfPartition, frozen=True):
-    """Those that stand how."""
+    """Which of them, by status."""
 
     status: Annotated[str, Meta(description="Only those that stand so, such as Waiting.")] = ""
 

@@ -22,7 +22,7 @@ MODELS: Mapping[str, Callable[[SourceFile], Iterator[DeclaredAsset]]] = {
 
 
 def modelled(file: SourceFile) -> Iterator[DeclaredAsset]:
-    """The assets of what `file` describes, in the words of the model that it names with `model`.
+    """The assets that `file` describes, in the words of the model that it names with `model`.
 
     Raises:
         UnreadableFileError: it names none, or does not match it; has all problems, each with its place.

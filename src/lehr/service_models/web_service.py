@@ -48,7 +48,7 @@ class Cluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebService(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What people write of a web service.
+    """What people write about a web service.
 
     Attributes:
         name: the first part of its assets' ids.

@@ -7,8 +7,9 @@ Architecture invariants:
 
 * The only SQL of the program is in this package.
 * All writing goes through `Store.commit`: one call, one atomic transaction. So there is one list of all crash
-points, and one place where writes are grouped. * Rows of incarnations are only ever appended, and pruned: an
-incarnation is whole or gone. * The store does not keep production's state, only decisions and actions.
+  points, and one place where writes are grouped.
+* Rows of incarnations are only ever appended, and pruned: an incarnation is whole or gone.
+* The store does not keep production's state, only decisions and actions.
 
 | | what |
 |---|---|

@@ -41,7 +41,7 @@ def is_gone(file: Path) -> bool:
 
 
 def store_of(file: Path, named: str | None = None, *, read_only: bool = False) -> CheckableStore:
-    """The store in the state file `file`, or where its folder says, or at the address `named`.
+    """The store in the state file `file`, at the address in its folder, or at the address `named`.
 
     Args:
         read_only: True for readers. Otherwise a missing store is created, and remembered.

@@ -21,18 +21,18 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 Arguments = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Script = Arguments | Text
-"""A program with its arguments, run as it stands; or text for `/bin/sh -c`."""
+"""A program with its arguments, run without a shell; or text for `/bin/sh -c`."""
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Something that a script can check, and another can bring about.
 
-    What the scripts print is kept and shown, with the secrets hidden that they were given; it must
-    hold no others.
+    The output of the scripts is kept and shown, with the secrets hidden that they were given; it must hold no
+    others.
 
     Attributes:
-        check: only looks. Exit code 0: it is as intended; 1: it is not, and the first lines of
-            standard output say how it differs; anything else: the check itself failed.
+        check: read-only. Exit code 0: it is as intended; 1: it is not, and the first lines of standard output
+            describe the difference; anything else: the check itself failed.
         apply: brings it about; afterwards `check` must exit with 0. May be run again at any time.
         remove: takes it away; afterwards `check` must exit with 1. Without it the asset cannot
             be turned down.

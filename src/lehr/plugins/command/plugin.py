@@ -45,9 +45,11 @@ class CommandPlugin(AssetPlugin):
     * Production is whatever the scripts read and change; Lehr knows nothing about it.
     * A diff is an exit code of `check` that is not the intended one, with the first lines that it printed.
     * A push runs a script to its end, even if newer content has overtaken it: half a script is worse than an
-    old one. * Its outcome is unknown while processes of the script are left. They carry a mark that outlives
-    Lehr, and `status` returns RUNNING until the last of them has ended. * It never runs a second script for
-    an asset while one still runs, and no part of one in Lehr's own process.
+      old one.
+    * Its outcome is unknown while processes of the script are left. They carry a mark that outlives Lehr, and
+      `status` returns RUNNING until the last of them has ended.
+    * It never runs a second script for an asset while one still runs, and no part of one in Lehr's own
+      process.
 
     Args:
         base: where commands run, and what their directories are relative to.

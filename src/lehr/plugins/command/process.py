@@ -246,7 +246,7 @@ class _Child:
     def reap(self) -> int | None:
         """The exit code, after reading what is still in the pipes; None if it has not ended.
 
-        Pipes that daemons keep open are not waited for: what the process itself wrote is there.
+        Pipes that daemons keep open are not waited for: the output of the process itself is complete.
         """
         for descriptor in list(self._pipes):
             for _ in range(_MOST_CHUNKS_AFTER_END):

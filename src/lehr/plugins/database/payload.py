@@ -101,11 +101,11 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table.
 
     Attributes:
-        columns: by name. One that the database has and that is not here is to be dropped, which
-            needs approval.
+        columns: by name. One that the database has and that is not here will be dropped, which needs
+            approval.
         primary_key: names of columns, in order; it is made with the table and not changed later.
         indexes: by name.
-        absent: true asks for the whole table to be dropped, which needs approval.
+        absent: true drops the whole table, which needs approval.
     """
 
     columns: dict[Name, Column] = {}
@@ -138,11 +138,11 @@ class DatabaseSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
             password. A host with a slash is the directory of a Unix socket. Relative paths are
             relative to the base directory of the deployment.
         password: where the password is kept, for PostgreSQL.
-        version: what others require of the schema; raised with each change that they rely on. 0 for
-            one of which nobody requires anything: then none is kept.
+        version: the version that others require; raised with each change that they rely on. 0 if no other
+            asset requires one: then none is kept.
         schema: PostgreSQL's schema; SQLite has none.
         tables: by name. Tables that are not here are never looked at.
-        create_database: make the database, or SQLite's file, if there is none.
+        create_database: create the database, or SQLite's file, if it does not exist.
     """
 
     connection: str

@@ -51,11 +51,12 @@ class DatabasePlugin(AssetPlugin):
     * A diff names tables, columns, indexes and the version, in the database's words. Its effects have both
       versions, which others wait for, and show whether rows, values or guarantees would be lost.
     * A push takes one step after another: the database, if it should be created; one transaction with all
-    edits except indexes; each index, built concurrently. Every step takes a lock and compares again first, so
-    that two pushes never overlap, and none acts on stale data. * Its outcome is unknown when the connection
-    ends in a step, which may or may not have been carried out. `status` waits for the thread; the server ends
-    what a killed process had begun. * It never reads rows, takes a database down, or destroys anything except
-    as part of the exact diff that a person approved.
+      edits except indexes; each index, built concurrently. Every step takes a lock and compares again first,
+      so that two pushes never overlap, and none acts on stale data.
+    * Its outcome is unknown when the connection ends in a step, which may or may not have been carried out.
+      `status` waits for the thread; the server ends what a killed process had begun.
+    * It never reads rows, takes a database down, or destroys anything except as part of the exact diff that a
+      person approved.
 
     Args:
         base: what relative paths are relative to.

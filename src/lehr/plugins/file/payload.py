@@ -36,7 +36,7 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         content: the content as text, stored as UTF-8.
         content_base64: the content as bytes.
         content_secret: where the content is kept, as it is a secret; exactly one of the three is
-            given. With this one, `mode` must let nobody else read it (`"0600"`, `"0640"`).
+            given. With this one, `mode` must not let other users read it (`"0600"`, `"0640"`).
         mode: permissions as 3 or 4 octal digits.
         owner, group: names or numbers; without them they are left as they are.
         make_parents: make directories that are missing on the way.

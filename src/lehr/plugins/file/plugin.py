@@ -36,11 +36,12 @@ class FilePlugin(AssetPlugin):
 
     * Production is a path of this machine, and files that a push may have left next to it.
     * A diff names `content` (by size and digest), `mode`, `owner`, `group`, or that something else is at the
-    path. * A push writes a new file next to the old one and renames it over that, so that readers see the old
-      content or the new, and a crash leaves one of them. FENCED moves the file aside, PRESENT brings it
-      back, ABSENT removes both.
-    * Its outcome is never in doubt for long: `status` waits for the thread that writes, and a push that
-      died with Lehr has left at most a temporary file, which the next diff finds.
+      path.
+    * A push writes a new file next to the old one and renames it over that, so that readers see the old
+      content or the new, and a crash leaves one of them. FENCED moves the file aside, PRESENT brings it back,
+      ABSENT removes both.
+    * Its outcome is never in doubt for long: `status` waits for the thread that writes, and a push that died
+      with Lehr has left at most a temporary file, which the next diff finds.
     * It never follows a symbolic link at the path, replaces a directory, device or pipe, or shows content.
 
     Args:

@@ -46,9 +46,9 @@ class Process(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     Attributes:
         command: program and arguments; no shell reads them.
-        environment: variables beside PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and
-            TMPDIR, which come from Lehr's own environment. A value may be a reference to a secret;
-            when the reference changes, or the encrypted file that it names, the replicas are rolled.
+        environment: variables in addition to PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_ALL, TZ and TMPDIR,
+            which come from Lehr's own environment. A value may be a reference to a secret; when the reference
+            changes, or the encrypted file that it names, the replicas are rolled.
         replicas: how many run.
         ports: ports that replicas listen on.
         health_url: a replica is healthy while GET answers 200. Without it, a replica is healthy

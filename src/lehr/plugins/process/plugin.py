@@ -54,15 +54,16 @@ class ProcessPlugin(AssetPlugin):
     """Keeps programs running, with the number of replicas and the content that intent asks for.
 
     * Production is processes. Each carries marks, in a note and in its environment, with its asset, its
-    replica and the content that it was started with; nothing else is remembered. * A diff names replicas that
-    are missing, too many, of other content or unhealthy. Its effects have the
+      replica and the content that it was started with; nothing else is remembered.
+    * A diff names replicas that are missing, too many, of other content or unhealthy. Its effects have the
       replicas and the version before and after, which balancers and schemas wait for.
     * A push handles a few replicas at a time: it ends the old process and everything left of it, starts the
-    new one under a supervisord, and waits until that is healthy; it stops at the first that is not. FENCED
-    stops replicas and keeps them defined, ABSENT removes them. * Its outcome is looked up: `status` waits for
-    the call that a cancelled push had begun, and for processes that end or become their programs; the next
-    diff finds whatever a push that died with Lehr has left. * It never starts a replica while a process of
-    the same replica lives, ends a process without its marks, or takes a port from another program.
+      new one under a supervisord, and waits until that is healthy; it stops at the first that is not. FENCED
+      stops replicas and keeps them defined, ABSENT removes them.
+    * Its outcome is looked up: `status` waits for the call that a cancelled push had begun, and for processes
+      that end or become their programs; the next diff finds whatever a push that died with Lehr has left.
+    * It never starts a replica while a process of the same replica lives, ends a process without its marks,
+      or takes a port from another program.
 
     Args:
         state: Lehr's state directory; the supervisords live in `state/supervisor`.

@@ -94,7 +94,7 @@ def parentage(pid: int) -> Parentage | None:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has `pid` now, as `parentage` says."""
+    """The process that has `pid` now; None as for `parentage`."""
     found = parentage(pid)
     return None if found is None else found.process
 

@@ -101,7 +101,7 @@ class Rolling:
 
         Raises:
             StalledError: the program or its directory does not exist.
-            TransientError: it did not work; the message says why, with the last lines of stderr.
+            TransientError: it failed; the message gives the reason, with the last lines of stderr.
         """
         if step.action is Action.STOP:
             await self._clear(step.index)

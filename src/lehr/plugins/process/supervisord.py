@@ -326,7 +326,7 @@ def _tail(path: Path, since: int, hidden: Hidden = NOTHING_HIDDEN) -> str:
             size = file.seek(0, os.SEEK_END)
             start = since if since <= size else 0  # shorter than before: a new file took its place
             start = max(start, size - _TAIL_BYTES)
-            before = max(0, start - hidden.longest)  # a secret that begins there is hidden to its end
+            before = max(0, start - hidden.longest)  # a secret that starts there is hidden to its end
             file.seek(before)
             data = hidden.blotted(file.read(start - before + _TAIL_BYTES))
             return hidden.shown(data[start - before :].decode(errors="replace"))

@@ -5,9 +5,10 @@ reader. All tables are in a schema of their own.
 
 Architecture invariants:
 
-* Commits that could depend on the same rows are serialized (`locks`), across processes. * A commit that
-raised was not written. If the connection is lost during COMMIT, the writer asks the server before it returns
-(`writer`). * Lost connections are reopened automatically when next needed.
+* Commits that could depend on the same rows are serialized (`locks`), across processes.
+* A commit that raised was not written. If the connection is lost during COMMIT, the writer asks the server
+  before it returns (`writer`).
+* Lost connections are reopened automatically when next needed.
 
 Importing it needs the driver: `pip install 'lehr[postgres]'`.
 """
