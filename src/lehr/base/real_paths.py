@@ -38,7 +38,7 @@ class Weakness(NamedTuple):
 
     Attributes:
         path: the component.
-        why: what is wrong with it.
+        why: its problem.
         fix: a command that ends that; empty where there is none.
     """
 

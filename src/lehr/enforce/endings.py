@@ -10,7 +10,7 @@ from lehr.base.errors import LehrError
 def defect_of(
     task: asyncio.Task[None], meant: type[LehrError], *, may_end: bool = False
 ) -> BaseException | None:
-    """The exit status of a process that serves, now that `task` has ended. None if the end was intended.
+    """The error with which the process must end, now that `task` has ended. None if the end was intended.
 
     The loop has handled the errors it could foresee. So an error that means "try again" to others
     ends the process like any other defect, under the name of the loop.

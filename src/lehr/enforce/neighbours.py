@@ -94,7 +94,7 @@ class Neighbours:
         return slot.settled and ledger is not None and ledger.content_digest == read.content_digest(asset)
 
     async def compare(self, lane: Lane[Slot], target: Target) -> tuple[Diffed | DiffFailed, RecordingReader]:
-        """What the plugin of `lane` finds, and what it read to find it."""
+        """The findings of the plugin of `lane`, and what it read for them."""
         asset = self._intent.asset(AssetKey(self._partition, target.id), target.incarnation)
         read = self.reader(target.id, target.incarnation)
         found = await lane.diff(target, asset, read)

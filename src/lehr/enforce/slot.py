@@ -1,4 +1,4 @@
-"""What the shell keeps for each asset between turns. Compact: there may be a million."""
+"""The shell's state of each asset between turns. Compact: there may be a million."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PushUnderWay:
 
 
 class Activity(enum.IntEnum):
-    """What an asset is doing: one thing at a time."""
+    """An asset's activity: one at a time."""
 
     IDLE = 0
     """Nothing, until it is woken or due."""
@@ -68,7 +68,7 @@ class Slot:
         successor: the asset of another type that has this id in the newest incarnation; it waits
             until this one has left. Usually None.
         state: what `step` remembers.
-        activity: what it is doing now.
+        activity: its current one.
         woken: cause of a wake-up that came while a turn or push was under way.
         offered: woken because a place for its push had come free.
         overtaken: newer content came while its push was being admitted.

@@ -85,7 +85,7 @@ def step(state: State, event: Event) -> Stepped:
 
     Args:
         state: what `step` returned last for this asset, or a new `State`.
-        event: what has happened since; of the kind that the last effect asked for.
+        event: the latest one; of the kind that the last effect asked for.
     """
     return STEPS[type(event)](state, event)
 

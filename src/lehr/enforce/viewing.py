@@ -1,4 +1,4 @@
-"""What a turn sees: intent, controls and turndown of one asset, read once at its beginning."""
+"""A turn's view: intent, controls and turndown of one asset, read once at its beginning."""
 
 from __future__ import annotations
 

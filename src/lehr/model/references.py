@@ -86,7 +86,7 @@ Extract = Callable[[Any, str], Iterator[Any]]
 """From plain data, and the JSON pointer to it, to the targets in it."""
 
 Leaf = Callable[[Any], Extract | None]
-"""From a field's type to what finds in its value what is looked for; None if that is not held itself."""
+"""From a field's type to a function that finds targets in its value; None if the field is not one."""
 
 _KEY = "#"
 _LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Set)

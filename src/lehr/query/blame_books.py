@@ -63,7 +63,7 @@ class Books:
         return False
 
     def past(self, sequence: int) -> Past | None:
-        """The source of the incarnation; None if it was not kept."""
+        """The past that the incarnation was made from; None if it was not kept."""
         if sequence not in self._pasts:
             header = self._reading.intent.incarnation(self._reading.partition, sequence)
             self._pasts[sequence] = past_of(() if header is None else header.sources, self._history)

@@ -22,7 +22,7 @@ class GeneratorNode(msgspec.Struct, frozen=True):
     Attributes:
         line: of the module: where it is defined, or as far as that is not known, its first yield.
         of: the pattern of the files that it reads; or the type of the assets, or their selector.
-        inputs: number of files or assets that had a result; None if it reads all of them together.
+        inputs: number of files or assets with a result; None if it reads all of them together.
         makes: number of assets by type.
         annotates: number of assets by addon; of a policy, by the JSON pointer to what it puts.
         after: generators that make what it reads.

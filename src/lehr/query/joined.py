@@ -33,7 +33,7 @@ History = Callable[[SourceRevision], Past | None]
 
 
 def past_of(sources: Iterable[SourceRevision], history: History) -> Past | None:
-    """The source of an incarnation, as far as it was kept; None if nothing was."""
+    """The past that an incarnation was made from, as far as it was kept; None if nothing was."""
     found = {source.folder: past for source in sources if (past := history(source)) is not None}
     if not found.keys() - {""}:
         return found.get("")

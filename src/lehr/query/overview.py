@@ -1,4 +1,4 @@
-"""The whole partition at a glance: what is not settled, and the controls over it."""
+"""The whole partition at a glance: unsettled assets, and the controls over it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Overview(msgspec.Struct, frozen=True):
         newest: the incarnation in force; None before the first.
         attempt: result of the last pass over the source; None before the first.
         counts: number of assets by status.
-        groups: what is not settled, the largest group first.
+        groups: unsettled assets, the largest group first.
         controls: pauses, freezes, pins, approvals and overrides that are active.
         held_back: assets that pins keep at content other than the newest incarnation's.
         operations: pushes that may be changing production.

@@ -291,7 +291,7 @@ _ATTRIBUTE = re.compile(r"^    ([\w, ]+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _attributes(docstring: str) -> dict[str, str]:
-    """What the docstring of a Python type says about each of its fields."""
+    """The description of each field in the docstring of a Python type."""
     _, _, section = inspect.cleandoc(docstring).partition("\nAttributes:\n")
     found: dict[str, str] = {}
     for names, meaning in _ATTRIBUTE.findall(section):

@@ -31,7 +31,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """An asset as it is kept, with `origin` (`lehr.model.origins`) not yet read.
+    """An asset as it is stored, with `origin` (`lehr.model.origins`) not yet read.
 
     Of a million that a filter looks at, few are wanted, and where the others come from is of no interest.
     """

@@ -104,7 +104,7 @@ async def a_watcher_does_not_wait_for_another(subject: Subject) -> None:
 
 @named
 async def what_was_pruned_has_to_be_listed_again(subject: Subject) -> None:
-    """A watcher at an incarnation that is not kept is notified, and never told that there is nothing new."""
+    """A watcher at an incarnation that is not kept gets an error, and never an empty answer."""
     for value in range(5):
         subject.publish([asset("a", value)], [])
     subject.prune()

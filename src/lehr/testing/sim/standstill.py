@@ -135,7 +135,7 @@ def _needs_time(condition: Condition, waiting: list[Verdict]) -> bool:
 
 
 def _near_settled(scene: Scene, id: str) -> bool:
-    """Whether all that was ever joined with it is done: a removed asset reports when that was seen."""
+    """Whether everything ever joined with it is done: a removed asset reports when that was seen."""
     found = (scene.process.condition(other) for other in scene.witness.joined().get(id, ()))
     return all(condition is None or condition.status.settled for condition in found)
 

@@ -41,7 +41,7 @@ class SimulatedStore:
         self._path = path
         self._store = SqliteStore(path)
         assert self._store._writer is not None
-        self._store._writer.execute("PRAGMA busy_timeout = 0")  # nobody else goes on while this one waits
+        self._store._writer.execute("PRAGMA busy_timeout = 0")  # others wait with this one
         self._committed = committed
         self._lagging: SqliteStore | None = None
         self.out_of_order = False

@@ -69,7 +69,7 @@ def _pin(store: Store, id: str, incarnation: int, *, expires_at: float | None = 
 
 @named_plain
 def what_nobody_needs_is_pruned(subject: Subject) -> None:
-    """Its assets can no longer be read, and readers are told so; its header stays."""
+    """Its assets can no longer be read, and readers are notified; its header stays."""
     with subject.opened() as store:
         _days(store, 6)
         headers = [store.intent.incarnation(PARTITION, sequence) for sequence in range(1, 7)]
@@ -220,7 +220,7 @@ def a_pin_to_what_is_pruned_is_refused(subject: Subject) -> None:
 
 @named_plain
 def old_records_are_pruned(subject: Subject) -> None:
-    """Decisions and pushes that are not the last of their asset; never what a person did."""
+    """Decisions and pushes that are not the last of their asset; never the record of people's commands."""
     with subject.opened() as store:
         governed(store)
         for number in (1, 2, 3):

@@ -59,8 +59,8 @@ class Saboteur:
         way: values that production of each asset went through, without what the fault itself left there.
         revisions: of the source that the fault has left, and which one was damaged.
         hurry: set once the next step should happen.
-        replace: starts another control plane; called with whether the first should be stopped
-            first.
+        replace: starts another control plane; called with whether the first is only held in the
+            meantime.
     """
 
     def __init__(self, plan: Plan | None, trace: Trace, written: Written) -> None:
