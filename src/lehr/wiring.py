@@ -60,7 +60,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         lender: another state folder, which is only read: declared sources that it has are not fetched.
         exact: a commit that is checked out without a branch may be read, once.
         signed_by: file of public keys, one of which must have signed the newest commit; None to require no
-            signature. It is not intent: anyone who may change intent could change it too.
+            signature. It is not intent: anyone who may change intent could change it.
         retain, retain_seconds: newest incarnations, and age of what a run does not prune; 0 seconds to prune
             nothing.
     """

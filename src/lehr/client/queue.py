@@ -47,7 +47,7 @@ class WorkQueue(Generic[T]):
         return not (self._waiting or self._taken or self._later)
 
     def add(self, item: T, *, urgent: bool = True) -> None:
-        """Queue `item`; an `urgent` one goes before all that are not."""
+        """Queue `item`; an `urgent` one goes before those that are not."""
         if self._closed:
             return
         if item not in self._dirty:

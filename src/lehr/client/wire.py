@@ -34,7 +34,7 @@ class AssetDocument(_Head, frozen=True, omit_defaults=True):
     Attributes:
         digest: of id, type and body. Where it comes from does not count.
         origin: where it was declared, at the revision in which it last changed.
-        made_by: the call of a generator that it came of; none when an asset file declares it.
+        made_by: the call of the generator that made it; none if an asset file declares it.
         annotated_by: who put addons on it from elsewhere, sorted.
         addons, payload: what it holds, every default spelt out.
         versions: of those of its types that are not of the first version.

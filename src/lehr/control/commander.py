@@ -63,7 +63,7 @@ class Commander:
         self._governing = sorted(name for name, item in runtime.registry.types.items() if item.governs)
 
     async def carry_out(self, request: AnyRequest, actor: str) -> Answer:
-        """Carry out `request`, given by `actor`; refusals are answers too. Both are audited.
+        """Carry out `request`, given by `actor`; a refusal is also an answer. Both are audited.
 
         Refreshing the source is not audited: it changes nothing that a regular pass would not.
         """

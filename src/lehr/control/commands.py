@@ -159,7 +159,7 @@ def _taken_back(standing: Selector, asked: Selector) -> bool:
 
 
 def told_of(pruned: Pruned) -> str:
-    """What pruning removed, on one line."""
+    """The result of pruning, on one line."""
     if not (pruned.incarnations or pruned.decisions or pruned.operations):
         return "nothing was old enough to be pruned"
     return (

@@ -106,8 +106,8 @@ def named_state(place: Path) -> Path:
 def require_own(state: Path) -> tuple[str, ...]:
     """Check that a state folder, if it exists, is this user's alone, and that no other user can replace it.
 
-    A folder of mode 0755 in the default place is changed to 0700: earlier, other programs made the folder
-    above. One that was named explicitly may be shared on purpose, so it is refused.
+    A folder of mode 0755 in the default place is changed to 0700: before states had a folder of their own,
+    others made the folder above. One that was named explicitly may be shared on purpose, so it is refused.
 
     Returns:
         What was repaired, as a message.

@@ -48,7 +48,7 @@ class Application:
     """Answers requests to read.
 
     Attributes:
-        watches: all that are active.
+        watches: all active watches.
     """
 
     def __init__(

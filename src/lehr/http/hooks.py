@@ -22,7 +22,7 @@ log = structlog.get_logger()
 HOOK_PATH = "/hooks/git"
 
 MEDIA_TYPES = frozenset({"application/json", "application/x-www-form-urlencoded"})
-"""The headers that git servers send."""
+"""The media types that git servers send."""
 
 _MOST_BYTES = 25 * 2**20  # the maximum that GitHub sends
 _LONGEST_LENGTH = 12

@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def document_of(file: SourceFile) -> Document:
-    """The one document in `file`, whose name says whether it is YAML, JSON or TOML.
+    """The one document in `file`, whose extension selects YAML, JSON or TOML.
 
     Raises:
         UnreadableFileError: it is in none of these formats.

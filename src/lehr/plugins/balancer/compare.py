@@ -22,7 +22,7 @@ def differences(plan: Plan, files: Mapping[str, bytes], running: Running, units:
         units: how many endpoints are behind each balancer that intent has as a pool.
     """
     intended = render(plan)
-    if not plan.pools:  # the files Envoy was started with will do: they are empty
+    if not plan.pools:  # a missing file is fine: Envoy's initial configuration is empty
         intended = {name: content for name, content in intended.items() if name in files}
     changes = [*_running_changes(plan, running)]
     if not changes:

@@ -82,7 +82,7 @@ class Applying:
             return
         deadline = self._site.clock.monotonic() + self._plan.balancer.timeout_seconds
         idle = 0
-        # Twice: a worker of Envoy may have chosen a backend just before it heard of the change.
+        # Twice: a worker of Envoy may have chosen a backend just before it saw the change.
         while idle < 2 and self._site.clock.monotonic() < deadline:
             running = await self._running()
             hosts = ((name, host) for name, found in running.pools.items() for host in found)

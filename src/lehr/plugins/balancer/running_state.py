@@ -1,4 +1,4 @@
-"""What an Envoy runs, read from the answers of its admin interface. Pure."""
+"""The state of an Envoy, read from the answers of its admin interface. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Running(msgspec.Struct, frozen=True):
-    """What an Envoy runs.
+    """The state of an Envoy.
 
     Attributes:
         watched: path of the listeners' file that it watches; empty when it watches none.

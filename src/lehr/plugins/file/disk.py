@@ -25,7 +25,7 @@ _TRIES = 8
 
 
 class Kind(enum.StrEnum):
-    """What a path leads to."""
+    """The kind of entry at a path."""
 
     FILE = "file"
     SYMLINK = "symlink"

@@ -119,7 +119,7 @@ class Ownership:
         """What the process itself shows; empty if it belongs to no replica, None if it shows nothing."""
         environment = procfs.environment(kin.process.pid)
         supervisor = environment.get(procfs.SUPERVISOR)
-        if supervisor is not None:  # a supervisord has it too, but not the name of a replica
+        if supervisor is not None:  # a supervisord also has it, but not the name of a replica
             ours = supervisor.startswith(self._root) and procfs.REPLICA in environment
             return environment if ours else {}
         for run, note in self._runs.get(kin.process.pid, ()):

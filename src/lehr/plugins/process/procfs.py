@@ -38,7 +38,7 @@ _LOCAL = {
 
 
 class ProcessId(msgspec.Struct, frozen=True):
-    """One process among all that ever ran since the machine started.
+    """Identifies one process among all since the machine started.
 
     Attributes:
         start: start time in clock ticks since boot; distinguishes it from a later user of the pid.

@@ -229,7 +229,7 @@ class PostgresIntent:
                 if addon not in addon_names(asset):
                     break
                 if oldest is not None and any_pruned(db, key.partition, row[3], oldest):
-                    break  # an earlier version may have lacked it
+                    break  # a pruned version may have lacked it
                 oldest = row[3]
             came_with = None if oldest is None else header(db, key.partition, oldest)
             return None if came_with is None else came_with.created_at

@@ -18,7 +18,7 @@ from lehr.store.sql.session import Session
 
 
 class _Bounds(NamedTuple):
-    """What records may refer to."""
+    """Values that records may refer to."""
 
     newest: int
     epoch: int
