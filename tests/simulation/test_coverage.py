@@ -14,7 +14,7 @@ from lehr.testing.sim.suite import play
 
 RARE = "condition LetGo"
 MODULE = "lehr.enforce.step"
-LINE = '"LetGo"'
+LINE = "Reason.LET_GO"
 MOST_SEEDS = 50
 
 

@@ -15,10 +15,10 @@ from lehr.enforce import enforcer, step
 from lehr.enforce.committer import Committer
 from lehr.enforce.state import Looked, State
 from lehr.enforce.step import Stepped
+from lehr.model import admission
 from lehr.model.operation import Progress
 from lehr.publish import publisher
 from lehr.query.partition_watch import Feed
-from lehr.store.sql import admission
 from lehr.testing.sim.dice import Dice
 from lehr.testing.sim.plans.campaign import Campaign, campaign, judge, judge_all
 from lehr.testing.sim.plans.plan import Fault, Plan

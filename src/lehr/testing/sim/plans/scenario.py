@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import lehr
 from lehr.control.messages import AnyRequest
 from lehr.model.asset import Partition
+from lehr.templates import FOLDER
 from lehr.testing.sim.production import Kind
-
-_WORKSPACES = Path(lehr.__file__).parent / "cli" / "templates"
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -59,7 +56,7 @@ class Scenario(msgspec.Struct, frozen=True):
 
 def workspace(name: str) -> dict[str, bytes]:
     """The files of a workspace that `lehr init` can make, by path."""
-    folder = _WORKSPACES / name
+    folder = FOLDER / name
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
