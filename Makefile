@@ -1,18 +1,18 @@
 # Every target does its own set-up in .venv. Needs: python3 (3.11 or newer), make, git, a package index.
 #
-#   make demo    play the example on this machine     [ARGS=...]
-#   make test    run the tests, but for slow ones     [ARGS=...]
-#   make test-rest  run the slow ones             [ARGS=...]
-#   make planted    plant every bug, and have each found  [ARGS=...]
+#   make demo    run the example on this machine      [ARGS=...]
+#   make test    run the fast tests                   [ARGS=...]
+#   make test-rest  run the slow tests            [ARGS=...]
+#   make planted    plant every bug, and check that it is found  [ARGS=...]
 #   make test-all   run all of these              [ARGS=...]
-#   make faults  break the real thing              [ROUNDS=n] [SEED=n]
-#   make conformance  break off pushes that take seconds at every await, too
-#   make check   run all that CI runs                 [SKIP_TESTS=1]
-#   make sim     play random histories            [FOR=10m]
+#   make faults  break the real program            [ROUNDS=n] [SEED=n]
+#   make conformance  interrupt every push at every await, also slow ones
+#   make check   run everything that CI runs          [SKIP_TESTS=1]
+#   make sim     run random histories             [FOR=10m]
 #   make bench   measure one figure                   BENCH=name [SIZE=n]
-#   make format  format the code, and mend what ruff can mend
-#   make lock    write the lock files anew            [UPGRADE=1]
-#   make clean   delete everything that was made
+#   make format  format the code, and fix what ruff can fix
+#   make lock    regenerate the lock files            [UPGRADE=1]
+#   make clean   delete all generated files
 
 .DEFAULT_GOAL := help
 .SUFFIXES:

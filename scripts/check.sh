@@ -9,7 +9,7 @@ bin=${VENV:-.venv}/bin
 one() {
     case $1 in
     lint) $bin/ruff check --quiet . ;;
-    format) $bin/ruff format --quiet --check . || { echo "mend with: make format"; false; } ;;
+    format) $bin/ruff format --quiet --check . || { echo "fix with: make format"; false; } ;;
     types) $bin/mypy --no-error-summary ;;
     layers) $bin/lint-imports --no-logo ;;
     wheels) $bin/python scripts/check_wheels.py ;;
