@@ -279,3 +279,15 @@ def test_order_passes_through_what_a_pin_holds_back(tmp_path: Path) -> None:
         assert world.order[-2:] == ["c", "a"]
 
     play(tmp_path, scenario, traits=LONG)
+
+
+def test_what_goes_back_does_not_wait_for_what_went_on_beyond_its_dependencies(tmp_path: Path) -> None:
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(after("a", "1", "b"), after("b", "1", "c"), thing("c", "1"))
+        await plane.publish(after("a", "2", "b"), after("b", "1", "c"), thing("c", "2"))
+        await plane.settle(60.0)
+        await plane.control(pinned("a", clock))
+        await clock.sleep(30)
+        assert world.values == {"a": "1", "b": "1", "c": "2"}
+
+    play(tmp_path, scenario, traits=LONG)

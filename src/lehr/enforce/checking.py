@@ -83,8 +83,11 @@ class Looking:
         if id not in self._looked:
             # Before it is looked at: what settles during the turn must not be missed.
             self._looks(id)
-            governing = self._view.governing
-            found = await self._neighbours.look(id, self._sequence, governing, settled=settled)
+            governing, sequence = self._view.governing, self._sequence
+            if settled:
+                # A push that goes back to older content does not wait for others to go back.
+                sequence = max(sequence, self._neighbours.content_of(id, governing, self._pins))
+            found = await self._neighbours.look(id, sequence, governing, settled=settled)
             self._looked[id] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._differs(id)

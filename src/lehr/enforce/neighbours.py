@@ -53,6 +53,11 @@ class Neighbours:
         """An asset as `sequence` has it."""
         return self._intent.asset(AssetKey(self._partition, id), sequence)
 
+    def content_of(self, id: AssetId, governing: int, controls: Sequence[Control]) -> int:
+        """The incarnation whose content an asset has, by its pin among `controls`; 0 if it is gone."""
+        newest = self.asset(id, governing)
+        return 0 if newest is None else pin(newest, governing, controls).content
+
     async def look(
         self, id: AssetId, sequence: int, governing: int, *, settled: bool = False
     ) -> tuple[Diff, Digest | None] | None:
