@@ -291,3 +291,19 @@ def test_what_goes_back_does_not_wait_for_what_went_on_beyond_its_dependencies(t
         assert world.values == {"a": "1", "b": "1", "c": "2"}
 
     play(tmp_path, scenario, traits=LONG)
+
+
+def test_what_goes_back_may_need_a_version_of_what_went_on(tmp_path: Path) -> None:
+    def reads(value: str) -> Asset:
+        first = DependsOn(assets=["b"], versions=[VersionNeed("schema", value)])
+        return thing("a", value, {DEPENDS_ON: first})
+
+    async def scenario(plane: Plane, world: World, clock: VirtualClock) -> None:
+        await plane.publish(reads("1"), after("b", "1", "schema"), schema("1"))
+        await plane.publish(reads("2"), after("b", "1", "schema"), schema("2"))
+        await plane.settle(60.0)
+        await plane.control(pinned("a", clock))
+        await clock.sleep(30)
+        assert world.values == {"a": "1", "b": "1", "schema": "2"}
+
+    play(tmp_path, scenario, traits=LONG)

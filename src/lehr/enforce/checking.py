@@ -60,7 +60,7 @@ class Looking:
         # An asset that leaves waits for what others will become, even where a pin keeps them for
         # now.
         self._pins = governance.standing(view.now) if stays else ()
-        self._looked: dict[AssetId, Diff | None] = {}
+        self._looked: dict[tuple[AssetId, bool], Diff | None] = {}
         self.looked_at: dict[AssetId, Digest | None] = {}
 
     @property
@@ -80,7 +80,7 @@ class Looking:
         return self._neighbours.asset(id, self._sequence)
 
     async def diff(self, id: AssetId, *, settled: bool = False) -> Diff | None:
-        if id not in self._looked:
+        if (id, settled) not in self._looked:
             # Before it is looked at: what settles during the turn must not be missed.
             self._looks(id)
             governing, sequence = self._view.governing, self._sequence
@@ -88,14 +88,14 @@ class Looking:
                 # A push that goes back to older content does not wait for others to go back.
                 sequence = max(sequence, self._neighbours.content_of(id, governing, self._pins))
             found = await self._neighbours.look(id, sequence, governing, settled=settled)
-            self._looked[id] = None if found is None else found[0]
+            self._looked[id, settled] = None if found is None else found[0]
             if found is not None and not found[0].empty:
                 self._differs(id)
             # A check that lets a push go although another is under way does not rely on the end of
             # that push.
             if found is not None and found[0] is not UNDER_WAY:
                 self.looked_at[id] = found[1]
-        return self._looked[id]
+        return self._looked[id, settled]
 
     async def look_at(self, ids: Iterable[AssetId]) -> None:
         # An asset that cannot be looked at fails when it is asked for.
