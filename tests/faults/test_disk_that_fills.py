@@ -26,7 +26,7 @@ def test_where_there_is_no_room_to_begin_it_says_so_and_begins_when_there_is(tmp
             pytest.skip("this user may not mount a file system")
         disk.fill(None)
         for _ in range(4):  # each time it comes a little further
-            shop.once().failed("error:")
+            shop.once().failed("error[")
             disk.make_some_room()
         disk.make_room(None)
         assert shop.once().code == 0
