@@ -180,6 +180,11 @@ class People:
         else:
             await scene.command(Pause(selector=id, reason="because", seconds=None))
 
+    def _stays(self, id: str) -> bool:
+        """Whether an asset is published and not being turned down."""
+        asset = self._scene.witness.assets().get(id)
+        return asset is not None and self._scene.witness.turndown(asset) is None
+
     async def _break_source(self) -> None:
         """An editor, disk or script leaves a source that cannot have been meant."""
         scene = self._scene
@@ -187,7 +192,9 @@ class People:
         contents = broken(scene.intent.files(), self._dice)
         revision = files(contents).revision.revision
         lost = scene.intent.files().keys() - contents.keys()
-        harmless = lost and not any(scene.intent.path(id) in lost for id in scene.intent.kept())
+        # An asset that is being turned down, or was never published, may go.
+        kept = (id for id in scene.intent.kept() if self._stays(id))
+        harmless = lost and not any(scene.intent.path(id) in lost for id in kept)
         harmless = harmless and broken is not edits.named_but_gone
         if revision in scene.witness.revisions or harmless or contents == scene.intent.files():
             return  # a person may have meant that
