@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Any, TypeVar, overload
 
 import pytest
@@ -28,11 +28,29 @@ def raises(code: str, kind: type[LehrError] = LehrError, *, match: str | None = 
         kind: its class, where that says what is done about it (`TransientError`: tried again).
         match: a regular expression for what the error has to name, such as a path.
     """
-    return _raises(code, kind, match)
+    return _Raises(code, kind, match)
 
 
-@contextmanager
-def _raises(code: str, kind: type[E], match: str | None) -> Iterator[pytest.ExceptionInfo[E]]:
-    with pytest.raises(kind, match=match) as caught:
-        yield caught
-    assert caught.value.code == code, f"not {code}, but {caught.value.code}: {caught.value}"
+class _Raises:
+    """Keeps no error longer than `pytest.raises` does: its traceback holds cursors, and with them snapshots.
+
+    A generator as a context manager would be part of that traceback, in a circle that only the garbage
+    collector breaks.
+    """
+
+    def __init__(self, code: str, kind: type[LehrError], match: str | None) -> None:
+        self._code = code
+        self._raises = pytest.raises(kind, match=match)
+
+    def __enter__(self) -> pytest.ExceptionInfo[LehrError]:
+        self._caught = self._raises.__enter__()
+        return self._caught
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        expected = self._raises.__exit__(kind, error, traceback)
+        if expected:
+            found = self._caught.value
+            assert found.code == self._code, f"not {self._code}, but {found.code}: {found}"
+        return expected
