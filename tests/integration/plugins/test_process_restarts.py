@@ -40,7 +40,7 @@ def settled(site: Site) -> bool:
 
 
 def test_each_crash_is_one_restart_and_no_push(site: Site, ports: int) -> None:
-    asset = web(ports, replicas=1, version="1")
+    asset = web(ports, replicas=1, version="1", start_timeout_seconds=40)
     site.apply(asset)
     for early in (False, False, True):  # a process that ends within a second is started after another one
         until(lambda early=early: early or settled(site))  # type: ignore[misc]
